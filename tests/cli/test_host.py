@@ -107,7 +107,7 @@ def test_the_official_typescript_client(host: tuple[Running, str], tmp_path: Pat
 
 def test_it_says_what_is_served_and_what_is_left_out(host: tuple[Running, str]) -> None:
     output = host[0].output
-    assert "15 tools, 3 resources, 1 template, 2 prompts (Python 3" in output
+    assert "17 tools, 3 resources, 1 template, 2 prompts (Python 3" in output
     assert "tick is left out: Its trigger timerTrigger is not served here." in output
     assert "malformed is left out: toolProperties is not valid JSON" in output
 

@@ -64,6 +64,16 @@ def add(a: int, b: int = 2) -> str:
     return str(a + b)
 
 
+@app.mcp_tool()
+def nothing() -> None:
+    """Return nothing."""
+
+
+@app.mcp_tool_trigger(arg_name="context", tool_name="nothing_either", description="Nothing", tool_properties="[]")
+def nothing_either(context) -> None:
+    pass
+
+
 @app.mcp_tool_trigger(arg_name="context", tool_name="fail", description="Fail", tool_properties="[]")
 def fail(context) -> str:
     raise ValueError("the secret of the house")

@@ -37,6 +37,7 @@ async def test_a_blob_is_written_and_read(tmp_path: Path) -> None:
         "box/a\\b",
         "box/a\0b",
         "./box/b",
+        "box/\ud800",
     ],
 )
 async def test_a_path_that_is_not_a_name_in_a_container_is_refused(path: str, tmp_path: Path) -> None:
@@ -71,3 +72,22 @@ async def test_a_blob_whose_name_continues_that_of_another_is_an_error(tmp_path:
         await blobs.write("box/a/b", b"2")
     with pytest.raises(BlobError, match="can't be a file"):
         await blobs.write("box/b", b"2")
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "\u00e4" * 200, "a/" * 3000 + "a"])
+async def test_a_name_that_is_too_long_for_a_file_is_an_error(name: str, tmp_path: Path) -> None:
+    blobs = FolderBlobs(tmp_path)
+    await blobs.write("box/other", b"x")
+    with pytest.raises(BlobError, match=r"can't be read: File name too long\.$") as error:
+        await blobs.read(f"box/{name}")
+    assert len(str(error.value)) < 200
+    with pytest.raises(BlobError, match=r"can't be written: File name too long\.$"):
+        await blobs.write(f"box/{name}", b"x")
+
+
+async def test_a_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    blobs = FolderBlobs(tmp_path)
+    (tmp_path / "box" / "a").mkdir(parents=True)
+    with pytest.raises(BlobError):
+        await blobs.write("box/a", b"x")
+    assert [path.name for path in (tmp_path / "box").iterdir()] == ["a"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.functions_host.bindings import BindingError, ExtraBinding
+from funcmcp.functions_host.blobs import BlobError
 from funcmcp.functions_host.expressions import ExpressionError
 from funcmcp.functions_host.extras import Extras, Storage, plan_extras
 from funcmcp.functions_host.invocation import Trigger
@@ -108,3 +109,10 @@ async def test_an_expression_without_a_value_is_an_error_of_the_call(tmp_path: P
     extras = plan(tmp_path, binding("blob", path="x/{mcptoolargs.nothing}"))
     with pytest.raises(ExpressionError, match="has no value"):
         await extras.read(trigger)
+
+
+async def test_a_queue_that_can_not_be_written_is_an_error(tmp_path: Path, trigger: Trigger) -> None:
+    (tmp_path / "Files").write_text("in the way")
+    extras = plan(tmp_path, binding("queue", out=True, queueName="jobs", connection="Files"))
+    with pytest.raises(BlobError, match=r"The queue 'jobs' can't be written: "):
+        await extras.write(trigger, {"b": Value("string", "x")})

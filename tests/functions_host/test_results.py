@@ -49,7 +49,8 @@ def test_bytes_are_an_embedded_blob() -> None:
 
 @pytest.mark.parametrize("uses_result_schema", [True, False])
 def test_nothing_is_no_content(uses_result_schema: bool) -> None:
-    assert tool_result(NULL, "t", uses_result_schema=uses_result_schema) == {"content": []}
+    for value in (NULL, Value("string", "")):  # the latter is what azure-functions makes of None
+        assert tool_result(value, "t", uses_result_schema=uses_result_schema) == {"content": []}
 
 
 @pytest.mark.parametrize("block", [TEXT, IMAGE, AUDIO, LINK, EMBEDDED])

@@ -121,6 +121,11 @@ async def test_tools_are_called(client: Client) -> None:
     assert (await client.call_tool("generic", {"first": 5}))["content"] == [{"type": "text", "text": '"5"'}]
 
 
+async def test_a_function_that_returns_nothing_has_no_content(client: Client) -> None:
+    for name in ("nothing", "nothing_either"):
+        assert (await client.call_tool(name))["content"] == []
+
+
 async def test_rich_results(client: Client) -> None:
     async def blocks(kind: str) -> list[dict[str, Any]]:
         content: list[dict[str, Any]] = (await client.call_tool("rich", {"kind": kind}))["content"]
@@ -197,6 +202,12 @@ async def test_blobs_and_queues(client: Client, host: FunctionsHost) -> None:
     assert (await client.call_tool("load", {"name": client.revision}))["content"][0]["text"] == "kept"
     refused = await client.call_tool("load", {"name": "../../up"})
     assert (refused["isError"], "is not allowed" in refused["content"][0]["text"]) == (True, True)
+    for tool, verb in (("load", "read"), ("save", "written")):
+        refused = await client.call_tool(
+            tool, {"name": "n" * 300, "text": "t"} if tool == "save" else {"name": "n" * 300}
+        )
+        assert refused["isError"] is True
+        assert refused["content"][0]["text"].endswith(f" can't be {verb}: File name too long.")
     await client.call_tool("order", {"item": client.revision})
     queue = host.folder.path / ".funcmcp" / "storage" / "Files" / "queues" / "jobs.jsonl"
     assert client.revision in queue.read_text()

@@ -8,7 +8,7 @@ import logging
 from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient, LinearRetry
 
-from funcmcp.functions_host.blobs import BlobError, split_path
+from funcmcp.functions_host.blobs import BlobError, shown, split_path
 
 _log = logging.getLogger("funcmcp.host")
 
@@ -96,4 +96,4 @@ def _failure(path: str, verb: str, error: AzureError) -> BlobError:
         reason = f"the storage service answered with status {error.status_code}"
     else:
         reason = "the storage service does not answer"
-    return BlobError(f"The blob {path!r} can't be {verb}: {reason}.")
+    return BlobError(f"The blob {shown(path)} can't be {verb}: {reason}.")

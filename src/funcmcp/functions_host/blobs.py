@@ -12,6 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Protocol
 
+_MAX_SHOWN = 100
+"""Characters of a path in an error."""
+
 
 class BlobError(ValueError):
     """A blob can't be read or written. The text is for the client."""
@@ -34,11 +37,21 @@ def split_path(path: str) -> tuple[str, str]:
     """Return the container and the name in a blob's path; raise BlobError if it could lead out of the container."""
     container, _, name = path.strip("/").partition("/")
     if not name:
-        raise BlobError(f"The blob's path {path!r} needs a container and a name, such as container/name.")
+        raise BlobError(f"The blob's path {shown(path)} needs a container and a name, such as container/name.")
     parts = [container, *name.split("/")]
-    if any(part in {"", ".", ".."} or "\\" in part or "\0" in part for part in parts):
-        raise BlobError(f"The blob's path {path!r} is not allowed.")
+    if any(part in {"", ".", ".."} or "\\" in part or "\0" in part for part in parts) or not _is_unicode(path):
+        raise BlobError(f"The blob's path {shown(path)} is not allowed.")
     return container, name
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text has no lone surrogates, which JSON can hold and names of files can't."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def shown(path: str) -> str:
+    """Return a path for an error."""
+    return repr(path) if len(path) <= _MAX_SHOWN else f"{path[:_MAX_SHOWN]!r}..."
 
 
 class FolderBlobs:
@@ -67,22 +80,32 @@ class FolderBlobs:
             return self._file(path).read_bytes()
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise BlobError(f"The blob {shown(path)} can't be read: {error.strerror}.") from error
 
     def _write(self, path: str, content: bytes) -> None:
-        file = self._file(path)
         try:
+            file = self._file(path)
             file.parent.mkdir(parents=True, exist_ok=True)
             descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=".blob-")
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(content)
-            Path(name).replace(file)
+            try:
+                with os.fdopen(descriptor, "wb") as stream:
+                    stream.write(content)
+                Path(name).replace(file)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
         except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
-            raise BlobError(f"The blob {path!r} can't be a file: another blob has a part of its name.") from error
+            text = f"The blob {shown(path)} can't be a file: another blob has a part of its name."
+            raise BlobError(text) from error
+        except OSError as error:
+            raise BlobError(f"The blob {shown(path)} can't be written: {error.strerror}.") from error
 
     def _file(self, path: str) -> Path:
+        """Return the file of a blob; raise OSError if the system has no such names."""
         container, name = split_path(path)
         root = self._folder.resolve()
         file = root.joinpath(container, *name.split("/"))
         if not file.parent.resolve().is_relative_to(root) or file.is_symlink():
-            raise BlobError(f"The blob's path {path!r} leads out of its folder.")
+            raise BlobError(f"The blob's path {shown(path)} leads out of its folder.")
         return file

@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Protocol
 
 from funcmcp.functions_host.bindings import BindingError
-from funcmcp.functions_host.blobs import FolderBlobs
+from funcmcp.functions_host.blobs import BlobError, FolderBlobs
 from funcmcp.functions_host.expressions import ExpressionError, resolve, with_settings
 from funcmcp.functions_host.workers.worker import NULL, Value
 
@@ -243,7 +243,10 @@ class _Queue:
         elif value.kind == "json":
             decoded = json.loads(value.data)
             messages = decoded if isinstance(decoded, list) else [decoded]
-        await asyncio.to_thread(self._append, messages)
+        try:
+            await asyncio.to_thread(self._append, messages)
+        except OSError as error:
+            raise BlobError(f"The queue {self._file.stem!r} can't be written: {error.strerror}.") from error
 
     def _append(self, messages: Sequence[object]) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)

@@ -11,12 +11,11 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.functions_host.workers.worker import Value
 from funcmcp.protocol.content_blocks import without_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from funcmcp.functions_host.workers.worker import Value
 
 _MANY = {"multi_content_result", "multicontent"}
 _BLOCK_MEMBERS: dict[str, tuple[str, ...]] = {
@@ -34,6 +33,9 @@ _SPELLINGS = {
     "meta": "_meta",
 }
 """Names of members that azure-functions 1.26 writes for objects of the official SDK 2.x."""
+
+_PYTHON_NONE = Value("string", "")
+"""What azure-functions makes of None, which a Python tool returns that is declared with ``-> None``."""
 
 _MAX_SHOWN = 200
 _BINARY = "application/octet-stream"
@@ -67,7 +69,7 @@ def tool_result(value: Value, name: str, *, uses_result_schema: bool) -> dict[st
     Raises:
         ReturnError: The value is not one that the trigger accepts.
     """
-    if value.kind == "null":
+    if value.kind == "null" or value == _PYTHON_NONE:
         return {"content": []}
     if not uses_result_schema:
         return {"content": [_simple_block(value, name)]}
