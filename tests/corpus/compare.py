@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 REASONS = {
-    "nullable": "`T | None` is the schema of `T`: an argument that may be null is left out instead.",
+    "nullable": "Null and a default of null are not sent for an argument that may be absent. Null is accepted.",
     "null default": "A default of null is not sent in an output schema.",
     "optional": "`T | None` without a default is not required.",
     "additionalProperties": "`additionalProperties: false` is not sent; unknown arguments are rejected all the same.",
@@ -326,11 +326,20 @@ def _without_optional(schema: dict[str, Any]) -> dict[str, Any]:
     return {**remaining, "required": required} if required else remaining
 
 
+def _without_optional_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Drop null from properties that may be absent and whose default, if any, is null. Drop such a default, too."""
+    required = schema.get("required", [])
+    if "properties" not in schema:
+        return schema
+    properties = {
+        name: member if name in required or member.get("default") is not None else _without_null(member)
+        for name, member in schema["properties"].items()
+    }
+    return {**schema, "properties": properties}
+
+
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Drop null where another type is allowed, and a default of null."""
-    result = dict(schema)
-    if "default" in result and result["default"] is None:
-        del result["default"]
+    result = {keyword: value for keyword, value in schema.items() if keyword != "default"}
     members = [member for member in result.get("anyOf", []) if member != {"type": "null"}]
     if len(members) == 1:
         del result["anyOf"]
@@ -378,7 +387,7 @@ def _without_other_hints(annotations: dict[str, Any]) -> dict[str, Any]:
 
 _RULES: dict[str, Callable[[Any], Any]] = {
     "optional": _walked(_without_optional),
-    "nullable": _walked(_without_null),
+    "nullable": _walked(_without_optional_null),
     "additionalProperties": _walked(_without_closing),
     "text result": _without_text,
     "bare object": _without_wrapper,

@@ -69,6 +69,15 @@ def test_an_argument_that_may_be_null_is_a_deliberate_difference() -> None:
     assert reasons(comparison) == {"nullable"}
 
 
+def test_null_must_stay_in_a_list_and_beside_a_default() -> None:
+    nullable = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    for theirs, ours in (
+        ({"type": "array", "items": nullable}, {"type": "array", "items": {"type": "integer"}}),
+        ({**nullable, "default": 5}, {"type": "integer", "default": 5}),
+    ):
+        assert failures(compare(offering(properties={"a": theirs}), offering(properties={"a": ours})))
+
+
 def test_a_nullable_argument_that_becomes_another_type_is_a_failure() -> None:
     nullable = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
     assert failures(compare(offering(properties={"a": nullable}), offering(properties={"a": {"type": "string"}})))
