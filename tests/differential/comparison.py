@@ -26,6 +26,9 @@ CONVERSION = "conversion"
 PLAIN = "plain results"
 """The name of the rule that FastMCP makes only blocks of a bare list and of bytes."""
 
+CHECKED = "checked results"
+"""The name of the rule that funcmcp refuses a result that the announced schema does not allow."""
+
 _ALL = frozenset(rule.name for rule in RULES)
 
 
@@ -133,7 +136,7 @@ class _Case:
     def _compare_result(self, arguments: dict[str, Any], ours: Verdict) -> None:
         schema, structured = self._output, ours.result
         if ours.error:
-            self._judge("funcmcp, result", arguments, ours.error, lambda _: "no error")
+            self._compare_refused_result(arguments, ours)
         elif schema is not None:
             self._judge("jsonschema, result", arguments, True, partial(schema.by_jsonschema, structured))
             if self._ajv is not None:
@@ -144,6 +147,19 @@ class _Case:
                 self._comparable(structured),
                 lambda rules: self._structured(self._pydantic.call(arguments, rules).result),
             )
+
+    def _compare_refused_result(self, arguments: dict[str, Any], ours: Verdict) -> None:
+        """Compare a result that funcmcp refuses to send with its schema, which must not allow it."""
+        self._report.compared["funcmcp, result"] += 1
+        result = self._pydantic.call(arguments, _ALL).result
+        if self._output is not None:
+            is_valid = self._output.by_jsonschema(self._structured(result))
+        else:  # a text, whose schema is that of the argument
+            is_valid = self._input.by_jsonschema({**arguments, self._signature.fields[0].name: result})
+        if is_valid:
+            self._unexplained("funcmcp, result", arguments, ours.error, result)
+        else:
+            self._report.explained["funcmcp, result", CHECKED] += 1
 
     def _structured(self, result: Any) -> Any:
         """Return a result in the form of structured content."""

@@ -24,7 +24,6 @@ from pydantic import (
     Field,
     NaiveDatetime,
     PlainSerializer,
-    SecretStr,
     TypeAdapter,
 )
 from pydantic_core import PydanticOmit, PydanticUseDefault, core_schema
@@ -160,7 +159,7 @@ class _TextFirst:
         return Annotated[Union.__getitem__((*texts, union)), Field(union_mode="left_to_right")]
 
 
-_TEXTS = (str, SecretStr, EmailStr)
+_TEXTS = (str, EmailStr)
 
 
 def _texts_of(kind: Any) -> list[Any]:

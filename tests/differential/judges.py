@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 from pydantic_core import ValidationError
@@ -24,7 +26,7 @@ from tests.differential.differences import RULES
 from tests.nodejs import HOME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tests.differential.signatures import Signature
 
@@ -76,6 +78,15 @@ class FuncMCP:
         return Verdict(self._received[0], result.get("structuredContent"))
 
 
+def _pattern(validator: Any, pattern: str, value: Any, _schema: Any) -> Iterator[jsonschema.ValidationError]:
+    if validator.is_type(value, "string") and not re.search(pattern, value, re.ASCII):
+        yield jsonschema.ValidationError("The pattern does not match.")
+
+
+_Validator = jsonschema.validators.extend(Draft202012Validator, {"pattern": _pattern})
+"""The validator of jsonschema, with patterns whose ``\\d`` matches the digits of ECMA-262 instead of Python's."""
+
+
 class Schema:
     """An announced schema under the rules, as two validators read it.
 
@@ -91,8 +102,8 @@ class Schema:
 
     def by_jsonschema(self, value: Any, rules: frozenset[str] = NOTHING) -> bool:
         """Return whether a value is valid for the Python package jsonschema, with formats."""
-        schema = self._under(rules)
-        return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).is_valid(value)
+        validator: Any = _Validator(self._under(rules), format_checker=Draft202012Validator.FORMAT_CHECKER)
+        return bool(validator.is_valid(value))
 
     def by_ajv(self, value: Any, rules: frozenset[str] = NOTHING) -> bool | str:
         """Return whether a value is valid for ajv, or its error about the schema."""

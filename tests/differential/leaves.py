@@ -121,12 +121,19 @@ HASHABLE = (
     Leaf("Annotated[str, Format('uri')]", ("http://localhost/a", "urn:a"), ("localhost", "http://a b")),
     Leaf("Annotated[str, Format('uuid')]", (_UUID,), (_UUID[:-1], _UUID.replace("-", ""))),
     Leaf("Annotated[str, Format('phone')]", ("+47 555 1234",), ("a", "12"), unsaid={"pattern": "^[+][0-9 ]+$"}),
+    Leaf("Base64Bytes", ("YWJj",), ("YWJ", 5)),
     Leaf("SecretStr", ("", "secret"), (5, None)),
     Leaf("ByteSize", (1024, "10 MiB"), ("10 parsecs", 1.5, -1), unsaid={"pattern": "^10 MiB$", "minimum": 0}),
 )
 """Types whose values can be members of a set."""
 
 UNHASHABLE = (
+    Leaf(
+        "Json[list[int]]",
+        ("[1, 2]", "[]"),
+        ("[1", '["a"]', [1], "5"),
+        unsaid={"pattern": r"^\[(\d+(, \d+)*)?\]$"},
+    ),
     Leaf("Any", (None, 1, "a", 1.5, True, [1], {"a": None}), (), "'any'"),
     Leaf("dict", ({}, {"a": 1}, {"b": [None]}), ([], "{}", [["a", 1]])),
     Leaf("list", ([], [1, "a", None]), ({}, "[]", "a")),

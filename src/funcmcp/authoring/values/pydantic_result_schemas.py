@@ -200,9 +200,16 @@ def _with_return_schema(serialization: dict[str, Any], kind: str | None) -> dict
     if "function" not in serialization or "return_schema" in serialization:
         return serialization
     if _is_defined_by_pydantic(serialization["function"]):
-        return serialization
+        return _with_items(serialization)
     updates = {"type": "object"} if kind in _OBJECTS else {}
     return {**serialization, "return_schema": {"type": "any", "metadata": {"pydantic_js_updates": updates}}}
+
+
+def _with_items(serialization: dict[str, Any]) -> dict[str, Any]:
+    """Return pydantic's serializer of a ``Sequence``, which has a schema of the items, with that schema changed."""
+    if "schema" not in serialization:
+        return serialization
+    return {**serialization, "schema": adapted(serialization["schema"], _result)}
 
 
 def _limits(node: Node) -> dict[str, Any]:

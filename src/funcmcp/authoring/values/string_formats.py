@@ -86,7 +86,7 @@ FORMATS: dict[str, tuple[str, Callable[[str], object]]] = {
     "ipv4": ("an IPv4 address", _is_ip(4)),
     "ipv6": ("an IPv6 address", _is_ip(6)),
     "phone": ("a phone number", _is_phone),
-    "time": ("a time such as 12:00:00", _is_time),
+    "time": ("a time such as 12:00:00Z", _is_time),
     "uri": ("a URI", _URI.fullmatch),
     "uuid": ("a UUID", _UUID.fullmatch),
 }
