@@ -6,6 +6,7 @@ A disagreement is explained by a set of these rules if the judge, changed by the
 
 from __future__ import annotations
 
+import enum
 import json
 import re
 from base64 import b64decode, b64encode
@@ -30,10 +31,10 @@ from pydantic_core import PydanticOmit, PydanticUseDefault, core_schema
 
 from tests.differential.leaves import UNSAID
 from tests.differential.signatures import POSITIONS
-from tests.differential.vocabulary import Level, Mixed
+from tests.differential.vocabulary import Access, Level, Mixed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from tests.differential.signatures import Signature
 
@@ -132,20 +133,29 @@ def _from_base64(value: Any) -> Any:
     return b64decode(value, validate=True) if isinstance(value, str) else value
 
 
-def _exactly(kind: Any, options: list[Any]) -> Any:
-    """Return a type that accepts one of some values, of which true is not 1."""
+def _choice(kind: Any, options: Iterable[Any]) -> Any:
+    """Return a type whose values are read from the JSON values of some options, of which true is not 1."""
+    readable = [(_json_choice(option), option) for option in options]
 
-    def accepts(value: Any) -> bool:
-        return any(option == value and isinstance(option, bool) == isinstance(value, bool) for option in options)
+    def read(value: Any) -> Any:
+        for known, option in readable:
+            if value is option or (known == value and isinstance(known, bool) == isinstance(value, bool)):
+                return option
+        raise ValueError("The value is not one of the options.")
 
-    return _checked(kind, accepts)
+    return Annotated[kind, BeforeValidator(read), PlainSerializer(_json_choice, when_used="json")]
 
 
-class _StrictLiteral:
+def _json_choice(option: Any) -> Any:
+    value = option.value if isinstance(option, enum.Enum) else option
+    return b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+class _ChoiceOfLiteral:
     def __class_getitem__(cls, options: Any) -> Any:
         values = options if isinstance(options, tuple) else (options,)
         literal: Any = Literal.__getitem__(values)
-        return literal if all(isinstance(value, str) for value in values) else _exactly(literal, list(values))
+        return literal if all(isinstance(value, str) for value in values) else _choice(literal, values)
 
 
 class _TextFirst:
@@ -314,9 +324,15 @@ RULES = (
         schema=_with_base64,
     ),
     Rule(
-        "booleans",
-        {"Literal": _StrictLiteral, "Level": _exactly(Level, [1, 2]), "Mixed": _exactly(Mixed, [1, "two"])},
+        "choices",
+        {
+            "Literal": _ChoiceOfLiteral,
+            "Level": Annotated[_choice(Level, Level), _Converted()],
+            "Mixed": Annotated[_choice(Mixed, Mixed), _Converted()],
+            "Access": Annotated[_choice(Access, map(Access, range(4))), _Converted()],
+        },
     ),
+    Rule("iterables", {"Iterable": list}),
     Rule("named tuples", {"named_tuple_schema": classmethod(_named_tuple_schema)}, schema=_with_arrays),
     Rule("other forms", schema=_with_other_forms),
     Rule("formats", schema=_with_checked_formats),

@@ -203,7 +203,7 @@ class Generator:
             return self._leaf(self._random.choice(rows), is_hashable=rows is HASHABLE)
         makers = (
             *(self._optional, self._optional, self._union, self._union, self._list, self._list, self._set),
-            *(self._tuple, self._dict, self._class, self._class, self._tagged_union),
+            *(self._tuple, self._dict, self._class, self._class, self._tagged_union, self._iterable),
         )
         return self._random.choice(makers)(depth + 1)
 

@@ -45,6 +45,11 @@ class Level(enum.IntEnum):
     HIGH = 2
 
 
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
 class Mixed(enum.Enum):
     ONE = 1
     TWO = "two"

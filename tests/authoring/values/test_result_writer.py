@@ -102,6 +102,11 @@ class Aliased(BaseModel):
     number: int = Field(validation_alias="in", serialization_alias="out")
 
 
+class Stream(BaseModel):
+    items: str | Iterable[Decimal]
+    payload: bytes
+
+
 class Base(BaseModel):
     name: str
 
@@ -223,6 +228,10 @@ def test_a_value_of_another_shape_is_read_once(annotation: Any, value: Any, resu
         (Annotated[int, WrapSerializer(lambda value, handler: [handler(value)])], 1, [1]),
         (Iterable[int], (number for number in (1, 2)), [1, 2]),
         (Iterable[int], [1, 2], [1, 2]),
+        (Sequence[Decimal], [Decimal("1.5")], [1.5]),
+        (Stream, Stream(items=[Decimal(1)], payload=b"abc"), {"items": [1], "payload": "YWJj"}),
+        (Stream, Stream.model_construct(items=[Decimal(1)], payload=b"abc"), {"items": [1], "payload": "YWJj"}),
+        (Sequence[tuple[bytes, Pair]], [(b"abc", Pair(1))], [["YWJj", {"left": 1, "right": 1.5}]]),
     ],
 )
 def test_serializers_always_run(annotation: Any, value: Any, result: Any) -> None:

@@ -8,6 +8,7 @@ This module loads pydantic. It is imported when a feature is first listed or cal
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +112,7 @@ def is_exact(node: Node) -> bool:
         function = node["serialization"].get("function")
         if function in {_number, _base64, json_value}:
             return True
-        if function is not _members:
+        if function is not _members and function is not _items:
             return False
     if node.get("type", "named-tuple-field") not in _EXACT or any(map(node.get, _CHANGING_OPTIONS)):
         return False
@@ -151,6 +152,8 @@ def _result(node: Node) -> Node:
     elif kind in CHOICES and not are_written_by_pydantic(node):
         updates = choices_schema(distinct_json(choices_in(node)))
         node["serialization"] = _serialized(json_value, {"type": "any", "metadata": {"pydantic_js_updates": updates}})
+    elif kind == "generator":
+        node["serialization"] = _serialized(_items, {"type": "list", "items_schema": node.get("items_schema", _ANY)})
     elif kind == "named-tuple":
         fields = {
             field["name"]: {"type": "typed-dict-field", "schema": field["schema"], "required": True}
@@ -260,6 +263,13 @@ def _from_base64(text: Any) -> Any:
         return b64decode(text.translate(_FROM_URL_ALPHABET), validate=True)
     except ValueError:
         raise PydanticKnownError("bytes_invalid_encoding", {"encoding": "base64", "encoding_error": ""}) from None
+
+
+def _items(value: Any) -> Any:
+    """Return the items of an iterable, which pydantic's own serializer accepts only from an iterator."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise PydanticSerializationUnexpectedValue(f"Expected items, not {type(value).__name__}")
+    return list(value)
 
 
 def _members(value: Any) -> Any:
