@@ -101,8 +101,10 @@ class _Case:
         self._report = comparison.report
         self._ajv, self._fastmcp = comparison.workers
         self._tool = FuncMCP(signature)
-        self._input = Schema(self._tool.input_schema, self._ajv)
-        self._output = None if self._tool.output_schema is None else Schema(self._tool.output_schema, self._ajv)
+        self._input = Schema(self._tool.input_schema, self._ajv, of_arguments=True)
+        self._output: Schema | None = None
+        if self._tool.output_schema is not None:
+            self._output = Schema(self._tool.output_schema, self._ajv, of_arguments=False)
         self._pydantic = Pydantic(signature, strict=True)
         self._by_default = Pydantic(signature, strict=False)
 

@@ -36,8 +36,6 @@ from tests.differential.vocabulary import Access, Level, Mixed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from tests.differential.signatures import Signature
-
 Arguments: TypeAlias = dict[str, Any]
 
 
@@ -50,30 +48,27 @@ class Rule(NamedTuple):
             "optional" and "named tuples", which concern declarations of classes.
         arguments: For pydantic: returns changed arguments, for those that it rejects.
         schema: For JSON Schema: returns a changed schema for each schema in the announced one.
+        arguments_schema: For JSON Schema: returns a changed schema of the arguments.
     """
 
     name: str
     names: Mapping[str, Any] = MappingProxyType({})
-    arguments: Callable[[Arguments, Signature], Arguments] | None = None
+    arguments: Callable[[Arguments], Arguments] | None = None
     schema: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    arguments_schema: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
 
 # Arguments
 
 
-def _with_integers(arguments: Any, signature: Signature) -> Any:
+def _with_integers(arguments: Any) -> Any:
     if isinstance(arguments, float) and arguments.is_integer():
         return int(arguments)
     if isinstance(arguments, dict):
-        return {name: _with_integers(member, signature) for name, member in arguments.items()}
+        return {name: _with_integers(member) for name, member in arguments.items()}
     if isinstance(arguments, list):
-        return [_with_integers(item, signature) for item in arguments]
+        return [_with_integers(item) for item in arguments]
     return arguments
-
-
-def _without_unknown(arguments: Arguments, signature: Signature) -> Arguments:
-    names = {field.alias or field.name for field in signature.fields}
-    return {name: value for name, value in arguments.items() if name in names}
 
 
 # Types
@@ -295,7 +290,7 @@ RULES = (
     Rule("optional"),
     Rule("null", {"DefaultForNull": _DefaultForNull, "OmittedForNull": _OmittedForNull}, schema=_null_for_optional),
     Rule("whole numbers", arguments=_with_integers),
-    Rule("unknown arguments", arguments=_without_unknown),
+    Rule("unknown arguments", arguments_schema=lambda schema: {**schema, "additionalProperties": False}),
     Rule(
         "text", {"Union": _TextFirst, **{name: Annotated[kind, _Converted()] for name, kind in _READ_FROM_TEXT.items()}}
     ),

@@ -83,7 +83,8 @@ def _pattern(validator: Any, pattern: str, value: Any, _schema: Any) -> Iterator
         yield jsonschema.ValidationError("The pattern does not match.")
 
 
-_Validator = jsonschema.validators.extend(Draft202012Validator, {"pattern": _pattern})
+_extend: Any = jsonschema.validators.extend  # has no types
+_Validator = _extend(Draft202012Validator, {"pattern": _pattern})
 """The validator of jsonschema, with patterns whose ``\\d`` matches the digits of ECMA-262 instead of Python's."""
 
 
@@ -93,11 +94,13 @@ class Schema:
     Args:
         schema: The schema.
         ajv: The worker that runs ajv; None if it is not installed.
+        of_arguments: Whether it is the schema of the arguments.
     """
 
-    def __init__(self, schema: dict[str, Any], ajv: Worker | None) -> None:
+    def __init__(self, schema: dict[str, Any], ajv: Worker | None, *, of_arguments: bool) -> None:
         self._schema = schema
         self._ajv = ajv
+        self._of_arguments = of_arguments
         self._cached: dict[frozenset[str], dict[str, Any]] = {}
 
     def by_jsonschema(self, value: Any, rules: frozenset[str] = NOTHING) -> bool:
@@ -117,6 +120,8 @@ class Schema:
             for rule in RULES:
                 if rule.name in rules and rule.schema is not None:
                     schema = _walked(schema, rule.schema)
+                if rule.name in rules and self._of_arguments and rule.arguments_schema is not None:
+                    schema = rule.arguments_schema(schema)
             self._cached[rules] = schema
         return self._cached[rules]
 
@@ -143,7 +148,7 @@ class Pydantic:
         verdict = adapters.call(arguments, strict=self._strict)
         for rule in RULES:
             if verdict.received is None and rule.name in rules and rule.arguments is not None:
-                arguments = rule.arguments(arguments, self._signature)
+                arguments = rule.arguments(arguments)
                 verdict = adapters.call(arguments, strict=self._strict)
         return verdict
 

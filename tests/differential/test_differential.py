@@ -30,7 +30,7 @@ async def test_no_disagreement_is_without_a_rule() -> None:
         require("FastMCP of scripts/setup-differential.sh", FASTMCP.exists())
     report = await compared(SEED, CALLS)
     assert report.calls >= CALLS
-    assert min(report.compared.values()) > CALLS // 4
+    assert report.accepted > CALLS // 2
     assert not report.unexplained, "\n\n".join([*report.unexplained[:5], f"{len(report.unexplained)} in all"])
 
 
