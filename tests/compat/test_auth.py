@@ -348,6 +348,19 @@ def test_an_object_that_verifies_no_tokens_stops_the_start(option: str) -> None:
         MCPServer("a", auth=settings())
 
 
+def test_a_class_of_verifiers_stops_the_start() -> None:
+    with pytest.raises(TypeError, match=r"not a class\. Write Verifier\(\.\.\.\)"):
+        FastMCP("a", auth=Verifier)
+
+
+def test_a_rule_of_a_component_can_not_be_set_later() -> None:
+    mcp = FastMCP("a")
+    component = mcp.add_tool(lambda: "x", name="t")
+    with pytest.raises(AttributeError, match="auth of the tool t can't be set"):
+        component.auth = [lambda _context: False]
+    assert component.auth is None
+
+
 class WithRoutes(Verifier):
     def get_routes(self) -> list[str]:
         return ["/authorize"]

@@ -205,9 +205,10 @@ async def test_the_environment_sets_options_that_the_constructor_does_not(
     ]
 
 
-def test_a_sign_in_of_the_environment_is_not_lost_silently(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FASTMCP_SERVER_AUTH", "fastmcp.server.auth.providers.github.GitHubProvider")
-    with pytest.raises(TypeError, match="FASTMCP_SERVER_AUTH selects a sign-in"):
+@pytest.mark.parametrize("variable", ["FASTMCP_SERVER_AUTH", "FASTMCP_DEFAULT_AUTH_PROVIDER"])
+def test_a_sign_in_of_the_environment_is_not_lost_silently(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "fastmcp.server.auth.providers.github.GitHubProvider")
+    with pytest.raises(TypeError, match=f"{variable} selects a sign-in"):
         FastMCP("a")
 
 

@@ -19,6 +19,7 @@ REASONS = {
     "null default": "A default of null is not sent in an output schema.",
     "optional": "`T | None` without a default is not required.",
     "additionalProperties": "`additionalProperties: false` is not sent; unknown arguments are rejected all the same.",
+    "unknown argument": "`FastMCP` refuses unknown arguments, as that of FastMCP does. That of the SDK 1.x drops them.",
     "text result": "A text has no output schema and no structured content: its text block has all of it.",
     "bare object": "A result of a `dict` without types is the structured content, where the SDK puts it into `result`.",
     "any result": "A result of any object has no output schema.",
@@ -127,6 +128,9 @@ def compare(
             result.differences.append(Difference(f"{_SINGULAR[kind]} {name}", (), "only on funcmcp"))
     for call, their, our in zip(calls, theirs["calls"], ours["calls"], strict=True):
         _compare_call(result, call, _without(their, varies), _without(our, varies))
+    tools = [call["tool"] for call in calls if "tool" in call]
+    for tool, their_refusal, our_refusal in zip(tools, theirs["unknown"], ours["unknown"], strict=True):
+        _compare_refusal(result, tool, theirs=their_refusal, ours=our_refusal)
     return result
 
 
@@ -423,6 +427,16 @@ def _compare_call(result: Comparison, call: dict[str, Any], theirs: dict[str, An
         result.counts["calls same"] += 1
         return
     result.differ("calls", where, _call_reasons(theirs, ours), f"{_short(theirs)}; funcmcp: {_short(ours)}")
+
+
+def _compare_refusal(result: Comparison, tool: str, *, theirs: bool, ours: bool) -> None:
+    """Compare whether an unknown argument makes a call an error."""
+    result.counts["unknown arguments"] += 1
+    if theirs == ours:
+        result.counts["unknown arguments same"] += 1
+        return
+    reasons = ("unknown argument",) if ours else ()
+    result.differ("unknown arguments", f"call {tool} with an unknown argument", reasons, f"{theirs}; funcmcp: {ours}")
 
 
 def _call_reasons(theirs: dict[str, Any], ours: dict[str, Any]) -> tuple[str, ...]:

@@ -187,7 +187,18 @@ class Library:
                     else await _outcome(call(one["tool"], one["arguments"]))
                     for one in calls
                 ],
+                "unknown": await refusals(call, calls),
             }
+
+
+async def refusals(call: Callable[..., Awaitable[Any]], calls: Sequence[dict[str, Any]]) -> list[bool]:
+    """Call each tool again with an argument that it does not have; return whether the answers are errors."""
+    outcomes = [
+        await _outcome(call(one["tool"], {**one["arguments"], "sessionId": "of the client"}))
+        for one in calls
+        if "tool" in one
+    ]
+    return ["error" in outcome or bool(outcome.get("isError")) for outcome in outcomes]
 
 
 async def _all(list_page: Callable[..., Awaitable[Any]], member: str) -> list[dict[str, Any]]:
@@ -244,6 +255,7 @@ async def observe_funcmcp(server: Any, calls: Sequence[dict[str, Any]]) -> dict[
             )
             for call in calls
         ]
+        observed["unknown"] = await refusals(client.call_tool, calls)
         return observed
 
 

@@ -21,16 +21,16 @@ _INTRODUCTION = """\
 
 `make corpus` installs published MCP servers, serves each with its own library and with funcmcp, and compares what
 clients get: names, words of the descriptions, schemas of arguments and results, prompts, resources, and the results of
-some calls. These servers were written by others for other libraries. On funcmcp nothing changes but their imports:
-`tests/corpus/imports.py` makes each import of their library one of `funcmcp.compat`. Tools of low-level servers are
-registered with their own schemas, which funcmcp sends unchanged, and with handlers that call the original. `make test`
-has some of the servers.
+some calls, also with an argument that the tool does not have. These servers were written by others for other libraries.
+On funcmcp nothing changes but their imports: `tests/corpus/imports.py` makes each import of their library one of
+`funcmcp.compat`. Tools of low-level servers are registered with their own schemas, which funcmcp sends unchanged, and
+with handlers that call the original. `make test` has some of the servers.
 
 The script writes this page. A cell such as "7 of 8" counts what is present, or the same but for the reasons below.
 Words are those of the descriptions of tools, prompts, resources and their arguments, wherever in the feature they are
 now.
 """
-_COLUMNS = ("tools", "words", "arguments", "outputs", "prompts", "resources", "calls")
+_COLUMNS = ("tools", "words", "arguments", "outputs", "prompts", "resources", "calls", "unknown arguments")
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ def page(rows: Sequence[tuple[Server, Comparison | Unsupported | str]]) -> str:
     total: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     table = [
-        "| server | version | library | tools | words | arguments | outputs | prompts | resources | calls | reasons |"
+        f"| server | version | library | {' | '.join(_COLUMNS)} | reasons |",
+        "|---" * (len(_COLUMNS) + 4) + "|",
     ]
-    table.append("|---|---|---|---|---|---|---|---|---|---|---|")
     for server, result in rows:
         head = f"| {server.name} | {server.version} | {server.library} |"
         if isinstance(result, Unsupported):
-            table.append(f"{head} | | | | | | | does not run |")
+            table.append(f"{head}{' |' * len(_COLUMNS)} does not run |")
             continue
         if isinstance(result, str):
-            table.append(f"{head} not compared: {result} | | | | | | | |")
+            table.append(f"{head} not compared: {result}{' |' * (len(_COLUMNS) + 1)}")
             continue
         total += result.counts
         used = Counter(reason for difference in result.differences for reason in set(difference.reasons))

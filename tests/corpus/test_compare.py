@@ -6,7 +6,7 @@ from tests.corpus.compare import Comparison, compare, normalised
 from tests.corpus.report import Unsupported, failures, page
 from tests.corpus.run import Server
 
-NOTHING: dict[str, Any] = {"tools": [], "prompts": [], "resources": [], "templates": [], "calls": []}
+NOTHING: dict[str, Any] = {"tools": [], "prompts": [], "resources": [], "templates": [], "calls": [], "unknown": []}
 
 
 def offering(**schema: Any) -> dict[str, Any]:
@@ -20,7 +20,8 @@ def reasons(comparison: Comparison) -> set[str]:
 
 def called(theirs: dict[str, Any], ours: dict[str, Any], **options: Any) -> Comparison:
     calls = [{"tool": "add", "arguments": {}}]
-    return compare({**NOTHING, "calls": [theirs]}, {**NOTHING, "calls": [ours]}, calls, **options)
+    accepting = {**NOTHING, "unknown": [False]}
+    return compare({**accepting, "calls": [theirs]}, {**accepting, "calls": [ours]}, calls, **options)
 
 
 def text(text: str, **members: Any) -> dict[str, Any]:
@@ -31,6 +32,14 @@ def test_equal_servers_have_no_differences() -> None:
     comparison = compare(offering(), offering())
     assert comparison.differences == []
     assert comparison.counts["tools same"] == comparison.counts["arguments same"] == 1
+
+
+def test_a_refusal_of_unknown_arguments_is_deliberate_and_accepting_them_is_not() -> None:
+    calls = [{"tool": "add", "arguments": {}}]
+    accepting, refusing = ({**NOTHING, "calls": [text("5")], "unknown": [refuses]} for refuses in (False, True))
+    assert reasons(compare(accepting, refusing, calls)) == {"unknown argument"}
+    assert failures(compare(refusing, accepting, calls)) == ["call add with an unknown argument: True; funcmcp: False"]
+    assert compare(refusing, refusing, calls).differences == []
 
 
 def test_a_missing_tool_is_a_failure() -> None:
@@ -129,7 +138,7 @@ def test_the_page_counts_each_server_once_and_names_those_that_do_not_run() -> N
     written = page(rows)
     assert "\n1 of 3 servers of FastMCP and the official SDK's high-level API run (33 %). The others:\n" in written
     assert "\n- c: It needs more.\n" in written
-    assert "\n| c | 1 | mcp 2 | | | | | | | | does not run |\n" in written
+    assert "\n| c | 1 | mcp 2 | | | | | | | | | does not run |\n" in written
     assert failures(Unsupported("It needs more.")) == []
 
 

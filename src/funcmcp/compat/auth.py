@@ -76,6 +76,8 @@ def _auth(
         metadata: Metadata that tell clients where to get tokens.
         token_resource: The URL that tokens must be issued for; None to accept tokens for any.
     """
+    if isinstance(verifier, type):
+        raise TypeError(f"auth must be a verifier, not a class. Write {verifier.__name__}(...).")
     _refuse_provider(verifier)
     scopes = tuple(dict.fromkeys([*scopes, *(getattr(verifier, "required_scopes", None) or ())]))
     return Auth(_authenticator(verifier, token_resource), resource=metadata, scopes=scopes, lists="closed")

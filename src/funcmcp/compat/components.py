@@ -69,6 +69,19 @@ class Component:
         """The ``_meta``, if there is any."""
         return self.options.get("meta")
 
+    @property
+    def auth(self) -> Any:
+        """The authorization rule, which a component can't have here; see `component_options`."""
+        return self.options.get("auth")
+
+    @auth.setter
+    def auth(self, _: Any) -> None:
+        # FastMCP reads the attribute in each call. Here it would leave a component open that its author has protected.
+        raise AttributeError(
+            f"auth of the {self.kind} {self.name} can't be set. Use scopes= or authorize=; see "
+            "docs/guides/authentication.md."
+        )
+
     def enable(self) -> None:
         """Show the component to clients, unless the tags that its server includes or excludes hide it."""
         self._switch(enabled=True)

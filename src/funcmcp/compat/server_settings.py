@@ -41,7 +41,8 @@ _OPTIONS: dict[str, Any] = {
 """Settings of the environment that are options of the constructor, with a value of their type."""
 
 _WITHOUT_MEANING = frozenset({"log_level", "debug", "message_path", "json_response", "dependencies"})
-_AUTH = "server_auth"
+_AUTH = frozenset({"server_auth", "default_auth_provider"})
+"""Settings of FastMCP 2.6 to 2.14 that select a sign-in."""
 
 _logger = logging.getLogger("funcmcp.compat")
 
@@ -50,7 +51,7 @@ def options_of_environment() -> dict[str, Any]:
     """Return the options of a server that variables such as ``FASTMCP_INCLUDE_TAGS`` set; log those that are ignored.
 
     Raises:
-        TypeError: FASTMCP_SERVER_AUTH selects a sign-in, which funcmcp does not have. The server must not start
+        TypeError: A variable selects a sign-in, which funcmcp does not have. The server must not start
             without it.
     """
     options: dict[str, Any] = {}
@@ -59,7 +60,7 @@ def options_of_environment() -> dict[str, Any]:
         name = variable.removeprefix(_PREFIX).lower()
         if not variable.startswith(_PREFIX) or not text:
             continue
-        if name == _AUTH:
+        if name in _AUTH:
             raise TypeError(
                 f"{variable} selects a sign-in that funcmcp.compat does not have. Use auth= with an authenticator of "
                 "funcmcp.auth; see docs/guides/authentication.md."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, model_validator, with_config
 from pydantic.dataclasses import dataclass as pydantic_dataclass
+from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from funcmcp import Arguments, MCPServer, ToolError, prompt, tool
@@ -61,6 +62,11 @@ async def test_unknown_arguments_are_refused_with_the_closest_name(
 ) -> None:
     assert await outcome(weather, arguments) == refused
     assert await outcome(weather, arguments, unknown_arguments="ignore") == (refused if ignored is None else ignored)
+
+
+async def test_the_arguments_that_n8n_adds_are_ignored() -> None:
+    added = {"sessionId": "1", "action": "sendMessage", "chatInput": "weather in Rome?", "toolCallId": "call_1"}
+    assert await outcome(weather, {"city": "Rome", **added}, unknown_arguments="ignore") == "Rome 1"
 
 
 async def test_all_unknown_arguments_can_be_dropped() -> None:
@@ -200,6 +206,35 @@ async def test_a_type_that_reads_the_arguments_itself_gets_all_of_them(kind: Any
 
     spread.__annotations__ = {"it": Annotated[kind, Spread()], "return": str}
     assert await outcome(spread, {"town": "Rome"}, lax=lax) == "Rome"
+
+
+class Chained:
+    """A type with a core schema of its author, which has no fields to look at."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
+        fields = {"city": core_schema.typed_dict_field(core_schema.str_schema())}
+        first = core_schema.typed_dict_schema(fields)
+        return core_schema.chain_schema([first, core_schema.no_info_plain_validator_function(cls.of)])
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: Any, _handler: Any) -> Any:
+        return {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+    @classmethod
+    def of(cls, values: dict[str, str]) -> Chained:
+        made = cls()
+        made.city = values["city"]
+        return made
+
+    city: str
+
+
+async def test_a_core_schema_of_an_author_decides_itself() -> None:
+    def spread(it: Arguments[Chained]) -> str:
+        return it.city
+
+    assert await outcome(spread, {"city": "Rome", "z": 1}) == "Rome"
 
 
 class Aliases(BaseModel):

@@ -33,7 +33,7 @@ def call_of(principal: Principal | None = ALICE, **params: Any) -> bytes:
     return encode_call(asking("tools/call", params, http=http))
 
 
-@pytest.mark.parametrize("principal", [ALICE, None])
+@pytest.mark.parametrize("principal", [ALICE, Principal("9f86d081884c7d65", per_token=True), None])
 def test_a_run_has_the_arguments_the_client_and_the_principal_of_the_call(principal: Principal | None) -> None:
     context = decode_call(call_of(principal), TOOL, task_id="id", channel=CHANNEL)
     assert context is not None

@@ -172,11 +172,12 @@ def _known_to(schema: Mapping[str, Any]) -> KnownArguments | None:
     definitions: dict[str, Any] = {}
     config: dict[str, Any] = {}
     while schema["type"] not in _OBJECTS:
-        if _reads_arguments(schema):
-            return None
         config.update(schema.get("config", {}))
         definitions.update({definition["ref"]: definition for definition in schema.get("definitions", ())})
-        schema = definitions[schema["schema_ref"]] if schema["type"] == "definition-ref" else schema["schema"]
+        inner = definitions[schema["schema_ref"]] if schema["type"] == "definition-ref" else schema.get("schema")
+        if inner is None or _reads_arguments(schema):
+            return None
+        schema = inner
     config.update(schema.get("config", {}))
     behavior = config.get("extra_fields_behavior")
     if (
