@@ -1,5 +1,5 @@
-// Uses one connection of the TypeScript SDK v2 on and on until its input ends (see steady.py), and prints what came back
-// as one JSON object.
+// Uses one connection of the TypeScript SDK v2 on and on until its input ends (see steady.py). Prints a line when it is
+// connected, and at the end what came back as one JSON object.
 // Arguments: the folder whose node_modules has the SDK, and how it is used.
 import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,6 +18,7 @@ const client = new Client(
 );
 client.setRequestHandler("elicitation/create", () => ({ action: "accept", content: { size: 3 } }));
 await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
+console.log("connected");
 
 const texts = new Set();
 const errors = new Set();

@@ -78,7 +78,7 @@ class _Whole(httpx2.AsyncHTTPTransport):
         return response
 
 
-async def use_python(use: Use, over: asyncio.Event) -> Steady:
+async def use_python(use: Use, connected: asyncio.Event, over: asyncio.Event) -> Steady:
     """Use the Python SDK until the faults are over, and once more then."""
     seen = Steady()
 
@@ -109,6 +109,7 @@ async def use_python(use: Use, over: asyncio.Event) -> Steady:
             httpx2.AsyncClient(headers=use.headers, timeout=_TIMEOUT, transport=_Whole()) as http,
             Client(streamable_http_client(use.url, http_client=http), **options) as client,
         ):
+            connected.set()
             while not over.is_set():
                 await call("whoami", {})
                 await asyncio.sleep(_PAUSE)
@@ -119,7 +120,7 @@ async def use_python(use: Use, over: asyncio.Event) -> Steady:
     return seen
 
 
-async def use_typescript(use: Use, over: asyncio.Event) -> Steady:
+async def use_typescript(use: Use, connected: asyncio.Event, over: asyncio.Event) -> Steady:
     """Use the TypeScript SDK v2 in the same way."""
     nodejs.package("@modelcontextprotocol/client")
     process = await asyncio.create_subprocess_exec(
@@ -128,8 +129,11 @@ async def use_typescript(use: Use, over: asyncio.Event) -> Steady:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
+    assert process.stdout is not None
     try:
-        await over.wait()
+        if await process.stdout.readline():  # otherwise the process has ended with an error
+            connected.set()
+            await over.wait()
         said, complaint = await process.communicate(b"")
     finally:
         if process.returncode is None:

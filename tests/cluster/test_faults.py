@@ -160,8 +160,10 @@ async def test_no_session_is_lost_or_mixed_up_when_instances_and_redis_die(
         async with asyncio.TaskGroup() as group:
             for revision, mode in modes.items():
                 for name, use in (("python", use_python), ("typescript", use_typescript)):
-                    work = use(Use(proxy, tokens.headers(f"{name}-{revision}"), mode), over)
+                    connected = asyncio.Event()
+                    work = use(Use(proxy, tokens.headers(f"{name}-{revision}"), mode), connected, over)
                     clients.append((name, revision, group.create_task(work)))
+                    await connected.wait()
             await trial.load.begin(SESSIONS)
             using = group.create_task(trial.load.use())
             await trial.run()
