@@ -167,6 +167,15 @@ def test_what_goes_wrong_is_one_line(code: str, options: tuple[str, ...], line: 
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("name", ["FUNCMCP_KEYS", "FUNCMCP_HOST_KEYS"])
+def test_a_key_that_is_too_short_is_one_line(name: str, folder: Path) -> None:
+    result = funcmcp("host", str(folder), "--port", "0", env={name: "default=short"})
+    assert result.returncode == 1
+    assert name in result.stderr
+    assert "short" not in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 def test_a_folder_without_an_app_is_one_line(tmp_path: Path) -> None:
     result = funcmcp("host", str(tmp_path))
     assert result.returncode == 1

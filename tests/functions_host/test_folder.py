@@ -59,6 +59,11 @@ def test_host_json_with_nothing(tmp_path: Path) -> None:
     assert (options.name, options.version, options.timeout) == ("Azure Functions MCP server", "1.0.0", 300.0)
 
 
+def test_an_empty_name_is_none(tmp_path: Path) -> None:
+    host = '{"extensions": {"mcp": {"serverName": ""}}}'
+    assert read_folder(app(tmp_path, host), {}).options.name == "Azure Functions MCP server"
+
+
 def test_environment_variables_replace_members_of_host_json(tmp_path: Path) -> None:
     environment = {
         "AzureFunctionsJobHost__extensions__mcp__serverName": "Other",
@@ -112,6 +117,10 @@ def test_the_language_is_that_of_the_files_where_no_setting_names_it(tmp_path: P
         ("{}", {"IsEncrypted": True, "Values": {}}, "is encrypted. Run: func settings decrypt"),
         ("{}", {"Values": []}, '"Values" must be an object'),
         ("{}", {"Values": {"FUNCTIONS_WORKER_RUNTIME": "java"}}, "is 'java'. funcmcp host serves"),
+        ("{}", {"Values": {"A=B": "1"}}, r"the setting 'A=B' can't be an environment variable\. Remove it"),
+        ("{}", {"Values": {"A": "\0"}}, "the setting 'A' can't be"),
+        ("{}", {"Values": {"A": "\ud800"}}, "the setting 'A' can't be"),
+        ("{}", {"Values": {"": "1"}}, "the setting '' can't be"),
         ("{}", '{"Values":\n{"a"}}', r"local\.settings\.json, line 2"),
     ],
 )

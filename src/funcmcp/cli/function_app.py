@@ -28,7 +28,7 @@ def open_function_app(folder: Path, settings: HostSettings, *, has_address: bool
         has_address: Whether clients reach it by HTTP. A client that starts the app itself needs no key.
     """
     from funcmcp.functions_host.folder import FolderError
-    from funcmcp.functions_host.keys import VARIABLE, KeysError
+    from funcmcp.functions_host.keys import VARIABLE
     from funcmcp.functions_host.served import FunctionsHost
 
     environment = dict(os.environ)
@@ -36,7 +36,7 @@ def open_function_app(folder: Path, settings: HostSettings, *, has_address: bool
         environment.pop(VARIABLE, None)
     try:
         return FunctionsHost(folder, environment, settings)
-    except (FolderError, KeysError) as error:
+    except (FolderError, ValueError) as error:  # the latter is about keys in the environment
         raise Failure(str(error)) from error
 
 

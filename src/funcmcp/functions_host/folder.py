@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.adapters.azure.settings import can_be_set
 from funcmcp.functions_host.keys import VARIABLE as HOST_KEYS_VARIABLE
 from funcmcp.jsonc import JSONTextError, parse
 from funcmcp.state.keys import VARIABLE as KEYS_VARIABLE
@@ -165,7 +166,11 @@ def _local_settings(path: Path) -> dict[str, str]:
     values = content.get("values", {})
     if not isinstance(values, dict):
         raise FolderError(f'{path.name}: "Values" must be an object.')
-    return {name: _setting(value) for name, value in values.items() if value is not None}
+    settings = {name: _setting(value) for name, value in values.items() if value is not None}
+    for name, value in settings.items():
+        if not can_be_set(name, value):
+            raise FolderError(f"{path.name}: the setting {name!r} can't be an environment variable. Remove it.")
+    return settings
 
 
 def _setting(value: object) -> str:
@@ -210,7 +215,7 @@ def _host_options(content: dict[str, Any], environment: Mapping[str, str]) -> Ho
     instructions = values.get("extensions.mcp.instructions")
     authorization = str(values.get("extensions.mcp.system.webhookauthorizationlevel", "system"))
     return HostOptions(
-        name=str(values.get("extensions.mcp.servername", default.name)),
+        name=str(values.get("extensions.mcp.servername") or default.name),
         version=str(values.get("extensions.mcp.serverversion", default.version)),
         instructions=None if instructions is None else str(instructions),
         anonymous=authorization.lower() == "anonymous",

@@ -73,3 +73,12 @@ def at(document: Any, *keys: str) -> Any:
         members = {name.lower(): value for name, value in document.items()} if isinstance(document, dict) else {}
         document = members.get(key.lower())
     return document
+
+
+def can_be_set(name: str, value: str) -> bool:
+    """Return whether an environment variable can have the name and the value of an app setting."""
+    try:
+        text = os.fsencode(name + value)
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can hold
+        return False
+    return bool(name) and "=" not in name and b"\0" not in text

@@ -10,8 +10,8 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from funcmcp.adapters.azure.settings import at
-from funcmcp.cli.doctor.project import Finding, Project, can_be_set
+from funcmcp.adapters.azure.settings import at, can_be_set
+from funcmcp.cli.doctor.project import Finding, Project
 from funcmcp.state.keys import VARIABLE, configured_keys
 from funcmcp.transports.http.options import HOSTS_VARIABLE
 

@@ -12,7 +12,7 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from funcmcp.adapters.azure.settings import at
+from funcmcp.adapters.azure.settings import at, can_be_set
 from funcmcp.cli.failure import Failure
 from funcmcp.jsonc import parse
 
@@ -173,11 +173,6 @@ class Project:
 def kind_of(binding: Mapping[str, Any]) -> str:
     """Return a binding's type in lower case: the functions host ignores its case."""
     return str(binding.get("type", "")).lower()
-
-
-def can_be_set(name: str, value: str) -> bool:
-    """Return whether an environment variable can have this name and value."""
-    return bool(name) and "=" not in name and "\0" not in name + value
 
 
 def read_project(folder: Path) -> Project:
