@@ -47,13 +47,13 @@ _EXACT = frozenset(
 
 _VALIDATED = frozenset(
     {
-        *("bool", "date", "datetime", "default", "dict", "float", "int", "list", "literal", "none", "nullable", "str"),
-        *("time", "timedelta", "tuple", "typed-dict", "typed-dict-field", "union", "uuid"),
+        *("any", "bool", "date", "datetime", "default", "dict", "float", "int", "list", "literal", "none", "nullable"),
+        *("str", "time", "timedelta", "tuple", "typed-dict", "typed-dict-field", "union", "uuid"),
     }
 )
 """Kinds of schemas without functions and classes of the author."""
 
-_MEMBERS = {"dict": ("keys_schema", "values_schema"), "list": ("items_schema",)}
+_MEMBERS = {"dict": frozenset({"keys_schema", "values_schema"}), "list": frozenset({"items_schema"})}
 """The keys of a collection's schema that describe its members. Without these keys, members are of any type."""
 
 _NAMES = frozenset({"any", "enum", "literal", "str"})
@@ -126,14 +126,18 @@ def is_exact(node: Node) -> bool:
 def is_validated(schema: Node) -> bool:
     """Return whether the values that are strictly valid have JSON that fits the schema of a type.
 
-    An object of a class is valid whatever its members are, and ``Any`` is not checked.
+    An object of a class is valid whatever its members are. Together with ``Any``, a float may be NaN, which is an error
+    in a float and null under ``Any``.
     """
-    return is_exact(schema) and all(map(_is_validated, nodes_of(schema)))
+    kinds = {node["type"] for node in nodes_of(schema)}
+    return is_exact(schema) and kinds <= _VALIDATED and not (is_open(schema) and "float" in kinds)
 
 
-def _is_validated(node: Node) -> bool:
-    members = _MEMBERS.get(node["type"], ())
-    return node["type"] in _VALIDATED and "serialization" not in node and node.keys() >= set(members)
+def is_open(schema: Node) -> bool:
+    """Return whether parts of a type are of any type."""
+    return any(
+        node["type"] == "any" or not node.keys() >= _MEMBERS.get(node["type"], frozenset()) for node in nodes_of(schema)
+    )
 
 
 def _result(node: Node) -> Node:

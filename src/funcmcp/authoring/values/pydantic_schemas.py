@@ -146,17 +146,20 @@ def validator(schema: Node) -> SchemaValidator | BoundedValidator:
 def serializer(schema: Node) -> SchemaSerializer | BoundedSerializer:
     """Return the serializer of a changed schema, with a bound on unions that contain themselves."""
     with_bounds = bounded_in_results(schema)
-    if with_bounds is None:
-        return _serializer(schema, "null")
-    return BoundedSerializer(_serializer(with_bounds, "null"))
+    return _serializer(schema) if with_bounds is None else BoundedSerializer(_serializer(with_bounds))
 
 
-def text_serializer(schema: Node) -> SchemaSerializer:
-    """Return the serializer of a changed schema without references. It writes NaN and Infinity by these names."""
-    return _serializer(schema, "constants")
+def text_serializer(schema: Node, *, inf_nan: Literal["constants", "null"]) -> SchemaSerializer:
+    """Return the serializer of a changed schema without references.
+
+    Args:
+        schema: The schema.
+        inf_nan: Whether NaN and Infinity are written by these names, or as null.
+    """
+    return _serializer(schema, inf_nan)
 
 
-def _serializer(schema: Node, inf_nan: Literal["constants", "null"]) -> SchemaSerializer:
+def _serializer(schema: Node, inf_nan: Literal["constants", "null"] = "null") -> SchemaSerializer:
     config = core_schema.CoreConfig(ser_json_bytes="base64", ser_json_inf_nan=inf_nan)
     return SchemaSerializer(schema, config, _use_prebuilt=False)
 

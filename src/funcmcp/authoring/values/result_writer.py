@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jsonschema_rs import Draft202012Validator
-    from pydantic_core import SchemaSerializer, SchemaValidator
+    from pydantic_core import SchemaValidator
 
     from funcmcp.authoring.values.pydantic_schemas import Node
     from funcmcp.authoring.values.union_limits import BoundedValidator
@@ -110,8 +110,12 @@ class ResultWriter:
             A function that writes most values. It returns None for a value whose JSON does not fit the type's schema,
             and for some that do, and raises ValueError for a value that can't be serialized.
         """
-        from funcmcp.authoring.values.pydantic_result_schemas import is_exact, is_validated  # noqa: PLC0415 - loads pydantic
-        from funcmcp.authoring.values.pydantic_schemas import serializer, text_serializer  # noqa: PLC0415 - loads pydantic
+        from funcmcp.authoring.values.pydantic_result_schemas import (  # noqa: PLC0415 - loads pydantic
+            is_exact,
+            is_open,
+            is_validated,
+        )
+        from funcmcp.authoring.values.pydantic_schemas import serializer  # noqa: PLC0415 - loads pydantic
 
         self._is_exact = is_exact(self._core)
         self._is_lazy = self._core["type"] == "generator"
@@ -120,11 +124,20 @@ class ResultWriter:
             serializer(self._core).to_python, mode="json", by_alias=True, warnings=warnings, fallback=block_of
         )
         if is_validated(self._core):
-            self.may_write_blocks = False
-            self._write = _validating(self._validator, text_serializer(self._core))
+            self.may_write_blocks = is_open(self._core)
+            self._write = _validating(self._validator, self._text_serializer())
         else:
             self._write = _checking(self._serialize, self._checker)
         return self._write
+
+    def _text_serializer(self) -> Callable[[Any], bytes]:
+        """Return the function that writes valid objects as JSON."""
+        from funcmcp.authoring.values.pydantic_schemas import text_serializer  # noqa: PLC0415 - loads pydantic
+
+        if not self.may_write_blocks:
+            return functools.partial(text_serializer(self._core, inf_nan="constants").to_json, by_alias=True)
+        to_json = text_serializer(self._core, inf_nan="null").to_json
+        return functools.partial(to_json, by_alias=True, warnings=False, fallback=block_of)
 
     def _write_other(self, value: Any, failure: ValueError | None) -> bytes:
         """Write a value that has another shape or lone surrogates. Raise ValueError for others.
@@ -178,13 +191,13 @@ def _checking(serialize: Callable[[Any], Any], checker: Draft202012Validator) ->
 
 
 def _validating(
-    validator: SchemaValidator | BoundedValidator, serializer: SchemaSerializer
+    validator: SchemaValidator | BoundedValidator, serialize: Callable[[Any], bytes]
 ) -> Callable[[Any], bytes | None]:
     """Return a function that validates a value strictly and serializes it."""
-    validate, to_text = validator.validate_python, serializer.to_json
+    validate = validator.validate_python
 
     def write(value: Any) -> bytes | None:
-        text = to_text(validate(value, strict=True), by_alias=True)
+        text = serialize(validate(value, strict=True))
         # Searching for a single byte is much faster than searching for a word.
         if _LOST_SURROGATE in text or (b"N" in text and b"NaN" in text) or (b"I" in text and b"Infinity" in text):
             return None
