@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from funcmcp.authoring.signatures.annotations import without_marks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
 _MAX_SHOWN = 50
 _PLAIN = frozenset({bool, int, str, type(None)})
@@ -69,23 +69,22 @@ def _scalar(choice: Any) -> Any:
     return value
 
 
-def is_same_json(first: Any, second: Any) -> bool:
-    """Return whether two JSON values are equal. In JSON, true is not 1, and 1.0 is 1."""
-    if isinstance(first, list) and isinstance(second, list):
-        return len(first) == len(second) and all(map(is_same_json, first, second))
-    if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(is_same_json(first[name], second[name]) for name in first)
-    return bool(first == second) and isinstance(first, bool) == isinstance(second, bool)
+def json_key(value: Any) -> Hashable:
+    """Return a key that is equal for equal JSON values. In JSON, true is not 1, and 1.0 is 1."""
+    if isinstance(value, list):
+        return ("array", *map(json_key, value))
+    if isinstance(value, dict):
+        return ("object", *((name, json_key(value[name])) for name in sorted(value)))
+    return (isinstance(value, bool), value)
 
 
 def distinct_json(choices: Iterable[Any]) -> list[Any]:
     """Return the JSON values of choices, each once. Raise ValueError if JSON can't carry one."""
-    distinct: list[Any] = []
+    distinct: dict[Hashable, Any] = {}
     for choice in choices:
         value = json_value(choice)
-        if not any(is_same_json(value, earlier) for earlier in distinct):
-            distinct.append(value)
-    return distinct
+        distinct.setdefault(json_key(value), value)
+    return list(distinct.values())
 
 
 def choice_text(choice: Any) -> str:

@@ -392,8 +392,8 @@ def _distance(errors: Sequence[ErrorDetails], depth: int) -> tuple[bool, int, in
 
 def _is_label(location: Sequence[str | int]) -> bool:
     """Return whether the first part of a location is the label of a union's member, or a tag."""
-    first, *others = location
-    return str(first).startswith(MEMBER_LABEL) or others[:1] == [MEMBER_LABEL]
+    first, *following = location
+    return str(first).startswith(MEMBER_LABEL) or following[:1] == [MEMBER_LABEL]
 
 
 def _is_inside(part: str | int, value: Any) -> bool:

@@ -86,8 +86,8 @@ def _is_hashable(node: Node, definitions: Mapping[str, Node]) -> bool:
     kind = node["type"]
     if kind == "definition-ref":
         name = node["schema_ref"]
-        others = {ref: definition for ref, definition in definitions.items() if ref != name}
-        return name not in definitions or _is_hashable(definitions[name], others)
+        remaining = {ref: definition for ref, definition in definitions.items() if ref != name}
+        return name not in definitions or _is_hashable(definitions[name], remaining)
     if kind in _TRANSPARENT:
         return all(_is_hashable(child, definitions) for child in children(node))
     if kind in _CLASSES:
@@ -100,8 +100,8 @@ def accepts_none(node: Node, definitions: Mapping[str, Node]) -> bool:
     kind = node["type"]
     if kind == "definition-ref":
         name = node["schema_ref"]
-        others = {ref: definition for ref, definition in definitions.items() if ref != name}
-        return name in definitions and accepts_none(definitions[name], others)
+        remaining = {ref: definition for ref, definition in definitions.items() if ref != name}
+        return name in definitions and accepts_none(definitions[name], remaining)
     if kind == "literal":
         return any(choice is None for choice in node["expected"])
     if kind == "union" or kind.startswith("function-"):

@@ -11,6 +11,7 @@ This module loads pydantic. It is imported when a feature is first listed or cal
 from __future__ import annotations
 
 from enum import Enum, Flag
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticCustomError, PydanticKnownError
@@ -19,8 +20,8 @@ from funcmcp.authoring.signatures.choices import (
     choice_text,
     expected_json,
     has_unnamed_bits,
-    is_same_json,
     joined_json,
+    json_key,
     json_value,
     sum_of,
 )
@@ -84,7 +85,7 @@ def reading_choices(node: Node, *, lax: bool) -> Node:
 
 
 def _has_own_lookup(kind: type[Enum]) -> bool:
-    """Return whether an author's enum finds members for other values than theirs."""
+    """Return whether an author's enum finds members for values that are not theirs."""
     method = next(cls.__dict__["_missing_"] for cls in kind.__mro__ if "_missing_" in cls.__dict__)
     return method not in _MISSING_METHODS
 
@@ -94,22 +95,26 @@ def _reader(choices: list[Any], enum: type[Enum] | None, *, lax: bool) -> Callab
 
     Args:
         choices: The choices.
-        enum: The enum, if it finds members for other values.
+        enum: The enum, if it finds members for further values.
         lax: Whether a choice is also found by its text.
     """
-    pairs = [(json_value(choice), choice) for choice in choices]
-    texts = {choice_text(choice): choice for choice in choices} if lax else {}
+    by_value = {json_key(json_value(choice)): choice for choice in reversed(choices)}
+    by_text = {choice_text(choice): choice for choice in choices} if lax else {}
+    expected = cache(lambda: expected_json(choices))
 
     def find(value: Any) -> Any:
-        for expected, choice in pairs:
-            if is_same_json(expected, value) or (type(value) is type(choice) and value == choice):
-                return choice
-        if isinstance(value, str) and value in texts:
-            return texts[value]
-        other = None if enum is None else _looked_up(enum, value)
-        if other is None:
-            raise PydanticKnownError("enum", {"expected": expected_json(choices)})
-        return other
+        key = json_key(value) if type(value) in _JSON_TYPES or value is None else None
+        if key in by_value:
+            return by_value[key]
+        if isinstance(value, str) and value in by_text:
+            return by_text[value]
+        for choice in choices:
+            if type(value) is type(choice) and value == choice:
+                return choice  # a default, which is not JSON
+        member = None if enum is None else _looked_up(enum, value)
+        if member is None:
+            raise PydanticKnownError("enum", {"expected": expected()})
+        return member
 
     return find
 
@@ -125,7 +130,7 @@ def _looked_up(enum: type[Enum], value: Any) -> Enum | None:
 
 def _flag_reader(kind: type[Flag], *, lax: bool) -> Callable[[Any], Any]:
     """Return a function that returns the flags whose sum is a number. Bits without names are rejected."""
-    members = kind.__members__.values()
+    expected = joined_json(kind.__members__.values())
     limit = sum_of(kind)
     combinations = kind._value2member_map_  # Python keeps each combination forever
 
@@ -135,7 +140,7 @@ def _flag_reader(kind: type[Flag], *, lax: bool) -> Callable[[Any], Any]:
         if lax and isinstance(value, str) and value.isdecimal() and value.isascii():
             value = int(value)
         if type(value) is not int or value < 0 or value & ~limit:
-            raise PydanticCustomError("flag", "must be a sum of {expected}", {"expected": joined_json(members)})
+            raise PydanticCustomError("flag", "must be a sum of {expected}", {"expected": expected})
         if value not in combinations and len(combinations) >= MAX_COMBINATIONS:
             raise ToolError(f"Too many different combinations of {kind.__name__} have been sent. Use an earlier one.")
         return kind(value)

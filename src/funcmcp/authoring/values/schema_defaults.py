@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
-from funcmcp.authoring.signatures.choices import is_same_json
+from funcmcp.authoring.signatures.choices import json_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ def fits(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any]) 
     if "anyOf" in schema and not any(fits(value, member, definitions) for member in schema["anyOf"]):
         return False
     choices = schema.get("enum", [schema["const"]] if "const" in schema else None)
-    if choices is not None and not any(is_same_json(value, choice) for choice in choices):
+    if choices is not None and json_key(value) not in map(json_key, choices):
         return False
     if not _is_of_type(value, schema.get("type")):
         return False
@@ -96,5 +96,5 @@ def _members_fit(value: dict[str, Any], schema: Mapping[str, Any], definitions: 
     if not value.keys() >= set(schema.get("required", ())):
         return False
     properties = schema.get("properties", {})
-    others = schema.get("additionalProperties", {})
-    return all(fits(member, properties.get(name, others), definitions) for name, member in value.items())
+    additional = schema.get("additionalProperties", {})
+    return all(fits(member, properties.get(name, additional), definitions) for name, member in value.items())
