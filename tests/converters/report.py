@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from tests.converters.verdicts import Problem
 
 _GROUPS = ("ordinary", "FastMCP", "SDK", "samples", "corpus")
+_TEXT_LENGTH = 250
+_URL = re.compile(r"http://127[\w.:/]+")
 _OWN = ("ordinary", "samples", "corpus")
 _API_NAMES = {
     "": "",
@@ -147,7 +150,8 @@ def _peers(found: Sequence[Problem]) -> Iterator[str]:
 
 def _short(text: str) -> str:
     """Return the cause without the argument, and without what differs between tools."""
-    start, _, end = text.partition(": ")
-    if start == "called":
+    if text.startswith("called: "):
         return "a call fails"
-    return (end if end and " " not in start else text).partition(" For further")[0][:120].replace("|", "\\|")
+    text = _URL.sub("URL", text)
+    start, _, end = text.partition(": ")
+    return (end if end and " " not in start else text)[:_TEXT_LENGTH].replace("|", "\\|")

@@ -3,7 +3,7 @@
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
-const MESSAGE_LENGTH = 300;
+const MESSAGE_LENGTH = 500;
 
 export class CallError extends Error {}
 
