@@ -98,7 +98,8 @@ corpus: .venv/.ready
 	.venv/bin/python -m tests.corpus.migration
 
 # Client libraries that convert the tools of servers for the APIs of models; writes docs/development/clients.md.
-converters: node
+converters: .venv/.ready
+	scripts/setup-node.sh
 	scripts/setup-converters.sh
 	scripts/setup-differential.sh
 	.venv/bin/python -m tests.converters.run

@@ -94,7 +94,7 @@ FAULTS = (
         None,
         "AudioContent conversion",
         "Fails for a result with sound.",
-        "langchain_mcp_adapters/tools.py",
+        "langchain_mcp_adapters/tools.py:202",
     ),
     Fault(
         "langchain-mcp-adapters",
@@ -143,14 +143,14 @@ FAULTS = (
         "openai strict",
         "a format outside of its list",
         "Copies formats that the API refuses in strict schemas.",
-        "agents/strict_schema.py",
+        "agents/strict_schema.py:156",
     ),
     Fault(
         "openai-agents",
         "openai strict",
         "any_value .*a part without a type",
         "Declares an argument of any type as strict, which the API refuses.",
-        "agents/strict_schema.py",
+        "agents/strict_schema.py:156",
     ),
     Fault(
         "semantic-kernel",
