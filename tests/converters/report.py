@@ -45,6 +45,9 @@ The ordinary tools are {ordinary} functions, one for each kind of type in the [g
 4.2.3 and the official SDK 2.3.0 serve the same functions. The samples are those of this repository. The corpus is the
 {corpus} different tools of the [published servers](corpus.md), as funcmcp lists them; every eighth of them is called.
 
+A row of 0 means that one tool costs the client the whole list, such as one regular expression in a schema. OpenAI's
+rules for strict schemas are applied where the client declares a tool as strict.
+
 The script writes this page.
 
 ## Usable tools
@@ -78,27 +81,27 @@ These have no counterpart on funcmcp.
 """
 
 
-def page(served: Sequence[Served], found: Sequence[Problem]) -> str:
+def page(served: Sequence[Served], all_problems: Sequence[Problem]) -> str:
     """Return the page for the problems of all clients with some servers."""
     totals = Counter[str]()
     for server in served:
         totals[server.source.group] += len(server.tools)
     lines = [
-        *_usable(totals, found),
+        *_usable(totals, all_problems),
         *_FAULTS.splitlines(),
-        *_causes(found),
+        *_causes(all_problems),
         *_TOOLS.splitlines(),
-        *_ordinary(found),
+        *_ordinary(all_problems),
         *_PEERS.splitlines(),
-        *_peers(found),
+        *_peers(all_problems),
     ]
     return _HEAD.format(ordinary=totals["ordinary"], corpus=totals["corpus"]) + "\n".join(lines) + "\n"
 
 
-def _usable(totals: Counter[str], found: Sequence[Problem]) -> Iterator[str]:
+def _usable(totals: Counter[str], all_problems: Sequence[Problem]) -> Iterator[str]:
     unusable: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
-    for problem in found:
-        if not problem.tool.startswith("<"):
+    for problem in all_problems:
+        if problem.is_about_a_tool:
             unusable[problem.library, problem.api, problem.group].add(problem.tool)
     for library in LIBRARIES:
         for api in library.apis:
@@ -107,11 +110,11 @@ def _usable(totals: Counter[str], found: Sequence[Problem]) -> Iterator[str]:
             yield f"| {library.name} | {_API_NAMES[api]} | {' | '.join(cells)} |"
 
 
-def _causes(found: Sequence[Problem]) -> Iterator[str]:
+def _causes(all_problems: Sequence[Problem]) -> Iterator[str]:
     for number, fault in enumerate(FAULTS, 1):
-        own = [problem for problem in found if problem.fault is fault and problem.group in _OWN]
-        clients = sorted({_client(problem) for problem in own})
-        tools = {(problem.group, problem.tool) for problem in own if not problem.tool.startswith("<")}
+        explained = [problem for problem in all_problems if problem.fault is fault and problem.group in _OWN]
+        clients = sorted({_client(problem) for problem in explained})
+        tools = {(problem.group, problem.tool) for problem in explained if problem.is_about_a_tool}
         yield f"| {number} | {', '.join(clients)} | {fault.text} | {_source(fault)} | {len(tools) or ''} |"
 
 
@@ -128,19 +131,19 @@ def _source(fault: Fault) -> str:
     return f"`{fault.source}`"
 
 
-def _ordinary(found: Sequence[Problem]) -> Iterator[str]:
+def _ordinary(all_problems: Sequence[Problem]) -> Iterator[str]:
     tools: defaultdict[str, set[str]] = defaultdict(set)
-    for problem in found:
-        if problem.group == "ordinary" and problem.fault is not None and not problem.tool.startswith("<"):
+    for problem in all_problems:
+        if problem.group == "ordinary" and problem.fault is not None and problem.is_about_a_tool:
             number = FAULTS.index(problem.fault) + 1
             tools[problem.tool].add(f"{_client(problem)} ({number})")
     for tool, clients in tools.items():
         yield f"| `{tool}` | {', '.join(sorted(clients))} |"
 
 
-def _peers(found: Sequence[Problem]) -> Iterator[str]:
+def _peers(all_problems: Sequence[Problem]) -> Iterator[str]:
     tools: defaultdict[tuple[str, str, str], defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for problem in found:
+    for problem in all_problems:
         if problem.group not in _OWN and problem.fault is None:
             tools[problem.library, problem.api, _short(problem.text)][problem.group].add(problem.tool)
     for (library, api, text), groups in tools.items():

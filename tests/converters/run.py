@@ -19,16 +19,16 @@ PAGE = REPOSITORY / "docs" / "development" / "clients.md"
 
 def main() -> int:
     """Write the page; return 1 if a tool of funcmcp is not usable without a known fault of the client."""
-    found: list[Problem] = []
+    all_problems: list[Problem] = []
     with tempfile.TemporaryDirectory() as folder, serve_all((*OWN, *PEERS), Path(folder)) as served:
         for library in LIBRARIES:
             played = library.play([server.plan for server in served])
             for server, outcome in zip(served, played, strict=True):
-                found += problems(library, server, outcome)
+                all_problems += problems(library, server, outcome)
             print(library.name, flush=True)
-        PAGE.write_text(page(served, found), encoding="utf-8")
+        PAGE.write_text(page(served, all_problems), encoding="utf-8")
     groups = {source.group for source in OWN}
-    unexplained = [problem for problem in found if problem.group in groups and problem.fault is None]
+    unexplained = [problem for problem in all_problems if problem.group in groups and problem.fault is None]
     for problem in unexplained:
         print(problem)
     print(f"Wrote {PAGE.relative_to(REPOSITORY)}.")

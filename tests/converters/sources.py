@@ -31,24 +31,24 @@ class Source:
         file: The module with the server, or an ASGI application, as `mcp`.
         calls: Arguments by tool. None for examples of some recorded tools.
         environment: The virtual environment in .servers that runs it; the tests' own by default.
-        others: `resource` and `prompt` of its plan.
+        extras: `resource` and `prompt` of its plan.
     """
 
     group: str
     file: Path
     calls: dict[str, dict[str, Any]] | None
     environment: str | None = None
-    others: dict[str, Any] = field(default_factory=dict)
+    extras: dict[str, Any] = field(default_factory=dict)
 
 
 _ORDINARY_CALLS = {tool.name: tool.arguments for tool in ordinary.TOOLS} | {"picture": {}, "pictures": {}}
-_ORDINARY_OTHERS = {
+_ORDINARY_EXTRAS = {
     "resource": {"uri": "report://today", "name": "report"},
     "prompt": {"name": "suggest", "arguments": {"topic": "tea"}},
 }
 SAMPLES = REPOSITORY / "samples"
 OWN = (
-    Source("ordinary", HERE / "ordinary_funcmcp.py", _ORDINARY_CALLS, others=_ORDINARY_OTHERS),
+    Source("ordinary", HERE / "ordinary_funcmcp.py", _ORDINARY_CALLS, extras=_ORDINARY_EXTRAS),
     Source(
         "samples",
         SAMPLES / "orders" / "server.py",
@@ -57,7 +57,7 @@ OWN = (
             "create_order": {"customerId": "ada", "items": [{"itemId": "margherita", "quantity": 2}]},
             "sales_report": {"first_day": "2030-01-01", "last_day": "2030-01-02"},
         },
-        others={
+        extras={
             "resource": {"uri": "menu://today", "name": "menu"},
             "prompt": {"name": "suggest_meal", "arguments": {"guests": "2"}},
         },
@@ -74,7 +74,7 @@ OWN = (
             "json_schema_2020_12_tool": {"name": "Ada", "email": "ada@example.com"},
             "test_x_mcp_header": {"region": "Oslo"},
         },
-        others={
+        extras={
             "resource": {"uri": "test://static-binary", "name": "static_binary"},
             "prompt": {"name": "test_prompt_with_arguments", "arguments": {"arg1": "Italy", "arg2": "Rome"}},
         },
@@ -86,8 +86,8 @@ OWN = (
 )
 """Servers on funcmcp."""
 PEERS = (
-    Source("FastMCP", HERE / "ordinary_fastmcp.py", _ORDINARY_CALLS, "differential", _ORDINARY_OTHERS),
-    Source("SDK", HERE / "ordinary_sdk.py", _ORDINARY_CALLS, "differential", _ORDINARY_OTHERS),
+    Source("FastMCP", HERE / "ordinary_fastmcp.py", _ORDINARY_CALLS, "differential", _ORDINARY_EXTRAS),
+    Source("SDK", HERE / "ordinary_sdk.py", _ORDINARY_CALLS, "differential", _ORDINARY_EXTRAS),
 )
 """The ordinary tools on other frameworks."""
 
@@ -119,7 +119,7 @@ def serve_all(sources: Sequence[Source], folder: Path) -> Iterator[list[Served]]
             server = stack.enter_context(serve(source.file, folder=REPOSITORY, env=environment, python=interpreter))
             tools = asyncio.run(_listed(server.url))
             calls = _examples(tools) if source.calls is None else source.calls
-            served.append(Served(source, tools, {"url": server.url, "calls": calls, **source.others}))
+            served.append(Served(source, tools, {"url": server.url, "calls": calls, **source.extras}))
         yield served
 
 

@@ -41,6 +41,10 @@ class Problem:
     text: str
 
     @property
+    def is_about_a_tool(self) -> bool:
+        return not self.tool.startswith("<")
+
+    @property
     def fault(self) -> Fault | None:
         """The known fault that explains it."""
         for fault in FAULTS:
