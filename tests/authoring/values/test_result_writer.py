@@ -257,7 +257,8 @@ def test_an_object_of_a_subclass_is_written_as_the_annotated_type(annotation: An
         (Annotated[bytes, Field(max_length=3)], b"abcd", "at most 3 bytes"),
         (Annotated[str, Format("email")], "nobody", "must be an email address"),
         (list[Annotated[str, Format("phone")]], ["x"], r"\[0\] must be a phone number"),
-        (Annotated[str, Format("date-time")], "2026-07-28T12:00:00", "must be a date and time"),
+        (Annotated[str, Format("date-time")], "2026-07-28", "must be a date and time"),
+        (Annotated[str, Format("uuid")], "1", "must be a UUID"),
         (AwareDatetime, datetime(2026, 7, 28), "timezone"),  # noqa: DTZ001 - naive on purpose
         (Doubled, {"number": "x"}, "valid integer"),
         (Doubled, Doubled.model_construct(number="x"), "valid integer"),
@@ -350,6 +351,8 @@ async def test_a_text_that_breaks_a_constraint_is_an_error(annotation: Any, valu
         (AwareDatetime, {"type": "string", "format": "date-time"}),
         (timedelta, {"type": "string"}),
         (EmailStr, {"type": "string"}),
+        (Annotated[str, Format("date")] | int, {"anyOf": [{"type": "string", "format": "date"}, {"type": "integer"}]}),
+        (Annotated[str, Format("time")] | int, {"anyOf": [{"type": "string"}, {"type": "integer"}]}),
         (Annotated[float, Field(multiple_of=0.01)], {"type": "number"}),
         (Annotated[int, Field(multiple_of=5)], {"type": "integer", "multipleOf": 5}),
         (

@@ -16,7 +16,7 @@ from dis import opname
 from typing import TYPE_CHECKING, Any, get_args
 
 from funcmcp.authoring.signatures.choices import choice_text, expected_json, json_text
-from funcmcp.authoring.values.string_formats import FORMATS
+from funcmcp.authoring.values.string_formats import CHECKED, FORMATS
 from funcmcp.protocol.errors import ToolError
 
 if TYPE_CHECKING:
@@ -195,8 +195,12 @@ _KEYWORDS: dict[str, Callable[[Any], str]] = {
     "maxProperties": lambda kind: f"must have at most {kind['limit']} members",
     "uniqueItems": lambda _: "must not have the same item twice",
     "pattern": lambda kind: f"must match the pattern {kind['pattern']}",
-    "format": lambda kind: f"must be {FORMATS.get(kind['format'], (kind['format'],))[0]}",
+    "format": lambda kind: f"must be {_format_phrase(kind['format'].removeprefix(CHECKED))}",
 }
+
+
+def _format_phrase(name: str) -> str:
+    return FORMATS[name][0] if name in FORMATS else name
 
 
 def wrong_arguments(lines: Iterable[tuple[str, str]]) -> ToolError:

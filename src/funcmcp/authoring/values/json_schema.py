@@ -266,7 +266,7 @@ class _Arranger:
             node["contentEncoding"] = node.pop("format")
         elif name not in FORMATS:
             del node["format"]
-            if name in WRITTEN_FORMATS:
+            if name in WRITTEN_FORMATS or name in RESULT_FORMATS:
                 return  # the type does not promise more than its values have
             self.left_out.append(LeftOut((*path, "format"), name, "JSON Schema does not have this format"))
 

@@ -78,7 +78,12 @@ def _is_ip(version: int) -> Callable[[str], bool]:
     return check
 
 
-FORMATS: dict[str, tuple[str, Callable[[str], object]]] = {
+def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    """Return a function that returns whether a pattern matches a whole text."""
+    return lambda text: pattern.fullmatch(text) is not None
+
+
+FORMATS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "date": ("a date such as 2026-07-28", _is_date),
     "date-time": ("a date and time such as 2026-07-28T12:00:00Z", _is_date_time),
     "email": ("an email address", _is_email),
@@ -87,8 +92,8 @@ FORMATS: dict[str, tuple[str, Callable[[str], object]]] = {
     "ipv6": ("an IPv6 address", _is_ip(6)),
     "phone": ("a phone number", _is_phone),
     "time": ("a time such as 12:00:00Z", _is_time),
-    "uri": ("a URI", _URI.fullmatch),
-    "uuid": ("a UUID", _UUID.fullmatch),
+    "uri": ("a URI", _matches(_URI)),
+    "uuid": ("a UUID", _matches(_UUID)),
 }
 """A phrase for each format in errors, and its check."""
 
@@ -100,15 +105,23 @@ WRITTEN_FORMATS = {
 }
 """The patterns of texts that pydantic writes and for which JSON Schema has no format. Clients see no such format."""
 
-RESULT_FORMATS = {"phone": _is_phone}
-"""The checks of texts in results whose formats JSON Schema does not have."""
+_GUARANTEED = frozenset({"date", "ipv4", "uuid"})
+"""Formats whose checks accept nothing that a client rejects."""
+
+CHECKED = "checked-"
+RESULT_FORMATS = {f"{CHECKED}{name}": check for name, (_, check) in FORMATS.items() if name not in _GUARANTEED}
+"""The checks of texts in results whose formats clients check in other ways. Clients see no such format.
+
+For example, clients require an offset of a time, and a dot in the domain of an email address.
+"""
 
 
 class Format:
     """A string in a format: ``Annotated[str, Format("email")]``.
 
-    The schema gets ``"format": "email"`` and the argument is checked. Formats are those of JSON Schema (date,
-    date-time, email, hostname, ipv4, ipv6, time, uri, uuid) and ``phone``, which is not in the schema.
+    The schema gets ``"format": "email"``, and arguments and results are checked. Formats are those of JSON Schema
+    (date, date-time, email, hostname, ipv4, ipv6, time, uri, uuid) and ``phone``, which is not in the schema. Schemas
+    of results name only date, ipv4 and uuid: clients reject some texts that are valid in the other formats.
 
     Raises:
         RegistrationError: The format is unknown.
@@ -136,4 +149,6 @@ class Format:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Name the format in the schema."""
-        return {**handler(schema), "format": self.name}
+        checked = f"{CHECKED}{self.name}"
+        is_checked = handler.mode == "serialization" and checked in RESULT_FORMATS
+        return {**handler(schema), "format": checked if is_checked else self.name}
