@@ -20,8 +20,8 @@ class Schema:
         members: The members of the union that it is; itself where it is none.
     """
 
-    def __init__(self, part: dict[str, Any], root: dict[str, Any]) -> None:
-        self._part = part
+    def __init__(self, part: dict[str, Any] | bool, root: dict[str, Any]) -> None:
+        self._part = part if isinstance(part, dict) else {}
         self._root = root
 
     @property
