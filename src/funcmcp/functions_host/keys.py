@@ -107,7 +107,7 @@ class Keys:
         name, _, text = parameter.partition("=")
         if unquote_plus(name) != _PARAMETER:
             return False
-        return _is_one_of(unquote_plus(text).encode(errors="surrogatepass"), self._keys.values())
+        return _is_one_of(unquote_plus(text).encode(), self._keys.values())
 
 
 def _is_one_of(text: bytes, keys: Iterable[bytes]) -> bool:

@@ -1,9 +1,8 @@
 """The HTTP triggers of an app, beside its MCP endpoint.
 
 Source: "Azure Functions HTTP trigger" (routes, constraints, authLevel, ``routePrefix`` of host.json); W3C "Fetch
-Metadata Request Headers" (``Sec-Fetch-Site``). The whole body
-of a request is sent to the worker in one message, and so is the response; a worker that serves HTTP itself gets the
-request there and streams its response (`http_proxy`).
+Metadata Request Headers" (``Sec-Fetch-Site``). The whole body of a request is sent to the worker in one message, and so
+is the response; a worker that serves HTTP itself gets the request there and streams its response (`http_proxy`).
 """
 
 from __future__ import annotations

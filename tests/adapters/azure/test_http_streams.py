@@ -62,6 +62,10 @@ def item(req: func.HttpRequest) -> func.HttpResponse:
 async def text(req: func.HttpRequest) -> str:
     return "plain"
 
+@app.route(route="status/{value}", auth_level="anonymous")
+def status(req: func.HttpRequest) -> func.HttpResponse:
+    return func.HttpResponse("a body", status_code=int(req.route_params["value"]))
+
 funcmcp.azure.http_app(mcp, app=app, auth_level="anonymous", streams=True)
 """
 ENVELOPE = {
@@ -117,6 +121,12 @@ def test_other_functions_of_the_app_stay_as_they_were(http: httpx2.Client) -> No
     assert (answer.status_code, answer.text, answer.headers["x-kind"]) == (201, "POST 7 x body", "item")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert http.get("/text").text == "plain"
+
+
+@pytest.mark.parametrize(("value", "status"), [(100, 500), (99999, 500), (204, 204), (599, 599)])
+def test_a_status_that_can_not_be_sent_is_a_failure(http: httpx2.Client, value: int, status: int) -> None:
+    assert http.get(f"/status/{value}").status_code == status
+    assert http.get("/text").status_code == 200  # on the same connection
 
 
 def test_a_functions_url_is_as_the_client_wrote_it(http: httpx2.Client) -> None:

@@ -102,8 +102,9 @@ def test_an_app_that_can_not_be_loaded(tmp_path: Path) -> None:
     )
 
 
-def test_keys_that_can_not_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FUNCMCP_HOST_KEYS", "default=short")
+@pytest.mark.parametrize("name", ["FUNCMCP_HOST_KEYS", "FUNCMCP_KEYS"])
+def test_keys_that_can_not_be_used(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "default=short")
     level, text = rows(write_app(tmp_path, APP))["the environment"]
     assert (level, text[:28]) == ("error", "has keys that can't be used.")
 

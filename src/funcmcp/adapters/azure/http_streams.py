@@ -26,6 +26,7 @@ from funcmcp.adapters.azure.http_trigger import StreamedRequest, StreamedRespons
 from funcmcp.adapters.azure.settings import hostname, is_local
 from funcmcp.server.limits import Limits
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
+from funcmcp.transports.http.status import authored_response
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -127,16 +128,16 @@ def _public(request: HttpRequest) -> str:
 
 
 def _wire(response: object) -> HttpResponse:
-    """Return what a function answered as it goes out."""
+    """Return what a function answered as it goes out; raise an exception, which is a 500, if it can't."""
     if isinstance(response, StreamedResponse):
         return response.wire
     if isinstance(response, str):
         return HttpResponse(200, _PLAIN, response.encode())
     if not isinstance(response, func.HttpResponse):
         raise TypeError(f"An HTTP function returns an HttpResponse or a text, not {type(response).__name__}.")
-    headers = tuple((name.lower(), value) for name, value in response.headers.items())
+    headers = [(name.lower(), str(value)) for name, value in response.headers.items()]
     if "content-type" not in response.headers:
         text = response.mimetype.startswith("text/")
         kind = f"{response.mimetype}; charset={response.charset}" if text else response.mimetype
-        headers = (*headers, ("content-type", kind))
-    return HttpResponse(response.status_code, headers, response.get_body())
+        headers.append(("content-type", kind))
+    return authored_response(response.status_code, headers, response.get_body())

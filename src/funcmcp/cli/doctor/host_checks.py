@@ -42,14 +42,13 @@ def is_plain_function_app(folder: Path) -> bool:
 def examine_function_app(folder: Path) -> list[Finding]:
     """Return what ``funcmcp host`` would serve of an app, and what it would leave out. The app's code runs."""
     from funcmcp.functions_host.folder import FolderError
-    from funcmcp.functions_host.keys import KeysError
     from funcmcp.functions_host.served import FunctionsHost
 
     try:
         host = FunctionsHost(folder, dict(os.environ))
     except FolderError as error:
         return [Finding("error", _SUBJECT, f"can't be served. {error}")]
-    except KeysError as error:
+    except ValueError as error:
         return [Finding("error", "the environment", f"has keys that can't be used. {error}")]
     return asyncio.run(_started(host))
 

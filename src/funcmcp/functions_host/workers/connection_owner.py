@@ -111,5 +111,5 @@ def _descriptors(process: Path) -> Iterator[str]:
     except OSError:
         return
     for link in links:
-        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+        with contextlib.suppress(OSError):  # it was closed meanwhile
             yield str(link.readlink())
