@@ -194,6 +194,11 @@ CASES: dict[str, tuple[Any, Any, list[str]]] = {
     ),
     "prompt-arguments": (prompt("review", "code", "language"), prompt("review", "code"), ["2 arguments"]),
     "prompt-words": (prompt("review code"), prompt("review-code"), ["the name review code"]),
+    "resource-words": (
+        {"uri": "menu://today", "name": "menu of today"},
+        {"uri": "menu://today", "name": "menu-of-today"},
+        ["the name menu of today"],
+    ),
     "resource-uri": (
         {"uri": "my_orders://open"},
         {"uri": "my-orders://open"},

@@ -72,7 +72,7 @@ def name_characters(subject: Subject) -> Iterator[str]:
     """Check the characters of a tool's name."""
     others = _NAME.sub("", subject.key)
     if others:
-        yield f"the characters {''.join(dict.fromkeys(others))}"
+        yield f"the characters {_text(''.join(dict.fromkeys(others)))}"
 
 
 def name_start(subject: Subject) -> Iterator[str]:
@@ -333,10 +333,11 @@ def prompt_arguments(subject: Subject) -> Iterator[str]:
         yield f"{count} arguments"
 
 
-def prompt_words(subject: Subject) -> Iterator[str]:
-    """Check that a prompt's name is one word."""
-    if any(map(str.isspace, subject.key)):
-        yield f"the name {_text(subject.key)}"
+def spaces_in_name(subject: Subject) -> Iterator[str]:
+    """Check that the name of a prompt or a resource is one word."""
+    name = str(subject.definition.get("name"))
+    if any(map(str.isspace, name)):
+        yield f"the name {_text(name)}"
 
 
 def resource_uri(subject: Subject) -> Iterator[str]:
