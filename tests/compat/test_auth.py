@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -66,6 +67,7 @@ class Answer:
 
     def __init__(self, response: httpx2.Response) -> None:
         self.status = response.status_code
+        self.text = response.text
         self.challenge = dict(re.findall(r'(\w+)="([^"]*)"', response.headers.get("www-authenticate", "")))
 
     @property
@@ -102,6 +104,7 @@ def answers_of(python: str, frameworks: str) -> Answers:
                 if header is not None:
                     headers["authorization"] = header
                 answers[server, name] = Answer(client.post(f"{url}/{server}/mcp", json=INITIALIZE, headers=headers))
+        answers["sdk", "metadata"] = Answer(client.get(f"{url}/sdk/.well-known/oauth-protected-resource/mcp"))
     return answers
 
 
@@ -137,6 +140,10 @@ def test_a_token_that_an_original_refuses_is_refused_likewise(
 def test_a_difference_is_a_difference(case: str, originals: Answers, ours: Answers) -> None:
     pairs = [(originals[server, case].accepted, ours[server, case].accepted) for server in SERVERS]
     assert (case in STRICTER, case in LOOSER) == ((True, False) in pairs, (False, True) in pairs)
+
+
+def test_the_metadata_of_the_settings_are_those_of_the_sdk(originals: Answers, ours: Answers) -> None:
+    assert json.loads(ours["sdk", "metadata"].text) == json.loads(originals["sdk", "metadata"].text)
 
 
 def test_every_outcome_is_among_the_cases(ours: Answers) -> None:
