@@ -251,6 +251,18 @@ async def test_every_alias_is_an_argument(arguments: dict[str, Any]) -> None:
     assert await outcome(spread, arguments) == "a"
 
 
+async def test_an_alias_that_pydantic_does_not_read_is_no_argument() -> None:
+    class ByName(BaseModel):
+        model_config = ConfigDict(validate_by_name=True, validate_by_alias=False)
+        from_: str = Field("", alias="from")
+
+    def spread(it: Arguments[ByName]) -> str:
+        return it.from_
+
+    assert await outcome(spread, {"from_": "a"}) == "a"
+    assert (await outcome(spread, {"from": "a"})).startswith("from: is not an argument")
+
+
 async def test_aliases_of_parameters_are_arguments_and_their_names_are_not() -> None:
     def plain(from_: Annotated[str, Field(alias="from")], to: Annotated[str, Field(alias="dest")] = "") -> str:
         return from_ + to

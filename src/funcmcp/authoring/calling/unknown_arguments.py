@@ -186,8 +186,14 @@ def _known_to(schema: Mapping[str, Any]) -> KnownArguments | None:
         behavior = schema.get("extra_behavior")
     if behavior in {"allow", "ignore"}:
         return None
-    by_name = bool(config.get("validate_by_name"))
-    names = {name for field_name, field in _fields(schema) for name in _names_of(field_name, field, by_name=by_name)}
+    by_name, by_alias = config.get("validate_by_name", False), config.get("validate_by_alias", True)
+    names: set[str] = set()
+    for name, field in _fields(schema):
+        aliases = _aliases(field)
+        if by_name or not aliases:
+            names.add(name)
+        if by_alias:
+            names.update(aliases)
     return KnownArguments(frozenset(names), behavior == "forbid")
 
 
@@ -211,14 +217,11 @@ def _fields(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
             yield field["name"], field
 
 
-def _names_of(name: str, field: Mapping[str, Any], *, by_name: bool) -> Iterator[str]:
-    """Yield the names of a field in JSON: its name, an alias, or the beginnings of the paths in an alias."""
-    alias = field.get("validation_alias")
-    if alias is None or by_name:
-        yield name
+def _aliases(field: Mapping[str, Any]) -> list[str]:
+    """Return the aliases of a field: one, or the beginning of each path."""
+    alias = field.get("validation_alias", [])
     if isinstance(alias, str):
-        yield alias
-    elif alias is not None:
-        paths = alias if isinstance(alias[0], list) else [alias]
-        for path in paths:
-            yield str(path[0])
+        return [alias]
+    if alias and not isinstance(alias[0], list):
+        alias = [alias]
+    return [path[0] for path in alias]
