@@ -32,6 +32,7 @@ from funcmcp.functions_host.workers.worker import (
 from funcmcp.testing import Client
 from tests.functions_host.apps import write_node_app
 from tests.nodejs import node, package
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -238,13 +239,14 @@ app.mcpTool("spin", { toolName: "spin", description: "", toolProperties: {}, han
 async def test_calls_behind_one_that_blocks_go_to_the_next_process(tmp_path: Path) -> None:
     folder = write_node_app(tmp_path, {"index.js": WITHOUT_HOOKS})
     worker = Supervised(
-        lambda: node_worker(folder, dict(os.environ), node=str(node())), RestartPolicy(ping_seconds=0.3, wait_seconds=5)
+        lambda: node_worker(folder, dict(os.environ), node=str(node())),
+        RestartPolicy(ping_seconds=0.3, wait_seconds=PATIENCE),
     )
     await worker.start()
     try:
         first = worker.pid
         calls = [invocation(worker, "spin"), *(invocation(worker, "text") for _ in range(5))]
-        blocked, *answers = await asyncio.gather(*(worker.invoke(call, 0.3) for call in calls), return_exceptions=True)
+        blocked, *answers = await asyncio.gather(*(worker.invoke(call, 2) for call in calls), return_exceptions=True)
         assert isinstance(blocked, TimeoutError)
         assert [answer.value.kind for answer in answers if isinstance(answer, Outcome)] == ["string"] * 5
         assert worker.pid != first

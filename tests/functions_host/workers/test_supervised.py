@@ -17,6 +17,7 @@ from funcmcp.functions_host.workers.python import python_worker
 from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised, WorkerPool
 from funcmcp.functions_host.workers.worker import Invocation, LoadFailed, Value, WorkerGone
 from tests.functions_host.apps import write_app
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -87,7 +88,8 @@ def threaded(context) -> str:
 def die(context) -> str:
     os._exit(3)
 """
-QUICK = RestartPolicy(ping_seconds=0.3, wait_seconds=5, drain_seconds=5)
+QUICK = RestartPolicy(ping_seconds=0.3, wait_seconds=PATIENCE, drain_seconds=5)
+PATIENT = RestartPolicy(ping_seconds=PATIENCE)
 
 
 @pytest.fixture
@@ -162,10 +164,10 @@ async def test_a_process_that_hangs_is_ended(folder: Path, caplog: pytest.LogCap
 async def test_calls_behind_one_that_blocks_go_to_the_next_process(folder: Path) -> None:
     async with supervised(folder) as worker:
         first = worker.pid
-        blocking = asyncio.ensure_future(call(worker, "hang", seconds=0.3))
-        behind = [asyncio.ensure_future(call(worker, "pid", seconds=0.3)) for _ in range(5)]  # in the same batch
+        blocking = asyncio.ensure_future(call(worker, "hang", seconds=2))
+        behind = [asyncio.ensure_future(call(worker, "pid", seconds=2)) for _ in range(5)]  # in the same batch
         await asyncio.sleep(0.1)
-        behind += [asyncio.ensure_future(call(worker, "pid", seconds=0.2)) for _ in range(5)]
+        behind += [asyncio.ensure_future(call(worker, "pid", seconds=2)) for _ in range(5)]
         with pytest.raises(TimeoutError):
             await blocking
         answers = await asyncio.gather(*behind)
@@ -174,11 +176,22 @@ async def test_calls_behind_one_that_blocks_go_to_the_next_process(folder: Path)
         assert (folder / "calls").read_text() == "x" * 10  # each ran once
 
 
+async def test_the_next_start_takes_nothing_of_the_time_of_a_call(folder: Path) -> None:
+    async with supervised(folder) as worker:
+        code = folder / "function_app.py"
+        code.write_text("import time\ntime.sleep(2.5)\n" + code.read_text())
+        blocking = asyncio.ensure_future(call(worker, "hang", seconds=2))
+        behind = asyncio.ensure_future(call(worker, "pid", seconds=2))
+        with pytest.raises(TimeoutError):
+            await blocking
+        assert await behind == str(worker.pid)
+
+
 async def test_large_calls_that_a_blocked_process_does_not_read_go_to_the_next_one(folder: Path) -> None:
     async with supervised(folder) as worker:
         first = worker.pid
-        blocking = asyncio.ensure_future(call(worker, "hang", seconds=0.5))
-        behind = [asyncio.ensure_future(call(worker, "pid", seconds=0.3, text="x" * 1_000_000)) for _ in range(3)]
+        blocking = asyncio.ensure_future(call(worker, "hang", seconds=2))
+        behind = [asyncio.ensure_future(call(worker, "pid", seconds=2, text="x" * 1_000_000)) for _ in range(3)]
         with pytest.raises(TimeoutError):
             await blocking
         assert set(await asyncio.gather(*behind)) == {str(worker.pid)}
@@ -187,11 +200,10 @@ async def test_large_calls_that_a_blocked_process_does_not_read_go_to_the_next_o
 
 
 async def test_calls_behind_one_that_ends_in_time_for_the_ping_have_their_own_time(folder: Path) -> None:
-    policy = RestartPolicy(ping_seconds=20)
-    async with supervised(folder, policy) as worker:
+    async with supervised(folder, PATIENT) as worker:
         first = worker.pid
-        blocking = asyncio.ensure_future(call(worker, "block", seconds=0.2))
-        behind = asyncio.ensure_future(call(worker, "pid", seconds=0.2))
+        blocking = asyncio.ensure_future(call(worker, "block", seconds=2))
+        behind = asyncio.ensure_future(call(worker, "pid", seconds=2))
         with pytest.raises(TimeoutError):
             await blocking
         await asyncio.sleep(0.2)
@@ -209,7 +221,7 @@ def wait_for(file: Path) -> None:
 async def test_a_call_for_which_no_thread_is_free_is_cancelled_before_it_begins(tmp_path: Path) -> None:
     folder = write_app(tmp_path, APP, settings={"PYTHON_THREADPOOL_THREAD_COUNT": "1"})
     variables = {**os.environ, "PYTHON_THREADPOOL_THREAD_COUNT": "1"}
-    worker = Supervised(lambda: python_worker(folder, variables, engine="library"), QUICK)
+    worker = Supervised(lambda: python_worker(folder, variables, engine="library"), PATIENT)
     await worker.start()
     try:
         occupying = asyncio.ensure_future(call(worker, "occupy"))

@@ -115,20 +115,23 @@ class Supervised:
     async def invoke(self, invocation: Invocation, seconds: float | None) -> Outcome:
         """Call a function; see `Worker`."""
         loop = asyncio.get_running_loop()
-        deadline = math.inf if seconds is None else loop.time() + seconds
+        limit = math.inf if seconds is None else seconds
+        deadline = loop.time() + limit
+        was_blocked = False
         while True:
             worker = self._worker or await self._wait_for_worker()
+            if was_blocked:  # the process before took the time of the call, which has not begun
+                deadline, was_blocked = loop.time() + limit, False
             remaining = None if seconds is None else max(0.0, deadline - loop.time())
             try:
                 return await worker.invoke(invocation, remaining, partial(self._end_if_blocked, worker))
             except WorkerGone as gone:
                 if gone.begun:
                     raise
+                was_blocked = loop.time() >= deadline
                 if worker is self._worker:  # its end has not been seen yet
                     await asyncio.sleep(0)
                     self._lose(worker)
-                if seconds is not None and loop.time() >= deadline:
-                    deadline = loop.time() + seconds  # a blocked process took the time of the call, which has not begun
             except TimeoutError:
                 self._check(worker)
                 raise
