@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Any, Literal
 
@@ -28,6 +28,40 @@ class Frozen(BaseModel, frozen=True):
 @dataclass(frozen=True)
 class FrozenPoint:
     x: int
+
+
+class FrozenWithList(BaseModel, frozen=True):
+    sizes: list[int]
+
+
+class FrozenAround(BaseModel, frozen=True):
+    inner: FrozenWithList | None
+
+
+class WithHash(BaseModel):
+    sizes: list[int]
+
+    def __hash__(self) -> int:
+        return 1
+
+
+@dataclass(frozen=True)
+class FrozenPath:
+    points: list[int]
+
+
+@dataclass(frozen=True)
+class FrozenLabel:
+    x: int
+    notes: list[str] = field(default_factory=list, compare=False)
+
+
+@dataclass
+class OwnHash:
+    points: list[int]
+
+    def __hash__(self) -> int:
+        return 1
 
 
 @dataclass
@@ -79,6 +113,9 @@ Nested = TypeAliasType("Nested", "int | frozenset[Nested]")
         (set[Mutable], "has a set whose members are not hashable in Python. Use a list"),
         (set[MutablePoint], "has a set whose members"),
         (frozenset[list[int]], "has a set whose members"),
+        (set[FrozenWithList], "has a set whose members"),
+        (set[FrozenAround], "has a set whose members"),
+        (set[FrozenPath], "has a set whose members"),
         (list[set[dict[str, int]]], "has a set whose members"),
         (set[Mapping], "has a set whose members"),
         (set[tuple[int, list[int]]], "has a set whose members"),
@@ -110,6 +147,9 @@ def test_such_a_type_is_refused_with_the_name_of_its_parameter(annotation: Any, 
     [
         (set[Frozen], [{"size": 1}, {"size": 1}], {Frozen(size=1)}),
         (set[FrozenPoint | int], [{"x": 1}], {FrozenPoint(1)}),
+        (set[WithHash], [{"sizes": [1]}], {WithHash(sizes=[1])}),
+        (set[FrozenLabel], [{"x": 1}], {FrozenLabel(1)}),
+        (set[OwnHash], [{"points": []}], {OwnHash([])}),
         (set[tuple[int, frozenset[int]]], [[1, [2]]], {(1, frozenset({2}))}),
         (set[Annotated[list[int], AfterValidator(tuple)]], [[1]], {(1,)}),
         (set[Nested], [1, [2]], {1, frozenset({2})}),

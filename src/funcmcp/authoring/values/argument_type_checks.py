@@ -1,13 +1,16 @@
 """Checks of the types of arguments: no schema may offer only values that the server would reject.
 
-Such types are refused when a feature is registered or first described, with the parameter's name and with what to write
-instead.
+Such types are refused when a feature is first described or called, with the parameter's name and with what to write
+instead. This module loads pydantic.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 from funcmcp.authoring.values.pydantic_choices import invalid_choice
 from funcmcp.authoring.values.pydantic_schema_tree import children, nodes_of
@@ -28,7 +31,12 @@ _WITH_FIELDS = frozenset({"dataclass-args", "model-fields", "named-tuple", "type
 _SETS = frozenset({"frozenset", "set"})
 _ANY: dict[str, Any] = {"type": "any"}
 _CLASSES = frozenset({"dataclass", "model"})
-_TRANSPARENT = frozenset({"default", "frozenset", "nullable", "tagged-union", "tuple", "union"})
+_TRANSPARENT = frozenset(
+    {
+        *("dataclass-args", "dataclass-field", "default", "frozenset", "model-field", "model-fields", "nullable"),
+        *("tagged-union", "tuple", "union"),
+    }
+)
 """Kinds of schemas whose values are hashable if those of the schemas in them are."""
 
 _NEVER_HASHABLE = (_DICTS - {"frozendict"}) | {"deque", "list", "set", "typed-dict"}
@@ -91,8 +99,18 @@ def _is_hashable(node: Node, definitions: Mapping[str, Node]) -> bool:
     if kind in _TRANSPARENT:
         return all(_is_hashable(child, definitions) for child in children(node))
     if kind in _CLASSES:
-        return getattr(node["cls"], "__hash__", None) is not None
+        cls = node["cls"]
+        return cls.__hash__ is not None and (not _hashes_each_field(cls) or _is_hashable(node["schema"], definitions))
     return kind not in _NEVER_HASHABLE
+
+
+def _hashes_each_field(cls: type) -> bool:
+    """Return whether the hash of a class is that of all its fields, and not a method of the author."""
+    if issubclass(cls, BaseModel):
+        return cls.__hash__.__module__.startswith("pydantic.")
+    if not is_dataclass(cls) or any(field.hash is False or not field.compare for field in fields(cls)):
+        return False
+    return getattr(cls.__hash__, "__code__", _hashes_each_field.__code__).co_filename == "<string>"  # by @dataclass
 
 
 def accepts_none(node: Node, definitions: Mapping[str, Node]) -> bool:
