@@ -23,6 +23,8 @@ REASONS = {
     "text result": "A text has no output schema and no structured content: its text block has all of it.",
     "bare object": "A result of a `dict` without types is the structured content, where the SDK puts it into `result`.",
     "any result": "A result of any object has no output schema.",
+    "any list": "A result of a list of anything has no output schema, because it may contain blocks.",
+    "format": "A format that valid values can break, such as `date-time`, is not sent in an output schema.",
     "more structured": "An object is structured content as well, where the library sends its text alone.",
     "one block": "A list is one text block with a JSON array, where the library sends a block for each member.",
     "error wording": "Errors of arguments are in plain words, without the validator's name, links and the value.",
@@ -47,6 +49,7 @@ _CONTEXT = re.compile(r"^\s*(ctx|context)( \([^)]*\))?:.*$", re.MULTILINE)
 _ERROR_PREFIX = re.compile(r"\AError (executing|calling) tool '?[\w.-]+'?(: |\Z)")
 _ARGUMENT_ERROR = re.compile(r"\d validation errors? for |Input validation error: ")
 _HINTS = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
+_UNSURE_FORMATS = frozenset({"date-time", "duration", "email", "ipv6", "regex", "time", "uri"})
 _NO_SCHEME = re.compile(r"(?![A-Za-z][A-Za-z0-9+.-]*:)")
 
 
@@ -154,7 +157,9 @@ def _compare_tool(result: Comparison, theirs: dict[str, Any], ours: dict[str, An
         "text result",
         "bare object",
         "any result",
+        "any list",
         "null default",
+        "format",
         "additionalProperties",
     )
     result.expect("annotations", f"{where} annotations", _hints(ours), _hints(theirs), "hints")
@@ -379,6 +384,18 @@ def _without_any(schema: Any) -> Any:
     return None if schema == {"type": "object"} else schema
 
 
+def _without_any_list(schema: Any) -> Any:
+    """Drop the output schema of a list of anything."""
+    wrapped = {"type": "object", "properties": {"result": {"type": "array"}}, "required": ["result"]}
+    return None if schema == wrapped else schema
+
+
+def _without_format(schema: dict[str, Any]) -> dict[str, Any]:
+    if schema.get("format") in _UNSURE_FORMATS:
+        return {keyword: value for keyword, value in schema.items() if keyword != "format"}
+    return schema
+
+
 def _without_null_default(schema: dict[str, Any]) -> dict[str, Any]:
     if "default" in schema and schema["default"] is None:
         return {keyword: value for keyword, value in schema.items() if keyword != "default"}
@@ -396,7 +413,9 @@ _RULES: dict[str, Callable[[Any], Any]] = {
     "text result": _without_text,
     "bare object": _without_wrapper,
     "any result": _without_any,
+    "any list": _without_any_list,
     "null default": _walked(_without_null_default),
+    "format": _walked(_without_format),
     "hints": _without_other_hints,
 }
 """What each reason changes, on both sides, in the order in which they are applied."""

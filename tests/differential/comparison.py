@@ -14,7 +14,7 @@ from tests.differential.judges import FuncMCP, Pydantic, Schema, Verdict, new_aj
 from tests.differential.signatures import Generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from tests.differential.judges import Worker
     from tests.differential.signatures import Signature
@@ -59,47 +59,25 @@ class Report:
         return "\n".join(lines)
 
 
-class Comparison:
-    """Compares calls of random signatures.
+class _Case:
+    """One signature, and what the judges say about calls of it.
 
     Args:
-        seed: The seed of all choices.
+        signature: The signature.
+        place: What repeats it, for the report.
+        report: Gets what the calls show.
         ajv: The worker that runs ajv; None if it is not installed.
         fastmcp: The worker that runs FastMCP; None if it is not installed.
     """
 
-    def __init__(self, seed: int, ajv: Worker | None, fastmcp: Worker | None) -> None:
-        self._seed = seed
-        self._ajv = ajv
-        self._fastmcp = fastmcp
-        self.report = Report()
-
-    async def run(self, calls: int) -> Report:
-        """Make at least this number of calls, and return what they showed."""
-        number = 0
-        while self.report.calls < calls:
-            # Each signature has a seed of its own, so that a single one can be repeated.
-            generator = Generator(Random(f"{self._seed} {number}"))
-            signature = generator.signature()
-            arguments = [generator.arguments(signature) for _ in range(CALLS_OF_A_SIGNATURE)]
-            await _Case(signature, f"seed {self._seed}, signature {number}", self).compare(arguments)
-            number += 1
-        return self.report
-
-    @property
-    def workers(self) -> tuple[Worker | None, Worker | None]:
-        """The workers of ajv and FastMCP."""
-        return self._ajv, self._fastmcp
-
-
-class _Case:
-    """One signature, and what the judges say about calls of it."""
-
-    def __init__(self, signature: Signature, place: str, comparison: Comparison) -> None:
+    def __init__(
+        self, signature: Signature, place: str, report: Report, *, ajv: Worker | None, fastmcp: Worker | None
+    ) -> None:
         self._signature = signature
         self._place = place
-        self._report = comparison.report
-        self._ajv, self._fastmcp = comparison.workers
+        self._report = report
+        self._ajv = ajv
+        self._fastmcp = fastmcp
         self._tool = FuncMCP(signature)
         self._input = Schema(self._tool.input_schema, self._ajv, of_arguments=True)
         self._output: Schema | None = None
@@ -109,6 +87,7 @@ class _Case:
         self._by_default = Pydantic(signature, strict=False)
 
     async def compare(self, calls: list[dict[str, Any]]) -> None:
+        """Make calls, and compare what becomes of them."""
         theirs: Any = [None] * len(calls)
         if self._fastmcp is not None:
             theirs = self._fastmcp.ask({"source": self._signature.source(), "calls": calls})
@@ -247,15 +226,21 @@ def _same(left: Any, right: Any) -> bool:
 
 
 async def compared(seed: int, calls: int) -> Report:
-    """Run a comparison with the judges that are installed."""
-    workers = new_ajv(), new_fastmcp()
+    """Compare at least this number of calls of random signatures with the judges that are installed."""
+    report = Report()
+    ajv, fastmcp = new_ajv(), new_fastmcp()
     try:
-        return await Comparison(seed, *workers).run(calls)
+        for number in itertools.count():
+            if report.calls >= calls:
+                break
+            # Each signature has a seed of its own, so that a single one can be repeated.
+            generator = Generator(Random(f"{seed} {number}"))
+            signature = generator.signature()
+            arguments = [generator.arguments(signature) for _ in range(CALLS_OF_A_SIGNATURE)]
+            place = f"seed {seed}, signature {number}"
+            await _Case(signature, place, report, ajv=ajv, fastmcp=fastmcp).compare(arguments)
     finally:
-        _close(workers)
-
-
-def _close(workers: Iterable[Worker | None]) -> None:
-    for worker in workers:
-        if worker is not None:
-            worker.close()
+        for worker in (ajv, fastmcp):
+            if worker is not None:
+                worker.close()
+    return report

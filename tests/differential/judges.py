@@ -199,7 +199,10 @@ class Worker:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
+        line = self._process.stdout.readline()
+        if not line:
+            raise ChildProcessError(f"{self._process.args!r} has ended.")
+        return json.loads(line)
 
     def close(self) -> None:
         """End the process."""

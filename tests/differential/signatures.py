@@ -36,7 +36,6 @@ class RandomType:
         example: Returns a JSON value, which almost fits with the given probability in each of its leaves.
         default: A default in Python; empty if there is none.
         accepts_null: Whether null is one of the values.
-        is_hashable: Whether the values can be members of a set.
         classes: The classes that the text refers to, each after those that it refers to itself.
     """
 
@@ -44,7 +43,6 @@ class RandomType:
     example: Callable[[float], Any]
     default: str = ""
     accepts_null: bool = False
-    is_hashable: bool = False
     classes: tuple[RandomClass, ...] = ()
 
 
@@ -171,7 +169,7 @@ class Generator:
         return Signature(fields, returns="Iterable" not in fields[0].type.text)
 
     def arguments(self, signature: Signature) -> dict[str, Any]:
-        """Return arguments: fitting ones in half of the calls, otherwise with one of five kinds of faults."""
+        """Return arguments: fitting ones in four of ten calls, otherwise with one of five kinds of faults."""
         fault = self._random.choice((None, None, None, None, _NEAR, _NEAR, _MUTATED, _MISSING, _EXTRA, _NULL))
         near = _SHARE_OF_NEAR_VALUES if fault == _NEAR else 0.0
         arguments = self._members(signature.fields, near)
@@ -200,19 +198,19 @@ class Generator:
     def _type(self, depth: int, *, hashable: bool = False) -> RandomType:
         if hashable or depth == _MAX_DEPTH or self._random.random() < _SHARE_OF_LEAVES:
             rows = HASHABLE if hashable or self._random.random() < 0.85 else UNHASHABLE
-            return self._leaf(self._random.choice(rows), is_hashable=rows is HASHABLE)
+            return self._leaf(self._random.choice(rows))
         makers = (
             *(self._optional, self._optional, self._union, self._union, self._list, self._list, self._set),
             *(self._tuple, self._dict, self._class, self._class, self._tagged_union, self._iterable),
         )
         return self._random.choice(makers)(depth + 1)
 
-    def _leaf(self, row: Leaf, *, is_hashable: bool) -> RandomType:
+    def _leaf(self, row: Leaf) -> RandomType:
         def example(near: float) -> Any:
             values = row.near if row.near and self._random.random() < near else row.fitting
             return _copied(self._random.choice(values))
 
-        return RandomType(row.annotation(), example, row.default, row.text == "Any", is_hashable)
+        return RandomType(row.annotation(), example, row.default, row.text == "Any")
 
     def _optional(self, depth: int) -> RandomType:
         inner = self._type(depth)
@@ -226,7 +224,7 @@ class Generator:
         members = [self._type(depth) for _ in range(self._random.randint(2, 3))]
         if self._random.random() < 0.4:
             text = next(row for row in HASHABLE if row.text == "str")
-            members[self._random.randrange(len(members))] = self._leaf(text, is_hashable=True)
+            members[self._random.randrange(len(members))] = self._leaf(text)
         joined = ", ".join(member.text for member in members)
         return RandomType(
             f"Union[{joined}]",
