@@ -314,7 +314,8 @@ RULES = (
                 bytes,
                 BeforeValidator(_from_base64),
                 PlainSerializer(lambda value: b64encode(value).decode(), when_used="json"),
-            ]
+            ],
+            "Sequence": list,  # pydantic's serializer of a Sequence also takes bytes, and writes them as text
         },
         schema=_with_base64,
     ),
