@@ -28,7 +28,6 @@ REASONS = {
     "more structured": "An object is structured content as well, where the library sends its text alone.",
     "one block": "A list is one text block with a JSON array, where the library sends a block for each member.",
     "error wording": "Errors of arguments are in plain words, without the validator's name, links and the value.",
-    "unknown argument": "An argument that a tool does not have is an error, as in FastMCP. The SDK 1 ignores it.",
     "error prefix": "The text of an error has no `Error executing tool NAME:` before it.",
     "hidden error": "An error whose text the author does not show has an id that is also in the server's log.",
     "hints": "Hints that the specification does not define are not sent.",
@@ -463,8 +462,6 @@ def _call_reasons(theirs: dict[str, Any], ours: dict[str, Any]) -> tuple[str, ..
     """Return why two results differ, or nothing if a part of the difference has no reason."""
     if "messages" in theirs:
         return ("prompt description",) if theirs["messages"] == ours.get("messages") else ()
-    if ours.get("isError") and _texts_of(ours).endswith(" is not an argument"):
-        return ("unknown argument",)
     if theirs.get("isError") and ours.get("isError"):
         reason = _error_reason(_texts_of(theirs), _texts_of(ours))
         return (reason,) if reason else ()

@@ -33,9 +33,6 @@ STORE = REPOSITORY / ".corpus"
 PAGE = REPOSITORY / "docs" / "development" / "corpus.md"
 _SECONDS = 120
 _AT_ONCE = 2
-_UNKNOWN = "sessionId"
-"""An argument that no tool has, but that clients such as n8n add."""
-
 _GENERATIONS = {
     "mcp 1": "v1",
     "low-level 1": "v1",
@@ -89,23 +86,9 @@ class Server:
         """Where the package is installed."""
         return STORE / "packages" / self.package.replace("==", "-")
 
-    @property
-    def is_low_level(self) -> bool:
-        """Whether the server has handlers of requests instead of tools."""
-        return self.library.startswith("low-level")
-
-    def calls(self) -> list[dict[str, Any]]:
-        """Return the calls: those of servers.toml, and one of each of their tools with an unknown argument."""
-        calls: list[dict[str, Any]] = self.options.get("calls", [])
-        if self.is_low_level:
-            return calls
-        by_tool = {call["tool"]: call for call in reversed(calls) if "tool" in call}
-        return calls + [{**call, "arguments": {**call["arguments"], _UNKNOWN: "1"}} for call in by_tool.values()]
-
     def description(self) -> str:
         """Return what `observe` needs to know, as JSON."""
-        known = {"name": self.name, "low_level": self.is_low_level, "calls": self.calls()}
-        return json.dumps({**self.options, **known})
+        return json.dumps({**self.options, "name": self.name, "low_level": self.library.startswith("low-level")})
 
 
 def servers() -> list[Server]:
@@ -206,7 +189,7 @@ def compared(server: Server) -> Comparison:
     """Observe a server on both sides and compare; raise ObserveError."""
     with ThreadPoolExecutor(2) as pool:
         theirs, ours = pool.map(lambda side: observe(server, side), ("own", "funcmcp"))
-    return compare(theirs, ours, server.calls(), server.options.get("varies", []))
+    return compare(theirs, ours, server.options.get("calls", []), server.options.get("varies", []))
 
 
 def compared_or_error(server: Server) -> Comparison | Unsupported | str:
