@@ -2,7 +2,7 @@
 # Without bytecode, each process would compile all its modules again: a half of the time of most tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run run-host test setup node servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz differential soak soak-tasks corpus converters shutdown clean
+.PHONY: run run-host test setup node servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz fuzz-memory differential soak soak-tasks corpus converters shutdown clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -81,6 +81,10 @@ differential: .venv/.ready
 	scripts/setup-node.sh
 	scripts/setup-differential.sh
 	.venv/bin/python -m tests.differential.run $(or $(CALLS),20000) $(SEED)
+
+# FUZZ_SECONDS=600 of one caller that tries to use up the memory of a server, see docs/development/fuzzing.md.
+fuzz-memory: .venv/.ready
+	.venv/bin/python -m fuzz.memory $(or $(FUZZ_SECONDS),600)
 
 # SOAK_SECONDS=600 of mixed traffic at three instances and a real Redis that fail all the time, see docs/development/fuzzing.md.
 soak: .venv/.ready

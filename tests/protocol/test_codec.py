@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from funcmcp.protocol import codec
-from funcmcp.protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
+from funcmcp.protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode, memory_of
 from tests import rules
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -296,3 +297,44 @@ def test_the_id_of_a_request_that_is_refused_is_found_if_it_is_certain(text: str
 def test_no_id_is_searched_in_bytes_that_are_not_utf_8_or_have_too_many_values() -> None:
     assert codec.request_id_in(b'{"id": 7, "method": "\xff"}') is None
     assert codec.request_id_in(b'{"id": 7, "method": "a", "b": [1, 2, 3]}', 3) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" + '{"":1},' * 5000 + "1]",
+        "[" + "{}," * 5000 + "1]",
+        "[" + "[]," * 5000 + "1]",
+        "[" + "1.5," * 5000 + "1]",
+        "[" + ",".join(f'"{number:04x}"' for number in range(5000)) + "]",
+        "{" + ",".join(f'"{number:04x}":{number}' for number in range(5000)) + "}",
+        '["' + "x" * 50_000 + '"]',
+        '["' + "x" * 50_000 + '\u20ac"]',
+        '["' + "x" * 50_000 + '\U0001f600"]',
+        '["' + "x" * 50_000 + '\\ud83d\\ude00"]',
+    ],
+    ids=[
+        "objects",
+        "empty objects",
+        "arrays",
+        "numbers",
+        "texts",
+        "names",
+        "text",
+        "wider text",
+        "widest text",
+        "escaped widest text",
+    ],
+)
+def test_a_value_takes_up_no_more_memory_than_is_counted(text: str) -> None:
+    data = text.encode()
+    tracemalloc.start()
+    value = decode(data)
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    del value
+    assert held < memory_of(data) * 1.05
+
+
+def test_a_short_text_is_not_measured() -> None:
+    assert memory_of(b"[" + b"1," * 510 + b"1]") == 0

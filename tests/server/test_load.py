@@ -7,11 +7,11 @@ from functools import partial
 import pytest
 
 from funcmcp.server.limits import LimitReachedError, Limits
-from funcmcp.server.load import Body, Load
+from funcmcp.server.load import RUN_BYTES, STREAM_BYTES, Body, Load
 
 ALICE, BOB = "principal:alice", "principal:bob"
 HERE, THERE = "address:192.0.2.1", "address:192.0.2.2"
-OVERHEAD = 4096
+OVERHEAD = 16 * 1024
 
 
 def test_streams_are_counted_for_all_callers_and_for_each_principal() -> None:
@@ -47,6 +47,37 @@ def test_an_address_has_half_of_all_or_the_share_of_a_principal(share: int, shar
         requests.take(HERE)
     assert refused.value.is_caller_limit
     requests.take(THERE)
+
+
+def test_all_that_takes_up_memory_counts_for_one_share_of_a_caller_which_an_address_has_as_well() -> None:
+    for caller in (ALICE, HERE):
+        load = Load(Limits(memory_bytes_per_principal=STREAM_BYTES + RUN_BYTES + OVERHEAD + 5500))
+        load.streams.count(caller)
+        load.runs.count(caller)
+        load.subscriptions.count(caller, 4000)
+        body = Body(load.bodies, caller)
+        body.add(1000)
+        assert load.memory.used == STREAM_BYTES + RUN_BYTES + 4000 + OVERHEAD + 1000
+        for budget, amount in ((load.streams, 1), (load.runs, 1), (load.subscriptions, 1000), (load.memory, 1000)):
+            assert not budget.has_room(caller, amount)
+            with pytest.raises(LimitReachedError, match="holds too much for you") as refused:
+                budget.check(caller, amount)
+            assert refused.value.is_caller_limit
+            assert budget.has_room(THERE, amount)
+        body.close()
+        load.runs.give_back(caller)
+        load.streams.check(caller, 0)
+        load.streams.give_back(caller)
+        load.subscriptions.give_back(caller, 4000)
+        assert load.memory.used == 0
+
+
+def test_the_memory_of_all_callers_together_has_a_limit() -> None:
+    load = Load(Limits(memory_bytes=30_000))
+    load.memory.count(None, 20_000)
+    with pytest.raises(LimitReachedError, match="holds too much for its clients") as refused:
+        load.streams.check(ALICE)
+    assert not refused.value.is_caller_limit
 
 
 def test_a_run_that_only_waits_is_not_counted_while_it_waits() -> None:

@@ -171,8 +171,8 @@ async def test_a_request_whose_body_ends_when_there_is_no_room_is_503(revision: 
 @pytest.mark.parametrize(
     ("limits", "addresses", "status"),
     [
-        (Limits(body_bytes=3 * 5096), ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"], 503),
-        (Limits(body_bytes=6 * 5096, body_bytes_per_principal=1), ["192.0.2.1"] * 4, 429),
+        (Limits(body_bytes=3 * 17_384), ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"], 503),
+        (Limits(body_bytes=6 * 17_384, body_bytes_per_principal=1), ["192.0.2.1"] * 4, 429),
     ],
 )
 async def test_too_many_bytes_of_half_sent_bodies_displace_the_oldest(
@@ -223,6 +223,46 @@ async def test_runs_that_outlive_their_requests_count_for_their_principal() -> N
     assert (await alice.request("tools/list")).status == 200
     gates.open("it")
     await gates.seen("left", "it")
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_calls_with_large_arguments_run_until_the_memory_of_their_caller_is_used_up(revision: str) -> None:
+    offering = offer(limits=Limits(memory_bytes_per_principal=200_000))
+    peer = await connect(offering.app, revision)
+    first, second = ("x" * 100_000, "y" * 100_000)
+    held = peer.start_call("wait", {"key": first})
+    await offering.gates.seen("arrived", first)
+    refused = await peer.call("wait", {"key": second})
+    assert is_refused(refused, 429, 1)
+    assert refused.error["message"] == "The server holds too much for you; wait for answers, or end a stream."
+    await peer.works()
+    offering.gates.open(first)
+    assert (await held.answer()).text == first
+    held = peer.start_call("wait", {"key": second})
+    await offering.gates.seen("arrived", second)
+    offering.gates.open(second)
+    assert (await held.answer()).text == second
+
+
+async def test_the_arguments_of_a_call_that_outlives_its_request_count_for_its_caller() -> None:
+    shop = open_shop(sessions="memory", limits=Limits(memory_bytes_per_principal=200_000))
+    gates = Gates()
+    add_held_tools(shop.mcp, gates)
+    bob, alice = [await shop.connected(key, HANDSHAKE) for key in (BOB, ALICE)]
+    first, second, third = ("x" * 100_000, "y" * 100_000, "z" * 100_000)
+    left = bob.start_call("talk", {"key": first})
+    await left.begun()
+    await gates.seen("arrived", first)
+    left.leave()
+    await left.ended()
+    refused = await bob.call("talk", {"key": second})
+    assert refused.outcome == (429, -32603)
+    gates.open(first)
+    await gates.seen("left", first)
+    again = alice.start_call("talk", {"key": third})
+    await gates.seen("arrived", third)
+    gates.open(third)
+    assert (await again.answer()).status == 200
 
 
 async def test_an_address_has_half_of_the_places_and_leaves_the_others_to_the_others() -> None:

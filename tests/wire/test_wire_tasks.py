@@ -242,8 +242,8 @@ async def test_a_client_that_polls_too_fast_is_refused_and_others_are_not() -> N
         assert (await alice.result("tasks/get", taskId=task_id))["status"] == "working"
 
 
-async def test_one_anonymous_connection_fills_half_of_the_room_for_arguments_and_results_and_no_more() -> None:
-    store = MemoryTasks(limits=TaskLimits(total_bytes=8 * 1024 * 1024, bytes_per_principal=1))
+async def test_one_anonymous_connection_fills_its_share_of_the_room_for_arguments_and_results_and_no_more() -> None:
+    store = MemoryTasks(limits=TaskLimits(bytes_per_principal=4 * 1024 * 1024))
     mcp = MCPServer("tasks", tasks=store)
 
     @mcp.tool(task="optional")

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_DEPTH = 64
+_SHORT = 1024
+"""Bytes of a JSON text whose value is not measured."""
+
+_CONTAINER_BYTES, _VALUE_BYTES = 130, 60
+"""Bytes of memory of an object or array, and of another value, besides its text."""
+
+_BEYOND_16_BITS = re.compile(rb"[\xf0-\xf4]")
+
 _REASONS = {
     "recursion limit": f"The JSON is nested more than {MAX_DEPTH} levels deep.",
     "number out of range": "The JSON has a number with more than 4,300 digits.",
@@ -102,6 +111,26 @@ def has_more_values(data: bytes, values: int) -> bool:
     if count_values(data) <= values:
         return False
     return count_values(_without_strings(data)) > values
+
+
+def memory_of(data: bytes) -> int:
+    """Return the bytes of memory that a JSON text takes up when it is decoded, at most; 0 for a short text."""
+    if len(data) <= _SHORT:
+        return 0
+    containers = data.count(b"[") + data.count(b"{")
+    return len(data) * _width_in(data) + _CONTAINER_BYTES * containers + _VALUE_BYTES * data.count(b",")
+
+
+def _width_in(data: bytes) -> int:
+    """Return the bytes of memory of a character of the texts in a JSON text, at most.
+
+    The widest character of a text decides. A text beyond ASCII keeps its UTF-8 form as well when it is encoded.
+    """
+    if b"\\u" in data:
+        return 5
+    if data.isascii():
+        return 1
+    return 5 if _BEYOND_16_BITS.search(data) else 3
 
 
 def count_values(data: bytes) -> int:

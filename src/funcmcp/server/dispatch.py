@@ -151,10 +151,19 @@ class Server:
         """The dates of the revisions, newest first."""
         return sorted(self.revisions, reverse=True)
 
-    def read(self, value: object) -> RoutedRequest | Notification | Response | Malformed:
-        """Classify a decoded JSON value. A request is returned with its route and the feature that it names."""
+    def read(self, value: object, size: int = 0) -> RoutedRequest | Notification | Response | Malformed:
+        """Classify a decoded JSON value. A request is returned with its route and the feature that it names.
+
+        Args:
+            value: The value.
+            size: Bytes of memory that it takes up; 0 if they are few.
+        """
         message = classify(value)
-        return self.routes.route(message) if isinstance(message, Request) else message
+        if not isinstance(message, Request):
+            return message
+        routed = self.routes.route(message)
+        routed.size = size
+        return routed
 
     def changes_for(self, conversation: Conversation) -> list[Change]:
         """Return a change for each list and each subscribed resource, for a client that may have missed some."""
@@ -179,8 +188,10 @@ class Server:
 
         A run that never waits ends before any other one begins, so it is not counted.
         """
-        if self.load.runs.used:  # otherwise there is room for any caller
+        size = context.routed.size
+        if self.load.runs.used or size:  # otherwise there is room for any caller
             self.load.runs.check(context.caller)
+            self.load.memory.check(context.caller, size)
         result: Any
         try:
             result = self.routes.handler(context.routed, context.client.revision)(context)
@@ -194,13 +205,16 @@ class Server:
     async def _wait_for(self, work: Awaitable[Any], context: RequestContext) -> Reply:
         """Return the response for the result that a handler awaits."""
         runs, caller = self.load.runs, context.caller
+        memory, routed = self.load.memory, context.routed
         runs.count(caller)
+        memory.count(caller, routed.size)
         try:
             return self._reply(await work, context)
         except Exception as error:  # noqa: BLE001 - as in `_begin`
             return self._reply_to_failure(error, context)
         finally:
             runs.give_back(caller)
+            memory.give_back(caller, routed.size)
 
     def _reply(self, result: bytes | dict[str, Any] | RawResponse, context: RequestContext) -> Reply:
         """Return the response for the result of a handler."""

@@ -22,7 +22,8 @@ class Limits:
     """What one process takes; see docs/reference/limits.md for the answer to what is more.
 
     A limit per principal also holds for each IP address from which callers without credentials come, but an address
-    may always use half of what all callers together may use: many callers can be behind it.
+    may always use half of what all callers together may use: many callers can be behind it. Only of memory it has the
+    share of a principal.
 
     Attributes:
         message_bytes: Bytes of an HTTP body, a line of stdin or a WebSocket message.
@@ -44,6 +45,10 @@ class Limits:
         streams_per_principal: Streams of the same principal.
         subscription_bytes: Bytes of memory that the URIs take up which clients subscribed to.
         subscription_bytes_per_principal: Bytes of those of the same principal.
+        memory_bytes: Bytes of memory of all that clients make the process hold: HTTP bodies that come in more than one
+            part, requests that wait while they run with their arguments, streams, subscriptions, and events that
+            clients can resume.
+        memory_bytes_per_principal: Bytes of what one principal, or one address, makes it hold.
 
     Raises:
         ValueError: A limit is not positive, or `nesting` is above 64.
@@ -65,6 +70,8 @@ class Limits:
     streams_per_principal: int = 1000
     subscription_bytes: int = 64 * _MIB
     subscription_bytes_per_principal: int = 8 * _MIB
+    memory_bytes: int = 256 * _MIB
+    memory_bytes_per_principal: int = 20 * _MIB
 
     def __post_init__(self) -> None:
         for option in fields(self):

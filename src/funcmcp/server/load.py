@@ -2,8 +2,9 @@
 
 How it works: everything that is limited (requests, runs, streams, bytes of bodies) has one `Budget`, and `Load` has the
 budgets of a process. A budget has a limit for all callers together and a share for each caller, so that no caller can
-use all of it. The transport decides once who the caller of a request is (`HttpRequest.caller`): a principal, or else an
-IP address. An unknown caller, such as the client on stdio, has no share of its own.
+use all of it. Budgets of what takes up memory also count in `Load.memory`, in bytes, so that a caller can't use up the
+shares of several budgets. The transport decides once who the caller of a request is (`HttpRequest.caller`): a
+principal, or else an IP address. An unknown caller, such as the client on stdio, has no share of its own.
 """
 
 from __future__ import annotations
@@ -21,8 +22,14 @@ if TYPE_CHECKING:
 STREAM_RETRY_SECONDS = 60
 """Retry-After if a stream must end first, which may take any time."""
 
+STREAM_BYTES = 16 * 1024
+"""Bytes of memory of a stream that is open, with its connection."""
+
+RUN_BYTES = 16 * 1024
+"""Bytes of memory of a request that waits while it runs, besides its arguments."""
+
 _ADDRESS = "address:"
-_BODY_OVERHEAD = 4096
+_BODY_OVERHEAD = 16 * 1024
 """Bytes of memory for a request that waits for its body, besides the body."""
 
 
@@ -45,18 +52,43 @@ class Budget:
         full: The message when the limit is reached.
         own_full: The message when the share of the caller is used up.
         retry_after: Seconds after which the client may try again.
+        memory: The budget of memory in which the amount counts as well; None if it takes up none.
+        unit: The bytes of memory of an amount of 1.
 
     Attributes:
         used: The amount in use.
     """
 
-    __slots__ = ("_by_caller", "_full", "_limit", "_own_full", "_per_address", "_per_principal", "_retry_after", "used")
+    __slots__ = (
+        "_by_caller",
+        "_full",
+        "_limit",
+        "_memory",
+        "_own_full",
+        "_per_address",
+        "_per_principal",
+        "_retry_after",
+        "_unit",
+        "used",
+    )
 
-    def __init__(self, limit: int, per_principal: int, *, full: str, own_full: str, retry_after: float = 1) -> None:
+    def __init__(  # noqa: PLR0913 - keyword-only options
+        self,
+        limit: int,
+        per_principal: int,
+        *,
+        full: str,
+        own_full: str,
+        retry_after: float = 1,
+        memory: Budget | None = None,
+        unit: int = 1,
+    ) -> None:
         self.used = 0
         self._limit = limit
         self._per_principal = per_principal
         self._per_address = max(per_principal, limit // 2)
+        self._memory = memory
+        self._unit = unit
         self._full = full
         self._own_full = own_full
         self._retry_after = retry_after
@@ -70,15 +102,27 @@ class Budget:
             share = self._per_address if caller.startswith(_ADDRESS) else self._per_principal
             if self._by_caller.get(caller, 0) + amount > share:
                 raise LimitReachedError(self._own_full, self._retry_after, is_caller_limit=True)
+        if self._memory is not None:
+            self._memory.check(caller, amount * self._unit)
+
+    def has_room(self, caller: str | None, amount: int) -> bool:
+        """Return whether a caller may use so much more."""
+        try:
+            self.check(caller, amount)
+        except LimitReachedError:
+            return False
+        return True
 
     def count(self, caller: str | None, amount: int = 1) -> None:
         """Count an amount that has been checked."""
         self.used += amount
         if caller is not None:
             self._by_caller[caller] = self._by_caller.get(caller, 0) + amount
+        if self._memory is not None:
+            self._memory.count(caller, amount * self._unit)
 
     def take(self, caller: str | None, amount: int = 1) -> None:
-        """Check an amount and count it; raise LimitReachedError."""
+        """Check an amount that takes up no memory, and count it; raise LimitReachedError."""
         by_caller = self._by_caller
         total = self.used + amount
         caller_total = amount if caller is None else by_caller.get(caller, 0) + amount
@@ -95,6 +139,8 @@ class Budget:
             remaining = self._by_caller.pop(caller, amount) - amount
             if remaining:
                 self._by_caller[caller] = remaining
+        if self._memory is not None:
+            self._memory.give_back(caller, amount * self._unit)
 
     @contextmanager
     def counting(self, caller: str | None) -> Iterator[None]:
@@ -115,6 +161,24 @@ class Budget:
             self.count(caller)
 
 
+class _Memory(Budget):
+    """The memory that callers make the process hold. An address has the share of a principal.
+
+    The many callers behind an address need a place each, but few of them need much memory.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(
+            limits.memory_bytes,
+            limits.memory_bytes_per_principal,
+            full="The server holds too much for its clients; try again later.",
+            own_full="The server holds too much for you; wait for answers, or end a stream.",
+        )
+        self._per_address = limits.memory_bytes_per_principal
+
+
 class Load:
     """The budgets of this process.
 
@@ -129,20 +193,25 @@ class Load:
         streams: Streams that are open.
         subscriptions: Bytes of the URIs that clients subscribed to.
         bodies: Bodies of HTTP requests.
+        memory: Bytes of memory: of all of this but `identifying` and `requests`, of the arguments of `runs`, and of
+            events that clients can resume.
     """
 
-    __slots__ = ("bodies", "identifying", "requests", "runs", "streams", "subscriptions")
+    __slots__ = ("bodies", "identifying", "memory", "requests", "runs", "streams", "subscriptions")
 
     def __init__(self, limits: Limits) -> None:
+        self.memory = _Memory(limits)
         self.identifying = _requests(limits)
         self.requests = _requests(limits)
-        self.runs = _requests(limits)
+        self.runs = _requests(limits, self.memory)
         self.streams = Budget(
             limits.streams,
             limits.streams_per_principal,
             full="Too many streams are open; try again later.",
             own_full="Too many of your streams are open; end one.",
             retry_after=STREAM_RETRY_SECONDS,
+            memory=self.memory,
+            unit=STREAM_BYTES,
         )
         self.subscriptions = Budget(
             limits.subscription_bytes,
@@ -150,16 +219,19 @@ class Load:
             full="Clients subscribe to too many resources; try again later.",
             own_full="You subscribe to too many resources; end a subscription.",
             retry_after=STREAM_RETRY_SECONDS,
+            memory=self.memory,
         )
-        self.bodies = Bodies(limits)
+        self.bodies = Bodies(limits, self.memory)
 
 
-def _requests(limits: Limits) -> Budget:
+def _requests(limits: Limits, memory: Budget | None = None) -> Budget:
     return Budget(
         limits.requests,
         limits.requests_per_principal,
         full="The server is busy; try again later.",
         own_full="Too many of your requests are under way; wait for their answers.",
+        memory=memory,
+        unit=RUN_BYTES,
     )
 
 
@@ -173,14 +245,16 @@ class Bodies:
 
     Args:
         limits: The limits of the process.
+        memory: The memory that callers make the process hold.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, memory: Budget) -> None:
         self.budget = Budget(
             limits.body_bytes,
             limits.body_bytes_per_principal,
             full="The server receives too many bytes now; try again later.",
             own_full="You send too many bytes at once; wait for answers.",
+            memory=memory,
         )
         self._incomplete: dict[Body, None] = {}
         self._by_caller: dict[str | None, dict[Body, None]] = {}

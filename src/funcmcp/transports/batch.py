@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp.protocol.codec import encode, memory_of
 from funcmcp.protocol.errors import INVALID_REQUEST, MCPError
 from funcmcp.protocol.jsonrpc import Malformed
 from funcmcp.server.calls.route import RoutedRequest
@@ -61,7 +62,7 @@ def read_batch(server: Server, values: list[Any], revision: Revision | None) -> 
 
 
 def _read_member(server: Server, value: object) -> BatchMember:
-    message = server.read(value)
+    message = server.read(value, memory_of(encode(value)))
     if isinstance(message, Malformed):
         return BatchMember(None, MCPError(INVALID_REQUEST, message.reason), request_id_of(message, value))
     if isinstance(message, RoutedRequest) and message.request.method == "initialize":

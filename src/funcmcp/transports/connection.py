@@ -25,7 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import envelope
-from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode, request_id_in
+from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode, memory_of, request_id_in
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, MCPError, ToolError
 from funcmcp.protocol.jsonrpc import Malformed, Response
 from funcmcp.protocol.replies import error_reply
@@ -138,7 +138,7 @@ class Connection:
         else:
             if pace is not None:
                 await pace(1)
-            await self._receive_message(value, http)
+            await self._receive_message(value, memory_of(data), http)
 
     async def refuse(self, reason: str, code: int = INVALID_REQUEST, request_id: RequestId | None = None) -> None:
         """Send an error for data that is not a message, with its id if it has one."""
@@ -200,8 +200,8 @@ class Connection:
         self._conversation.subscribed.close()
         return tasks
 
-    async def _receive_message(self, value: object, http: HTTPRequestInfo | None) -> None:
-        message = self._server.read(value)
+    async def _receive_message(self, value: object, size: int, http: HTTPRequestInfo | None) -> None:
+        message = self._server.read(value, size)
         if isinstance(message, RoutedRequest):
             if message.request.method == "initialize" and not envelope.carries_version(message.request.params):
                 await self.write(await self._initialize(message, http))

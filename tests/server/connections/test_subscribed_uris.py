@@ -42,6 +42,23 @@ def test_the_first_caller_pays_until_it_is_closed() -> None:
     assert budget.used == 0
 
 
+def test_what_is_reserved_counts_until_it_is_closed() -> None:
+    budget = Load(Limits(subscription_bytes_per_principal=1000)).subscriptions
+    subscribed = SubscribedURIs()
+    subscribed.charge_to(budget, ALICE)
+    subscribed.add("a:b")
+    before = budget.used
+    subscribed.reserve(500)
+    with pytest.raises(LimitReachedError):
+        subscribed.reserve(500)
+    assert budget.used == before + 500
+    subscribed.replace(["a:c"])
+    assert budget.used == before + 500
+    subscribed.close()
+    assert budget.used == 0
+    SubscribedURIs().reserve(10**9)
+
+
 def test_what_is_too_much_is_refused() -> None:
     subscribed = SubscribedURIs()
     subscribed.check([f"a:{number}" for number in range(1000)])

@@ -378,8 +378,8 @@ class TaskStoreContract:
         assert await limited.cancel(first.key)
         await limited.create(large_task(5000))
 
-    async def test_anonymous_callers_at_one_address_have_half_of_all_bytes(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(total_bytes=30_000, bytes_per_principal=1))
+    async def test_anonymous_callers_at_one_address_have_as_many_bytes_as_a_principal(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=15_000))
         first = await limited.create(large_task(9000, None, address=HOME))
         with pytest.raises(TasksFullError, match=FULL) as full:
             await limited.create(large_task(9000, None, address=HOME))

@@ -202,7 +202,7 @@ class AzureTasks(TransitionStore):
         now = self._clock()
         record = new_record(task, now)
         size = new_bytes(record, task.call)
-        await self._check_room(_Need(task.key.owner, task.payer, size, is_new=True), now)
+        await self._check_room(_Need(task.payer, size, is_new=True), now)
         await self._check_owner(task.key.owner, now)
         await self._send(name, _REMOVE, record.expires - now)
         await self._insert(name, record, task, size)
@@ -365,7 +365,7 @@ class AzureTasks(TransitionStore):
         payer, before = payer_in(stored.metadata), bytes_in(stored.metadata)
         size = changed_bytes(before, stored.record or changed, changed)
         if size > before:
-            await self._check_room(_Need(changed.key.owner, payer, size - before), self._clock())
+            await self._check_room(_Need(payer, size - before), self._clock())
         metadata = metadata_of(changed, writer, payer, size)
         call, text = b"", None
         if changed.outcome is not None:
@@ -478,7 +478,7 @@ class AzureTasks(TransitionStore):
         kept, limits = self._kept, self.limits
         if need.is_new and kept.count >= limits.total:
             return TasksFullError(_seconds_until(kept.first_removed, now))
-        if need.payer is not None and kept.bytes_of(need.payer) + need.growth > limits.share_of(need.owner):
+        if need.payer is not None and kept.bytes_of(need.payer) + need.growth > limits.bytes_per_principal:
             wait = _seconds_until(kept.first_removed_of(need.payer), now)
             return TasksFullError(wait, is_owner_limit=True, of_bytes=True)
         if kept.bytes + need.growth > limits.total_bytes:
@@ -545,13 +545,11 @@ class _Need(NamedTuple):
     """What a write needs room for.
 
     Attributes:
-        owner: Of the task.
         payer: See `NewTask`.
         growth: Bytes by which the task grows.
         is_new: Whether the task is created.
     """
 
-    owner: str | None
     payer: str | None
     growth: int
     is_new: bool = False

@@ -499,7 +499,7 @@ class RedisTasks(TransitionStore):
             int(self.lease * 1000),
             new_bytes(record, task.call),
             task.payer or "",
-            *(limits.total_bytes, limits.share_of(record.key.owner)),
+            *(limits.total_bytes, limits.bytes_per_principal),
         )
         keys = self._keys(record.key)
         full, wait, of_bytes = await self._run(_CREATE, list, keys, arguments)
@@ -646,7 +646,7 @@ class RedisTasks(TransitionStore):
             _place(stored, changed),
             _member(key),
             changed_bytes(0, stored.record or changed, changed),
-            *(self.limits.total_bytes, self.limits.share_of(key.owner)),
+            *(self.limits.total_bytes, self.limits.bytes_per_principal),
         ]
         if changed.outcome is not None:
             arguments += [changed.outcome.text, _milliseconds(changed.removed), position(changed), key.task_id]

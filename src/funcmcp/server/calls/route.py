@@ -81,9 +81,10 @@ class RoutedRequest:
         feature: The feature that it names; None if the method has none, or if the lookup failed.
         values: The values that its URI has for the variables of a resource template.
         fault: The error of a lookup that failed.
+        size: Bytes of memory that the request takes up; 0 if they are few.
     """
 
-    __slots__ = ("fault", "feature", "request", "route", "values")
+    __slots__ = ("fault", "feature", "request", "route", "size", "values")
 
     def __init__(
         self,
@@ -99,6 +100,7 @@ class RoutedRequest:
         self.feature = feature
         self.values = values
         self.fault = fault
+        self.size = 0
 
     @property
     def interactive(self) -> bool:

@@ -56,6 +56,12 @@ class SubscribedURIs:
         if self._budget is not None:
             self._budget.check(self._caller, size)
 
+    def reserve(self, size: int) -> None:
+        """Count further bytes that the client's subscriptions take up; raise LimitReachedError."""
+        if self._budget is not None:
+            self._budget.check(self._caller, size)
+        self._count(size)
+
     def add(self, uri: str) -> None:
         """Add a URI, which `check` has passed."""
         if uri not in self._uris:
@@ -70,8 +76,9 @@ class SubscribedURIs:
 
     def replace(self, uris: Iterable[str]) -> None:
         """Replace all URIs; `check` has passed them at the instance that added them."""
+        size = sum(map(_size_of, self._uris))
         self._uris = set(uris)
-        self._count(sum(map(_size_of, self._uris)) - self._size)
+        self._count(sum(map(_size_of, self._uris)) - size)
 
     def close(self) -> None:
         """Stop counting, because the session or the stream has ended."""

@@ -122,6 +122,8 @@ class Subscriptions:
             await context.channel.notify("notifications/subscriptions/acknowledged", acknowledged)
             # The request lives as long as the stream. What it asked for is in the subscription, so free the rest.
             del honoured, acknowledged, context.request.params["notifications"]
+            self._load.memory.give_back(context.caller, context.routed.size)
+            context.routed.size = 0
             for change in tuple(subscription.tasks):  # a task may have changed since the client created it
                 await self._notify(context, change, subscription)
             async for change in changes:
@@ -163,6 +165,8 @@ class Subscriptions:
         if type(task_ids) is not list or not all(type(name) is str for name in task_ids) or len(task_ids) > MAX_URIS:
             raise InvalidParams(f'"{_TASK_IDS}" must be an array of at most {MAX_URIS} ids.')
         if task_ids and self.tasks is not None:
+            subscription.uris.charge_to(self._load.subscriptions, context.caller)
+            subscription.uris.reserve(_TASK_BYTES * len(task_ids))
             subscription.tasks = await self.tasks.watch(context, task_ids)
             honoured[_TASK_IDS] = list(subscription.tasks.values())
         return honoured
@@ -179,6 +183,10 @@ class Subscriptions:
             for uri in uris:
                 if not await may_read(uri, context.principal, self._lookup, self._guard):
                     subscribed.discard(uri)
+
+
+_TASK_BYTES = 400
+"""Bytes of memory of a task to whose changes a client listens."""
 
 
 def _requested(context: RequestContext) -> dict[str, Any]:

@@ -55,7 +55,9 @@ class Handshake(NamedTuple):
 _CAPABILITIES = {"elicitation": ("form", "url"), "sampling": ("context", "tools"), "roots": (), "extensions": None}
 """The client capabilities that a server uses, with their parts. None: any part."""
 
-_MAX_TEXT = 100
+_MAX_BYTES = 100
+"""Bytes of a text of the client, in UTF-8."""
+
 _MAX_EXTENSIONS = 8
 
 
@@ -68,14 +70,18 @@ def _capabilities(declared: Mapping[str, Any]) -> dict[str, Any]:
             continue
         names = parts
         if names is None:
-            names = tuple(part for part in tuple(value)[:_MAX_EXTENSIONS] if len(part) <= _MAX_TEXT)
+            names = tuple(part for part in tuple(value)[:_MAX_EXTENSIONS] if len(part.encode()) <= _MAX_BYTES)
         capabilities[name] = {part: {} for part in names if isinstance(value.get(part), dict)}
     return capabilities
 
 
 def _info(info: Mapping[str, Any]) -> dict[str, Any]:
     """Return only the name, title and version of the client."""
-    return {name: info[name][:_MAX_TEXT] for name in ("name", "title", "version") if isinstance(info.get(name), str)}
+    return {name: _short(info[name]) for name in ("name", "title", "version") if isinstance(info.get(name), str)}
+
+
+def _short(text: str) -> str:
+    return text[:_MAX_BYTES].encode()[:_MAX_BYTES].decode(errors="ignore")
 
 
 class SessionKey(NamedTuple):

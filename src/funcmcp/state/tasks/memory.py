@@ -41,7 +41,7 @@ class MemoryTasks(TransitionStore):
         concurrency: int = 10,
         clock: Callable[[], float] = time,
     ) -> None:
-        self.limits = limits or TaskLimits(total=10_000, total_bytes=64 * MIB, bytes_per_principal=16 * MIB)
+        self.limits = limits or TaskLimits(total=10_000, total_bytes=64 * MIB, bytes_per_principal=8 * MIB)
         check_concurrency(concurrency)
         self.concurrency = concurrency
         self._clock = clock
@@ -199,7 +199,7 @@ class MemoryTasks(TransitionStore):
         growth = size - task.size
         limits = self.limits
         payer = None if task.payer is None else self._by_payer.get(task.payer, _Payer())
-        if payer is not None and growth > 0 and payer.bytes + growth > limits.share_of(task.record.key.owner):
+        if payer is not None and growth > 0 and payer.bytes + growth > limits.bytes_per_principal:
             raise TasksFullError(self._wait_for(payer.keys, now), is_owner_limit=True, of_bytes=True)
         if growth > 0 and self._bytes + growth > limits.total_bytes:
             raise TasksFullError(_seconds_until(self._removals[0][0] if self._removals else now, now), of_bytes=True)

@@ -214,7 +214,8 @@ class SQLiteTasks(TransitionStore):
                     self._path,
                     error,
                 )
-            is_lasting = getattr(error, "sqlite_errorname", "").startswith(_LASTING_ERRORS)
+            name = getattr(error, "sqlite_errorname", "")
+            is_lasting = isinstance(error, OSError) or name.startswith(_LASTING_ERRORS)
             raise StoreUnavailableError(None if is_lasting else 1, store="task store") from error
         if self._away:
             self._away = False
@@ -227,7 +228,7 @@ class SQLiteTasks(TransitionStore):
             self._check_room(connection, task.key.owner, now)
             record = new_record(task, now)
             payer, size = task.payer or _UNKNOWN, new_bytes(record, task.call)
-            self._check_bytes(connection, task.key.owner, payer, size, now)
+            self._check_bytes(connection, payer, size, now)
             connection.execute(
                 "INSERT INTO funcmcp_tasks_2 VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?)",
                 (
@@ -271,13 +272,11 @@ class SQLiteTasks(TransitionStore):
     def _remove_old(self, connection: sqlite3.Connection, now: float) -> None:
         connection.execute("DELETE FROM funcmcp_tasks_2 WHERE server = ? AND removed <= ?", (self._server, now))
 
-    def _check_bytes(
-        self, connection: sqlite3.Connection, owner: str | None, payer: str, growth: int, now: float
-    ) -> None:
+    def _check_bytes(self, connection: sqlite3.Connection, payer: str, growth: int, now: float) -> None:
         """Raise TasksFullError if there is no room for more bytes of a payer."""
         shares = {_ALL: self.limits.total_bytes}
         if payer != _UNKNOWN:
-            shares = {payer: self.limits.share_of(owner), **shares}
+            shares = {payer: self.limits.bytes_per_principal, **shares}
         for name, share in shares.items():
             if self._bytes(connection, name) + growth <= share:
                 continue
@@ -345,7 +344,7 @@ class SQLiteTasks(TransitionStore):
         payer, size = connection.execute(query, self._row(record.key)).fetchone()
         changed = changed_bytes(size, stored, record)
         if changed > size:
-            self._check_bytes(connection, record.key.owner, payer, changed - size, now)
+            self._check_bytes(connection, payer, changed - size, now)
         outcome = record.outcome
         connection.execute(
             _UPDATE,

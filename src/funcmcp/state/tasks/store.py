@@ -30,8 +30,8 @@ class TaskLimits:
         live_per_principal: Tasks of one principal that have not ended. One more is refused (429).
         result_bytes: The size of a result. The outcome of a larger one is an error.
         total_bytes: Bytes of the tasks of all callers.
-        bytes_per_principal: Bytes of the tasks of one principal. Those that callers without credentials create at one
-            IP address have as many, or half of `total_bytes`, whichever is more.
+        bytes_per_principal: Bytes of the tasks of one principal, or of those that callers without credentials create at
+            one IP address.
     """
 
     total: int = 100_000
@@ -45,12 +45,6 @@ class TaskLimits:
         for name in self.__slots__:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}.")
-
-    def share_of(self, owner: str | None) -> int:
-        """Return the bytes that the tasks of one caller may have: a principal, or an address if there is no owner."""
-        if owner is not None:
-            return self.bytes_per_principal
-        return max(self.bytes_per_principal, self.total_bytes // 2)
 
 
 def check_concurrency(count: int) -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.server.connections.hub import TOOLS, updated
+from funcmcp.server.limits import Limits
+from funcmcp.server.load import Load
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.store import SessionKey
 from funcmcp.transports.http.streams import resumable, sse
@@ -184,6 +186,35 @@ async def test_finished_streams_of_all_sessions_are_bounded_together() -> None:
         owner.keep(stream)
         streams.append(stream)
     assert [owner.find("1-0") is None for owner in owners] == [True, False, False]
+
+
+def test_events_beyond_the_memory_of_their_caller_displace_its_finished_streams_and_then_their_own_older_ones() -> None:
+    memory = Load(Limits(memory_bytes_per_principal=40_000)).memory
+    finished_streams = resumable.FinishedStreams(memory=memory)
+    mine, other = (
+        resumable.SessionStreams(priming=False, finished_streams=finished_streams, caller=caller)
+        for caller in ("address:192.0.2.1", "address:192.0.2.2")
+    )
+    for owner in (other, mine, mine):
+        stream = owner.open()
+        stream.append(b"x" * 10_000)
+        stream.finish()
+        owner.keep(stream)
+    growing = mine.open()
+    growing.append(b"y" * 10_000)
+    assert [mine.find(event) is None for event in ("1-0", "2-0")] == [True, False]
+    for _ in range(4):
+        growing.append(b"y" * 10_000)
+    assert [mine.find(event) is None for event in ("1-0", "2-0")] == [True, True]
+    assert [number for number, _ in growing._events] == [3, 4, 5]
+    growing.append(b"z" * 50_000)
+    assert [number for number, _ in growing._events] == [6]
+    assert other.find("1-0") is not None
+    other.close()
+    mine.close()
+    assert memory.used == 0
+    growing.append(b"late")
+    assert memory.used == 0
 
 
 @rules.verifies(rules.THREAT_27)

@@ -95,7 +95,7 @@ class HandshakeEra:
         self._is_live = isinstance(sessions, LiveSessions)
         self._find: Callable[[str], Handshake | None] | None = at_once(sessions, "get_at_once", before="get")
         self._clients: Clients[HandshakeClient] = Clients()
-        self._finished_streams = FinishedStreams()
+        self._finished_streams = FinishedStreams(memory=server.load.memory)
         store = None
         self._remote_streams = None
         if isinstance(sessions, SharedSessions):
@@ -310,6 +310,7 @@ class HandshakeEra:
                 SessionKey(*key),
                 self._server if self._is_live else None,
                 finished_streams=self._finished_streams,
+                caller=http.caller,
             )
             client.conversation.subscribed.charge_to(self._server.load.subscriptions, http.caller)
             self._relay.meet(client)

@@ -32,9 +32,10 @@ class HandshakeClient(SessionClient):
         key: The session, or the principal's part of an anonymous session.
         server: Reports changes; None if nothing can reach the client between its requests.
         finished_streams: The finished streams of all sessions.
+        caller: The caller whose memory its streams take up.
     """
 
-    __slots__ = ("_changes", "_finished_streams", "_general_stream_task", "_server", "_streams")
+    __slots__ = ("_caller", "_changes", "_finished_streams", "_general_stream_task", "_server", "_streams")
 
     def __init__(
         self,
@@ -44,9 +45,11 @@ class HandshakeClient(SessionClient):
         server: Server | None,
         *,
         finished_streams: FinishedStreams,
+        caller: str | None = None,
     ) -> None:
         super().__init__(revision, handshake, key, pushes=server is not None)
         self._server = server
+        self._caller = caller
         self._finished_streams = finished_streams
         self._streams: SessionStreams | None = None
         self._changes: Listener | None = None
@@ -60,7 +63,10 @@ class HandshakeClient(SessionClient):
             if self._server is not None:
                 instance = self._server.bus.instance  # so that an event id is unique among the instances
             self._streams = SessionStreams(
-                priming=self.revision.priming, prefix=instance, finished_streams=self._finished_streams
+                priming=self.revision.priming,
+                prefix=instance,
+                finished_streams=self._finished_streams,
+                caller=self._caller,
             )
         return self._streams
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, request_id_in
+from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, memory_of, request_id_in
 from funcmcp.protocol.envelope import carries_version
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from funcmcp.server.calls.route import RoutedRequest
@@ -140,7 +140,7 @@ class StreamableHTTP:
         else:
             if type(value) is dict:
                 per_request = per_request or carries_version(value.get("params"))
-            message = self._server.read(value)
+            message = self._server.read(value, memory_of(body))
         if self._authentication is not None:
             refusal = await self._authentication.check(message, request.principal)
             if refusal is not None:

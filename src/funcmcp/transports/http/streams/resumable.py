@@ -10,7 +10,9 @@ events of each stream are stored, up to a maximum number and size. A client resu
   run continues when the client disconnects.
 - A stream is *finished* when its run has ended. Its last event is the response. A finished stream stays in the
   session's `SessionStreams`, where the client can still resume it, until one of the limits below drops it.
-- `FinishedStreams` bounds the memory of the finished streams of all sessions together.
+- `FinishedStreams` bounds the memory of the finished streams of all sessions together. All events count for the memory
+  of their caller (`Load.memory`). When it is used up, the oldest finished streams of the caller are dropped, and then
+  the older events of the stream that grows.
 - `close_stream` of a channel ends the HTTP response but not the stream, which the client then resumes (SEP-1699). The
   client needs an event id for that. Each response to a client of 2025-11-25 therefore begins with an event that has an
   id and no data (*priming*).
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from funcmcp.protocol.replies import Reply
     from funcmcp.server.connections.conversation import Conversation
+    from funcmcp.server.load import Budget
     from funcmcp.transports.http.messages import HttpResponse
 
 RETRY = 500
@@ -89,6 +92,7 @@ class ResumableStream:
         priming: Whether the client accepts an event without data, whose id it can use to resume the stream.
         max_events: The maximum number of stored events.
         max_bytes: The maximum size of the stored events. The last event is always stored.
+        account: Counts the memory; None if it does not count.
 
     Attributes:
         finished: Whether the stream is complete.
@@ -96,6 +100,7 @@ class ResumableStream:
     """
 
     __slots__ = (
+        "_account",
         "_bytes",
         "_events",
         "_interrupted",
@@ -110,8 +115,17 @@ class ResumableStream:
         "name",
     )
 
-    def __init__(self, name: str, *, priming: bool, max_events: int = _MAX_EVENTS, max_bytes: int = _MAX_BYTES) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        priming: bool,
+        max_events: int = _MAX_EVENTS,
+        max_bytes: int = _MAX_BYTES,
+        account: _Account | None = None,
+    ) -> None:
         self.name = name
+        self._account = account
         self.finished = False
         self.last_sent = 0
         self._priming = priming
@@ -123,6 +137,8 @@ class ResumableStream:
         self._updated = Wakeup()
         self._reader: object = None
         self._interrupted = False  # whether the next reader ends after the stored events
+        if account is not None:
+            account.count(_STREAM_OVERHEAD)
 
     @property
     def is_read(self) -> bool:
@@ -142,11 +158,29 @@ class ResumableStream:
     def append(self, data: bytes) -> None:
         """Add an event with a message."""
         self._last += 1
+        size = len(data) + _EVENT_OVERHEAD
+        while not self._has_room(size) and self._events:
+            self._count(-len(self._events.popleft()[1]) - _EVENT_OVERHEAD)
         self._events.append((self._last, data))
-        self._bytes += len(data) + _EVENT_OVERHEAD
-        while len(self._events) > self._max_events or (self._bytes > self._max_bytes and len(self._events) > 1):
-            self._bytes -= len(self._events.popleft()[1]) + _EVENT_OVERHEAD
+        self._count(size)
         self._updated.set()
+
+    def _has_room(self, size: int) -> bool:
+        """Return whether there is room for one more event."""
+        if len(self._events) >= self._max_events or self._bytes + size > self._max_bytes:
+            return False
+        return self._account is None or self._account.make_room(size)
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        if self._account is not None:
+            self._account.count(size)
+
+    def release(self) -> None:
+        """Count no memory any more, because the stream is dropped."""
+        if self._account is not None:
+            self._account.count(-self.size)
+            self._account = None
 
     def finish(self) -> None:
         """Mark the stream as finished: no further event follows."""
@@ -205,17 +239,32 @@ class SessionStreams:
         priming: See `ResumableStream`.
         prefix: The prefix of the names of all streams.
         finished_streams: The finished streams of all sessions.
+        caller: The caller whose memory they take up.
 
     Attributes:
+        caller: The caller whose memory they take up.
         general: The stream of messages that do not belong to a request.
     """
 
-    def __init__(self, *, priming: bool, prefix: str = "", finished_streams: FinishedStreams | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        priming: bool,
+        prefix: str = "",
+        finished_streams: FinishedStreams | None = None,
+        caller: str | None = None,
+    ) -> None:
+        self.caller = caller
         self._priming = priming
         self._prefix = prefix
         self._finished_streams = finished_streams or FinishedStreams()
+        self._account = _Account(self._finished_streams, caller)
         self.general = ResumableStream(
-            f"{prefix}0", priming=priming, max_events=_MAX_GENERAL_EVENTS, max_bytes=_MAX_GENERAL_BYTES
+            f"{prefix}0",
+            priming=priming,
+            max_events=_MAX_GENERAL_EVENTS,
+            max_bytes=_MAX_GENERAL_BYTES,
+            account=self._account,
         )
         self._streams: dict[str, ResumableStream] = {}
         self._count = 0
@@ -230,7 +279,7 @@ class SessionStreams:
         """Create the stream of a request."""
         self._count += 1
         name = f"{self._prefix}{self._count}"
-        stream = self._streams[name] = ResumableStream(name, priming=self._priming)
+        stream = self._streams[name] = ResumableStream(name, priming=self._priming, account=self._account)
         if len(self._streams) > _MAX_STREAMS:
             finished = next((older for older in self._streams.values() if older.finished), None)
             if finished is not None:
@@ -259,11 +308,13 @@ class SessionStreams:
         """Remove a stream. The client can't resume it any more."""
         self._streams.pop(stream.name, None)
         self._finished_streams.remove(stream)
+        stream.release()
 
     def close(self) -> None:
         """Drop all streams, because the session has ended. Runs under way may still write to their streams."""
         self._closed = True
         self.general.finish()
+        self.general.release()
         for stream in list(self._streams.values()):
             self.drop(stream)
 
@@ -273,9 +324,11 @@ class FinishedStreams:
 
     Args:
         max_bytes: The bytes of memory that the streams may take up. Beyond that, the oldest streams are dropped.
+        memory: The memory that callers make the process hold; None if it is not counted.
     """
 
-    def __init__(self, max_bytes: int = _MAX_FINISHED_BYTES) -> None:
+    def __init__(self, max_bytes: int = _MAX_FINISHED_BYTES, memory: Budget | None = None) -> None:
+        self.memory = memory
         self._max_bytes = max_bytes
         self._streams: dict[ResumableStream, tuple[SessionStreams, int]] = {}
         self._bytes = 0
@@ -294,10 +347,48 @@ class FinishedStreams:
             owner, _ = self._streams[oldest]
             owner.drop(oldest)
 
+    def make_room(self, caller: str | None, size: int) -> bool:
+        """Drop the oldest streams of a caller until there is room for so many bytes; return whether there is."""
+        if self.memory is None:
+            return True
+        while not self.memory.has_room(caller, size):
+            oldest = next((stream for stream, (owner, _) in self._streams.items() if owner.caller == caller), None)
+            if oldest is None:
+                return False
+            self._streams[oldest][0].drop(oldest)
+        return True
+
     def remove(self, stream: ResumableStream) -> None:
         """Remove a stream if it is stored."""
         _, size = self._streams.pop(stream, (None, 0))
         self._bytes -= size
+
+
+class _Account:
+    """Counts the memory of the streams of one session for its caller.
+
+    Args:
+        streams: The finished streams of all sessions.
+        caller: The caller.
+    """
+
+    __slots__ = ("_caller", "_streams")
+
+    def __init__(self, streams: FinishedStreams, caller: str | None) -> None:
+        self._streams = streams
+        self._caller = caller
+
+    def make_room(self, size: int) -> bool:
+        """Do what `FinishedStreams.make_room` says."""
+        return self._streams.make_room(self._caller, size)
+
+    def count(self, size: int) -> None:
+        """Count bytes that a stream takes up, or releases."""
+        memory = self._streams.memory
+        if memory is not None and size > 0:
+            memory.count(self._caller, size)
+        elif memory is not None:
+            memory.give_back(self._caller, -size)
 
 
 class ResumableChannel:
