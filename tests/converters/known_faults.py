@@ -134,9 +134,23 @@ FAULTS = (
     Fault(
         "langchain-mcp-adapters",
         "gemini",
+        "becomes required",
+        "Requires members of nested objects that have no default.",
+        "langchain_google_genai/_function_utils.py:587",
+    ),
+    Fault(
+        "langchain-mcp-adapters",
+        "gemini",
         "any_value .*any type becomes string",
         "Declares an argument of any type as a text.",
         "langchain_google_genai/_function_utils.py:196",
+    ),
+    Fault(
+        "openai-agents",
+        "openai strict",
+        "becomes required",
+        "Requires optional arguments in strict schemas, so that a model invents values where they do not take null.",
+        "agents/strict_schema.py:249",
     ),
     Fault(
         "openai-agents",
@@ -221,6 +235,13 @@ FAULTS = (
         rf"{_RECURSIVE} ",
         "Replaces the inner references of a recursive model by any object.",
         "@langchain/mcp-adapters/dist/tools.cjs:37",
+    ),
+    Fault(
+        "@langchain",
+        None,
+        "json_schema_2020_12_tool .*becomes required",
+        "Requires what both branches of a condition require.",
+        "@langchain/mcp-adapters/dist/tools.cjs:121",
     ),
     Fault(
         "@langchain",

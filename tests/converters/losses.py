@@ -51,8 +51,7 @@ class Schema:
         if "type" not in part and (part.get("anyOf") or part.get("oneOf")):
             each = [member.types for member in self.members]
             return set() if set() in each else set().union(*each)
-        named = part.get("type", [])
-        types = {name.lower() for name in ([named] if isinstance(named, str) else named)}
+        types = {name.lower() for name in _names(part)}
         types.discard("type_unspecified")
         if not types:
             types = {_TYPES[type(value)] for value in self.values if value is not None}
@@ -71,9 +70,31 @@ class Schema:
         return {name: Schema(part, self._root) for name, part in self._resolved().get("properties", {}).items()}
 
     @property
+    def required(self) -> list[str]:
+        """The names of the properties that have to be present."""
+        required: list[str] = self._resolved().get("required", [])
+        return required
+
+    @property
+    def takes_null(self) -> bool:
+        part = self._resolved()
+        alternatives = part.get("anyOf", [])
+        return (
+            part.get("nullable", False)
+            or "null" in _names(part)
+            or any("null" in _names(member) for member in alternatives)
+        )
+
+    @property
     def items(self) -> Schema | None:
         items = self._resolved().get("items")
         return Schema(items, self._root) if isinstance(items, dict) else None
+
+
+def _names(part: dict[str, Any]) -> list[str]:
+    """Return the types that a part names itself."""
+    named = part.get("type", [])
+    return [named] if isinstance(named, str) else named
 
 
 def losses(listed: dict[str, Any], declared: dict[str, Any]) -> list[str]:
@@ -115,6 +136,8 @@ def _lost_in(listed: Schema, declared: Schema, path: str, depth: int) -> Iterato
         inner = f"{path}.{name}" if path else name
         if name not in properties:
             yield f"{inner}: absent"
+        elif name in declared.required and name not in listed.required and not properties[name].takes_null:
+            yield f"{inner}: becomes required"
         else:
             yield from _lost(part, properties[name], inner, depth - 1)
     if listed.items is not None and listed.items.types:

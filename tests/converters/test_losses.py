@@ -29,6 +29,8 @@ NUMBER: dict[str, Any] = {"type": "integer"}
         (an_object(a={"anyOf": [TEXT, {"type": "null"}]}), an_object(a={**TEXT, "nullable": True}), []),
         (an_object(a={"enum": ["x"]}), an_object(a=TEXT), ["a: no values"]),
         (an_object(a={**TEXT, "const": "x"}), an_object(a={**TEXT, "enum": ["x"]}), []),
+        (an_object(a=TEXT), {**an_object(a=TEXT), "required": ["a"]}, ["a: becomes required"]),
+        (an_object(a=TEXT), {**an_object(a={"type": ["string", "null"]}), "required": ["a"]}, []),
         (an_object(a={"type": "array", "items": TEXT}), an_object(a={"type": "array"}), ["a[]: no type"]),
         (an_object(a=an_object(b=TEXT)), an_object(a={"type": "object"}), ["a.b: absent"]),
         (
