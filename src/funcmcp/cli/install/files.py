@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from funcmcp.cli.install.entries import Entry
 
 _BOM = "\ufeff"
+_BACKUP_SUFFIX = re.compile(r"\.\d{8}-\d{6}-\d{6}\.bak")
 
 
 def configuration_text(client: Client, name: str, entry: Entry) -> str:
@@ -177,5 +178,9 @@ def write(file: Path, before: str, after: str) -> Path | None:
 
 def _backups(target: Path) -> list[Path]:
     """Return the backups of a file that `write` made."""
-    name = re.compile(re.escape(target.name) + r"\.\d{8}-\d{6}-\d{6}\.bak")
-    return [path for path in target.parent.iterdir() if name.fullmatch(path.name)]
+    name = target.name
+    return [
+        path
+        for path in target.parent.iterdir()
+        if path.name.startswith(name) and _BACKUP_SUFFIX.fullmatch(path.name.removeprefix(name))
+    ]
