@@ -289,6 +289,11 @@ def test_a_failing_serializer_is_the_error_of_the_call() -> None:
         written(Annotated[int, PlainSerializer(fails)], 1)
 
 
+def test_a_set_of_many_large_integers_is_written_in_short_time() -> None:
+    numbers = {10**20 + number for number in range(5_000)}
+    assert set(written(set[int], numbers)) == numbers
+
+
 @pytest.mark.parametrize("depth", [5, 60])
 def test_nested_unions_are_written_in_short_time(depth: int) -> None:
     value: Any = None

@@ -38,9 +38,9 @@ _ANY: Node = {"type": "any"}
 _EXACT = frozenset(
     {
         *("any", "bool", "dataclass", "dataclass-args", "dataclass-field", "date", "datetime", "default"),
-        *("definition-ref", "definitions", "dict", "enum", "float", "frozenset", "generator", "int", "list", "literal"),
-        *("model", "model-field", "model-fields", "named-tuple", "named-tuple-field", "none", "nullable", "set", "str"),
-        *("tagged-union", "time", "timedelta", "tuple", "typed-dict", "typed-dict-field", "union", "uuid"),
+        *("definition-ref", "definitions", "dict", "enum", "float", "generator", "int", "list", "literal", "model"),
+        *("model-field", "model-fields", "named-tuple", "named-tuple-field", "none", "nullable", "str", "tagged-union"),
+        *("time", "timedelta", "tuple", "typed-dict", "typed-dict-field", "union", "uuid"),
     }
 )
 """Kinds of schemas that write a valid value of another shape as it stands, if it fits their JSON schema."""
