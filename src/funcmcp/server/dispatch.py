@@ -207,14 +207,16 @@ class Server:
         runs, caller = self.load.runs, context.caller
         memory, routed = self.load.memory, context.routed
         runs.count(caller)
-        memory.count(caller, routed.size)
+        if routed.size:
+            memory.count(caller, routed.size)
         try:
             return self._reply(await work, context)
         except Exception as error:  # noqa: BLE001 - as in `_begin`
             return self._reply_to_failure(error, context)
         finally:
             runs.give_back(caller)
-            memory.give_back(caller, routed.size)
+            if routed.size:
+                memory.give_back(caller, routed.size)
 
     def _reply(self, result: bytes | dict[str, Any] | RawResponse, context: RequestContext) -> Reply:
         """Return the response for the result of a handler."""

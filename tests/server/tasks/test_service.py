@@ -193,8 +193,7 @@ async def test_a_store_that_can_not_be_opened_is_in_the_log_when_the_server_star
     assert served.tasks is not None
     served.tasks.start_shared()
     expected = (
-        f"The task store {path} can't be used (unable to open database file). "
-        "Requests that need it are answered with 503."
+        f"The task store {path} can't be used (No such file or directory). Requests that need it are answered with 503."
     )
     for _ in range(1000):
         if expected in caplog.messages:

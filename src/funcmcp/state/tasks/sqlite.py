@@ -212,7 +212,7 @@ class SQLiteTasks(TransitionStore):
                 _logger.warning(
                     "The task store %s can't be used (%s). Requests that need it are answered with 503.",
                     self._path,
-                    error,
+                    error.strerror if isinstance(error, OSError) else error,
                 )
             name = getattr(error, "sqlite_errorname", "")
             is_lasting = isinstance(error, OSError) or name.startswith(_LASTING_ERRORS)
