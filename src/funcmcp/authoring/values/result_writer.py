@@ -24,7 +24,7 @@ from funcmcp.authoring.values.argument_errors import keyword_errors
 from funcmcp.authoring.values.content import base64
 from funcmcp.authoring.values.sdk_results import block_of
 from funcmcp.authoring.values.string_formats import RESULT_FORMATS
-from funcmcp.protocol.codec import encode, is_of_surrogates
+from funcmcp.protocol.codec import encode, has_constants, is_of_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,7 +185,7 @@ def _checking(serialize: Callable[[Any], Any], checker: Draft202012Validator) ->
         if not is_valid(data):
             return None
         text = to_json(data, inf_nan_mode="null")
-        return None if _LOST_SURROGATE in text else text
+        return None if _has_lost_surrogate(text) else text
 
     return write
 
@@ -198,12 +198,13 @@ def _validating(
 
     def write(value: Any) -> bytes | None:
         text = serialize(validate(value, strict=True))
-        # Searching for a single byte is much faster than searching for a word.
-        if _LOST_SURROGATE in text or (b"N" in text and b"NaN" in text) or (b"I" in text and b"Infinity" in text):
-            return None
-        return text
+        return None if has_constants(text) or _has_lost_surrogate(text) else text
 
     return write
+
+
+def _has_lost_surrogate(text: bytes) -> bool:
+    return not text.isascii() and _LOST_SURROGATE in text
 
 
 def text_conversion(annotation: Any, name: str) -> Callable[[Any], Any] | None:
