@@ -65,7 +65,7 @@ HASHABLE = (
         "datetime(2026, 7, 28, 12)",
     ),
     Leaf("AwareDatetime", (f"{_DATE}T12:00:00Z",), (f"{_DATE}T12:00:00", _DATE, 5)),
-    Leaf("NaiveDatetime", (f"{_DATE}T12:00:00",), (f"{_DATE}T12:00:00Z", _DATE, 5), unsaid={"pattern": "^[^Z+]*$"}),
+    Leaf("NaiveDatetime", (f"{_DATE}T12:00:00",), (f"{_DATE}T12:00:00Z", _DATE, 5)),
     Leaf("time", ("12:00:00Z", "23:59:59.5+01:00"), ("12:00:00", "12:00", "24:00:00Z", 43200, "43200"), "time(12)"),
     Leaf("timedelta", ("PT1H", "P1DT2H", "P2W"), ("1:00:00", 3600, "3600", "PT0.5S", "-PT5M", "P1Y", "1h", "PT")),
     Leaf("UUID", (_UUID,), (_UUID.replace("-", ""), f"{{{_UUID}}}", f"urn:uuid:{_UUID}", _UUID[:-1], 5)),

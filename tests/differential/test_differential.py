@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -25,15 +24,16 @@ def test_the_guide_has_a_row_for_each_rule() -> None:
 
 
 async def test_no_disagreement_is_without_a_rule() -> None:
-    if os.environ.get("CI") == "true":
-        require("Node 22 of tests/node", NODE.exists())
-        require("FastMCP of scripts/setup-differential.sh", FASTMCP.exists())
     report = await compared(SEED, CALLS)
     assert report.calls >= CALLS
     assert report.accepted > CALLS // 2
     assert not report.unexplained, "\n\n".join([*report.unexplained[:5], f"{len(report.unexplained)} in all"])
 
 
-@pytest.mark.parametrize("program", [NODE, FASTMCP], ids=["ajv", "FastMCP"])
-def test_a_judge_is_installed(program: Path) -> None:
-    require(f"{program.name} of tests/differential", program.exists())
+@pytest.mark.parametrize(
+    ("judge", "program"),
+    [("ajv in tests/node", NODE), ("FastMCP of scripts/setup-differential.sh", FASTMCP)],
+    ids=["ajv", "FastMCP"],
+)
+def test_a_judge_that_may_be_absent_is_installed(judge: str, program: Path) -> None:
+    require(judge, program.exists())

@@ -25,7 +25,6 @@ from pydantic import (
     ByteSize,
     EmailStr,
     Field,
-    IPvAnyAddress,
     Json,
     NaiveDatetime,
     SecretStr,

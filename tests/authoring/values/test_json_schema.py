@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -12,16 +13,28 @@ from uuid import UUID
 
 import annotated_types
 import pytest
-from pydantic import UUID4, AnyUrl, BaseModel, ConfigDict, EmailStr, Field, IPvAnyAddress, PrivateAttr, SecretStr
+from pydantic import (
+    UUID4,
+    AnyUrl,
+    BaseModel,
+    ConfigDict,
+    EmailStr,
+    Field,
+    IPvAnyAddress,
+    NaiveDatetime,
+    PrivateAttr,
+    SecretStr,
+)
 
 from funcmcp.authoring.calling.services import Services
 from funcmcp.authoring.calling.tool_call import HandwrittenSchemas, ToolCall
 from funcmcp.authoring.signatures.signature import Arguments
 from funcmcp.authoring.values.json_schema import arranged
+from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.features import LeftOut
 from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
-from tests.authoring.tool_calls import schema_of
+from tests.authoring.tool_calls import call, schema_of
 
 # The first design of the library gives this schema for `CreateOrder`.
 CREATE_ORDER = """{
@@ -203,6 +216,20 @@ def test_a_type_has_its_schema(annotation: Any, schema: dict[str, Any]) -> None:
 )
 def test_a_constraint_is_in_the_schema(annotation: Any, schema: dict[str, Any]) -> None:
     assert json.dumps(one(annotation)) == json.dumps(schema)
+
+
+async def test_a_date_and_time_without_an_offset_has_a_pattern_instead_of_the_format_that_requires_one() -> None:
+    def tool(start: NaiveDatetime) -> str:
+        return start.isoformat()
+
+    schema = schema_of(tool)["properties"]["start"]
+    assert "format" not in schema
+    for text in ("2026-07-28T12:00:00", "2026-07-28 12:00", "2026-07-28T12:00:00.125"):
+        assert re.search(schema["pattern"], text)
+        await call(tool, {"start": text})
+    assert not re.search(schema["pattern"], "2026-07-28T12:00:00Z")
+    with pytest.raises(ToolError, match="must not have an offset"):
+        await call(tool, {"start": "2026-07-28T12:00:00Z"})
 
 
 def test_defaults_are_shown_unless_they_are_null_or_not_json() -> None:

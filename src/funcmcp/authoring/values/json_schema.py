@@ -71,6 +71,7 @@ FORMATS = frozenset(
 """The formats of JSON Schema 2020-12."""
 
 _UUID_VERSION = re.compile(r"uuid[1-8]")
+_NAIVE_DATETIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?$"
 _MAX_EXPANSIONS = 1000
 """The maximum number of references that are replaced. The schema of models that refer to one another many times would
 otherwise grow without bounds."""
@@ -459,7 +460,11 @@ class _Generator(GenerateJsonSchema):
         return result
 
     def datetime_schema(self, schema: core_schema.DatetimeSchema) -> dict[str, Any]:
-        return self._as_written(super().datetime_schema(schema), schema)
+        result = self._as_written(super().datetime_schema(schema), schema)
+        if self.mode == "validation" and schema.get("tz_constraint") == "naive":
+            result.pop("format")  # it requires an offset
+            result["pattern"] = _NAIVE_DATETIME
+        return result
 
     def time_schema(self, schema: core_schema.TimeSchema) -> dict[str, Any]:
         return self._as_written(super().time_schema(schema), schema)
