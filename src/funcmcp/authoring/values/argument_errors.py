@@ -3,10 +3,11 @@
 How it works: each error has a path, such as ``items[0].quantity``, and a phrase, such as "must be an integer, not a
 string". Errors come from pydantic (`validation_errors`) or from a hand-written schema (`keyword_errors`);
 `wrong_arguments` joins them, one path on each line. pydantic reports an error for each member of a union, and puts the
-member's name into the path. `_located` recognizes these names, because they are not in the arguments, and `_nearest`
-chooses the members that fit best, because the errors of the others do not help.
+member's name into the path. `_located` recognizes these names by their label (`MEMBER_LABEL`), or because they are not
+in the arguments, and `_nearest` chooses the members that fit best, because the errors of the others do not help.
 
-Errors contain paths and kinds of values, but never a value from the input.
+Errors contain paths and kinds of values, but never a value from the input. Values of the author are JSON. A line about
+a missing argument has its type and description, which come from the JSON schema.
 """
 
 from __future__ import annotations
@@ -342,7 +343,7 @@ def _located(errors: Sequence[ErrorDetails], path: Path, value: Any, depth: int 
 
     Args:
         errors: pydantic's errors. The first *depth* parts of their locations lead to the value. A part that is not in
-            the value is the name of a union's member.
+            the value, or that has a label, is the name of a union's member.
         path: The value's path.
         value: The value.
         depth: The number of parts that lead to the value.
