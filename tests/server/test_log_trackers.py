@@ -94,7 +94,7 @@ async def main() -> None:
         except Exception as error:
             assert "error id" in str(error)
     server.should_exit = True
-    thread.join(PATIENCE)
+    thread.join(60)
 
 
 asyncio.run(main())
