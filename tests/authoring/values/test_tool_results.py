@@ -379,6 +379,40 @@ async def test_a_declared_output_schema_is_listed_and_kept() -> None:
             await call(priced(wrong), output_schema=PRICE)
 
 
+@pytest.mark.parametrize(
+    ("structured_content", "sent"), [({"price": 1}, {"structuredContent": {"price": 1}}), ({"code": 5}, {}), ([1], {})]
+)
+async def test_an_error_keeps_its_text_and_only_structured_content_that_the_schema_allows(
+    structured_content: Any, sent: dict[str, Any]
+) -> None:
+    failure = ToolResult("sold out", is_error=True, structured_content=structured_content)
+    result = await call(returning(failure, ToolResult), output_schema=PRICE)
+    assert result == {"content": text("sold out"), "isError": True, **sent}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "structured"),
+    [
+        (dict[str, int], {"a": 1}, {"a": 1}),
+        (list[int], [1], {"result": [1]}),
+        (int, 3, {"result": 3}),
+        (Decimal, Decimal(1), {"result": 1}),
+    ],
+)
+async def test_output_schema_none_leaves_the_schema_out_and_results_stay(
+    annotation: Any, value: Any, structured: dict[str, Any]
+) -> None:
+    function = returning(value, annotation)
+    made = tool_of(function, output_schema=None)
+    assert "outputSchema" not in made.describe()
+    assert [item for item in made.left_out() if item.path[0] == "outputSchema"] == []
+    result = await run(made)
+    assert result["structuredContent"] == structured
+    assert result == await call(function)
+    with pytest.raises((TypeError, ValueError)):
+        await call(returning("x", annotation), output_schema=None)
+
+
 async def test_a_declared_output_schema_is_compiled_once() -> None:
     made = tool_of(returning({"price": 1}), output_schema=PRICE)
     assert await run(made) == await run(made)

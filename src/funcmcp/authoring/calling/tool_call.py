@@ -24,10 +24,17 @@ ToolCallResult: TypeAlias = "dict[str, Any] | JSONResult | RawResponse"
 
 
 class HandwrittenSchemas(NamedTuple):
-    """The hand-written schemas of a tool. None stands for a schema that comes from the annotations."""
+    """The hand-written schemas of a tool. None stands for a schema that comes from the annotations.
+
+    Attributes:
+        input: The schema of the arguments.
+        output: The schema of the structured content.
+        without_output: Whether the tool has no output schema at all.
+    """
 
     input: dict[str, Any] | None = None
     output: dict[str, Any] | None = None
+    without_output: bool = False
 
 
 class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
@@ -126,8 +133,11 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
 
     def _rendering(self) -> Rendering:
         if self._cached_rendering is None:
-            if self._schemas.output is None:
-                self._cached_rendering = rendering_of(self.signature.returns(), self.name)
-            else:
+            if self._schemas.output is not None:
                 self._cached_rendering = handwritten_rendering(self._schemas.output, self.name)
+            else:
+                rendering = rendering_of(self.signature.returns(), self.name)
+                if self._schemas.without_output:
+                    rendering = rendering.without_schema()
+                self._cached_rendering = rendering
         return self._cached_rendering

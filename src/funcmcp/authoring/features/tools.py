@@ -46,7 +46,7 @@ class ToolOptions(FeatureOptions, total=False):
     Attributes:
         input_schema: A hand-written schema of the arguments, which is sent unchanged. The function may then take all
             arguments as one dict.
-        output_schema: A hand-written schema of the structured content.
+        output_schema: A hand-written schema of the structured content. With None, the tool has no output schema.
         read_only: Whether the tool leaves everything unchanged.
         destructive: Whether the tool may destroy something.
         idempotent: Whether a second call with the same arguments changes nothing more.
@@ -63,7 +63,7 @@ class ToolOptions(FeatureOptions, total=False):
     """
 
     input_schema: dict[str, Any]
-    output_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None
     read_only: bool
     destructive: bool
     idempotent: bool
@@ -103,7 +103,8 @@ def make_tool(
     """
     options = checked_options(options, ToolOptions)
     name = feature_name(function, options.get("name"), "tool")
-    schemas = HandwrittenSchemas(options.get("input_schema"), options.get("output_schema"))
+    without_output = "output_schema" in options and options["output_schema"] is None
+    schemas = HandwrittenSchemas(options.get("input_schema"), options.get("output_schema"), without_output)
     if schemas.input is not None or schemas.output is not None:
         _check_schemas(name, schemas)
     check_common_options(name, options)

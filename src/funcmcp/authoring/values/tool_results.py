@@ -56,6 +56,10 @@ class Rendering(NamedTuple):
     is_response: bool = False
     left_out: Sequence[LeftOut] = ()
 
+    def without_schema(self) -> Rendering:
+        """Return a rendering that writes the same results, for a tool without an output schema."""
+        return self._replace(output_schema=_no_schema, left_out=())
+
 
 def rendering_of(annotation: Any, tool: str) -> Rendering:
     """Return how results of a type are written.
@@ -97,7 +101,11 @@ def _locating(render: Callable[[Any, str], Result], tool: str) -> Render:
 
 
 def handwritten_rendering(schema: dict[str, Any], tool: str) -> Rendering:
-    """Return how results of a tool with a hand-written output schema are written. They are checked against it."""
+    """Return how results of a tool with a hand-written output schema are written. They are checked against it.
+
+    The structured content of an error is left out if the schema does not allow it: the TypeScript SDK 1.x checks that
+    of errors too, and then its caller does not get the text of the error.
+    """
     checks: list[Callable[[Any], list[tuple[str, str]]]] = []
 
     def render(value: Any) -> Result:
@@ -106,14 +114,17 @@ def handwritten_rendering(schema: dict[str, Any], tool: str) -> Rendering:
             result = _tool_result(value) if isinstance(value, ToolResult) else _structured(jsonable(value))
         except ValueError as error:
             raise unwritable(value, tool, error) from None
-        if "isError" in result:
+        is_error = "isError" in result
+        if is_error and "structuredContent" not in result:
             return result
         if not checks:
             from funcmcp.authoring.values.handwritten_schema import schema_checker  # noqa: PLC0415 - for hand-written schemas only
 
             checks.append(schema_checker(schema, f"The output_schema of {tool}"))
         errors = checks[0](result.get("structuredContent"))
-        if errors:
+        if errors and is_error:
+            del result["structuredContent"]
+        elif errors:
             raise ValueError(f"{tool} returned what its output_schema does not allow: {errors[0][0]} {errors[0][1]}.")
         return result
 
