@@ -279,7 +279,7 @@ def test_an_argument_that_the_tool_does_not_have_is_warned_of(folder: Path, argu
         "Its arguments: text, number, whole, yes, many, one, either, anything, maybe.\n"
         "nubmer: is not an argument. Did you mean number?\n"
     )
-    assert json.loads(shown.stdout)["number"] == 0
+    assert shown.stdout == ""
 
 
 @pytest.fixture(scope="module")
