@@ -20,6 +20,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from funcmcp.state.seal import KeyRing
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.signed import SignedSessions
+from funcmcp.state.sessions.store import UNUSED_SECONDS
 from tests.patience import PATIENCE
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, CAROL, Caller, open_shop
 from tests.wire.peer import HANDSHAKES
@@ -85,6 +86,8 @@ class Sessions(RuleBasedStateMachine):
     """Whether all instances learn of an end."""
     keeps_alive = False
     """Whether a request puts off the end."""
+    first_lifetime = LIFETIME
+    """Seconds for which a session lives that has not been used."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -152,7 +155,7 @@ class Sessions(RuleBasedStateMachine):
         assert answer.status == 200
         assert session_id is not None
         assert session_id not in {session.id for session in self.known}, "an id that a client brought was taken"
-        session = Session(session_id, NAMES[key], revision, self.rings[instance][0], self.now + LIFETIME)
+        session = Session(session_id, NAMES[key], revision, self.rings[instance][0], self.now + self.first_lifetime)
         self.known.append(session)
         return session
 
@@ -269,6 +272,7 @@ class MemoryMachine(Sessions):
 
     is_shared = True
     keeps_alive = True
+    first_lifetime = UNUSED_SECONDS
 
     def __init__(self) -> None:
         super().__init__()
