@@ -71,7 +71,7 @@ class Limits:
     subscription_bytes: int = 64 * _MIB
     subscription_bytes_per_principal: int = 8 * _MIB
     memory_bytes: int = 256 * _MIB
-    memory_bytes_per_principal: int = 20 * _MIB
+    memory_bytes_per_principal: int = 18 * _MIB
 
     def __post_init__(self) -> None:
         for option in fields(self):

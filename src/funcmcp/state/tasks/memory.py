@@ -41,7 +41,7 @@ class MemoryTasks(TransitionStore):
         concurrency: int = 10,
         clock: Callable[[], float] = time,
     ) -> None:
-        self.limits = limits or TaskLimits(total=10_000, total_bytes=64 * MIB, bytes_per_principal=8 * MIB)
+        self.limits = limits or TaskLimits(total=10_000, total_bytes=64 * MIB, bytes_per_principal=6 * MIB)
         check_concurrency(concurrency)
         self.concurrency = concurrency
         self._clock = clock
