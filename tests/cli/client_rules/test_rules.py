@@ -85,6 +85,11 @@ CASES: dict[str, tuple[Any, Any, list[str]]] = {
         defining({"A": STRING}, {"$ref": "#/$defs/A"}),
         ["inputSchema/properties/a/anyOf/0: #", "inputSchema/properties/a/anyOf/1: #/definitions/A"],
     ),
+    "any-reference": (
+        defining({"A": STRING}, {"$ref": "#/$defs/A"}),
+        taking(STRING),
+        ["inputSchema/properties/a: #/$defs/A"],
+    ),
     "unknown-required": (
         taking(STRING, required=["a", "b"]),
         taking({"type": "object", "properties": {"b": STRING}, "required": ["b"]}),

@@ -289,6 +289,13 @@ def reference(subject: Subject) -> Iterator[str]:
             yield _place("inputSchema", part, target)
 
 
+def any_reference(subject: Subject) -> Iterator[str]:
+    """Check that there are no references, not even to definitions."""
+    for part in subject.input_parts:
+        if isinstance(part.get("$ref"), str):
+            yield _place("inputSchema", part, part.get("$ref"))
+
+
 def unknown_required(subject: Subject) -> Iterator[str]:
     """Check that what is required is described."""
     for part in subject.input_parts:
