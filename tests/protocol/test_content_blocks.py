@@ -9,7 +9,7 @@ from funcmcp.protocol.content_blocks import may_have_binary_blocks, without_bina
 
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 AUDIO = {"type": "audio", "data": "aGk=", "mimeType": "audio/wav", "annotations": {"priority": 1}}
-FILE = {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/csv", "blob": "aGk="}}
+FILE: dict[str, Any] = {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/csv", "blob": "aGk="}}
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,14 @@ def test_base64_of_a_block_is_taken_out_at_any_depth(block: dict[str, Any], rema
     assert may_have_binary_blocks(json.dumps([block]).encode())
 
 
+def test_annotations_and_media_types_with_parameters_are_part_of_a_block() -> None:
+    annotations = {"audience": ["user"], "priority": 0.5, "lastModified": "2026-07-28T12:00:00.5Z"}
+    block = {**IMAGE, "mimeType": "image/svg+xml; charset=utf-8", "annotations": annotations, "_meta": {"a": 1}}
+    assert without_binary([block])[1] == [block]
+
+
 def test_members_without_a_value_are_left_out_of_blocks() -> None:
-    resource = {**FILE["resource"], "_meta": None}  # type: ignore[dict-item] # it is a dict
+    resource = {**FILE["resource"], "_meta": None}
     assert without_binary([{**IMAGE, "annotations": None, "_meta": None}, {**FILE, "resource": resource}]) == (
         [
             {"type": "image", "mimeType": "image/png"},
@@ -50,6 +56,24 @@ def test_members_without_a_value_are_left_out_of_blocks() -> None:
         {"type": ["image"], "data": "aGk=", "mimeType": "image/png"},
         {"type": "resource_link", "uri": "file:///a", "name": "a"},
         [None, 1, "image"],
+        {**IMAGE, "data": ""},
+        {**IMAGE, "mimeType": ""},
+        {**IMAGE, "mimeType": "image/png\r\nX: y"},
+        {**IMAGE, "_meta": "a"},
+        {**IMAGE, "annotations": "a"},
+        {**IMAGE, "annotations": {"audience": "user"}},
+        {**IMAGE, "annotations": {"audience": ["root"]}},
+        {**IMAGE, "annotations": {"audience": [{}]}},
+        {**IMAGE, "annotations": {"priority": 9}},
+        {**IMAGE, "annotations": {"priority": True}},
+        {**IMAGE, "annotations": {"lastModified": 5}},
+        {**IMAGE, "annotations": {"lastModified": "yesterday"}},
+        {**IMAGE, "annotations": {"lastModified": "2026-02-30T12:00:00Z"}},
+        {**FILE, "annotations": []},
+        {"type": "resource", "resource": {**FILE["resource"], "uri": "no scheme"}},
+        {"type": "resource", "resource": {**FILE["resource"], "text": "b"}},
+        {"type": "resource", "resource": {**FILE["resource"], "mimeType": 5}},
+        {"type": "resource", "resource": {**FILE["resource"], "_meta": []}},
     ],
 )
 def test_other_data_stays(data: Any) -> None:

@@ -87,6 +87,19 @@ def test_other_members_are_read_as_ever(annotation: Any, value: Any, expected: A
     assert reader_of_type(annotation, "it")(value) == expected
 
 
+def test_a_list_for_a_dict_and_an_object_for_a_set_are_not_counted() -> None:
+    numbers = list(range(MAX_MEMBERS + 1))
+    names = {str(number): "a" for number in numbers}
+    assert reader_of_type(dict[int, str] | list[int], "it")(numbers) == numbers
+    assert reader_of_type(dict[str, str] | set[int], "it")(names) == names
+    with pytest.raises(ToolError, match=r"^must be an object, not an array$"):
+        reader_of_type(dict[int, str], "it")(numbers)
+    with pytest.raises(ToolError, match=r"^must be an object, not an array$"):
+        reader_of_type(dict[float, str], "it")([[]] * len(numbers))
+    with pytest.raises(ToolError, match=r"^must be an array, not an object$"):
+        reader_of_type(set[int], "it")(names)
+
+
 def test_the_number_of_different_members_is_bounded_where_a_client_can_choose_hashes() -> None:
     read = reader_of_type(set[int], "it")
     assert len(read([*range(MAX_MEMBERS), *range(MAX_MEMBERS)])) == MAX_MEMBERS

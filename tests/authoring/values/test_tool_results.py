@@ -546,6 +546,16 @@ async def test_plain_data_in_the_form_of_a_block_is_sent_as_a_block() -> None:
     }
 
 
+@pytest.mark.parametrize("annotation", [Any, dict[str, Any], list, list[Any], EMPTY])
+@pytest.mark.parametrize("members", [{"annotations": "a"}, {"_meta": []}, {"mimeType": "a"}, {"data": "a note"}])
+async def test_data_that_only_resembles_a_block_stays_data(annotation: Any, members: dict[str, Any]) -> None:
+    note = {**PICTURE.block, **members}
+    value: Any = [note] if annotation in {list, list[Any]} else {"note": note}
+    result = await call(returning(value, annotation))
+    assert result["content"] == text(encode(value).decode())
+    CallToolResult.model_validate(result)
+
+
 async def test_a_text_and_a_link_inside_data_stay_in_the_text() -> None:
     data = {"link": ResourceLink("a://b", "b"), "text": Text("c")}
     result = await call(returning(data, dict[str, Any]))

@@ -11,7 +11,7 @@ itself, because pydantic passes the value to a discriminator in every mode and d
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -90,18 +90,35 @@ def _limited(node: Node, definitions: list[Node]) -> Node:
         return copied
     reference = copied.pop("ref", None)
     choices: Any = {_TAG: copied}
-    return dict(core_schema.tagged_union_schema(choices, _counting(node.get(key, _ANY), definitions), ref=reference))
+    is_counted = _is_mapping if node["type"] in _DICTS else _is_set_or_list
+    count = _counting(node.get(key, _ANY), definitions, is_counted)
+    return dict(core_schema.tagged_union_schema(choices, count, ref=reference))
 
 
-def _counting(member: Any, definitions: Any) -> Callable[[Any], int]:
-    """Return the discriminator that counts the members of a value."""
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _is_set_or_list(value: Any) -> bool:
+    return isinstance(value, Collection) and not isinstance(value, Mapping | str | bytes)
+
+
+def _counting(member: Any, definitions: Any, is_counted: Callable[[Any], bool]) -> Callable[[Any], int]:
+    """Return the discriminator that counts the members of a value.
+
+    Args:
+        member: The schema of a member.
+        definitions: The schemas to which *member* refers.
+        is_counted: Whether a value can be one of the set or dict. A value of another kind belongs to another member of
+            a union, or is refused.
+    """
 
     @cache
     def reader() -> SchemaValidator:
         return SchemaValidator(core_schema.definitions_schema(member, definitions), _use_prebuilt=False)
 
     def count(value: Any) -> int:
-        if isinstance(value, Collection) and len(value) > MAX_EQUAL_HASHES and not isinstance(value, str | bytes):
+        if is_counted(value) and len(value) > MAX_EQUAL_HASHES:
             hashes = _Hashes()
             for part in value:
                 try:
