@@ -234,7 +234,7 @@ def _with_unsaid(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_arrays(schema: dict[str, Any]) -> dict[str, Any]:
-    """Accept an array for a NamedTuple."""
+    """Accept an array for a NamedTuple, and reject unknown members of the object."""
     members = schema.get("properties", {})
     if POSITIONS[0] not in members:
         return schema
@@ -242,7 +242,7 @@ def _with_arrays(schema: dict[str, Any]) -> dict[str, Any]:
     for length in range(len(schema.get("required", ())), len(members) + 1):
         array = {"type": "array", "items": {}, "minItems": length, "maxItems": length}
         arrays.append({**array, "prefixItems": list(members.values())[:length]} if length else array)
-    return {"anyOf": [schema, *arrays]}
+    return {"anyOf": [{**schema, "additionalProperties": False}, *arrays]}
 
 
 def _with_base64(schema: dict[str, Any]) -> dict[str, Any]:
