@@ -40,6 +40,9 @@ _ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131
 
 _PATIENCE = 10.0
 _MAX_CONNECTIONS = 1500
+_MAX_LARGE_BODIES = 50
+"""Large bodies of a move. Most of them are refused, and a connection keeps what has arrived of each."""
+
 
 _TASKS: dict[str, dict[str, Any]] = {"io.modelcontextprotocol/tasks": {}}
 
@@ -197,7 +200,7 @@ class Attacker:
             await asyncio.sleep(0.02)
 
     async def _move_begin_bodies(self, count: int) -> None:
-        for _ in range(min(count, 50)):
+        for _ in range(min(count, _MAX_LARGE_BODIES)):
             await self._begin(b"POST", b"Content-Length: 4000000\r\n", b"x" * 3_900_000)
 
     async def _move_begin_small_bodies(self, count: int) -> None:
@@ -209,11 +212,11 @@ class Attacker:
             await self._hold()
 
     async def _move_run_large_calls(self, count: int) -> None:
-        for _ in range(count):
+        for _ in range(min(count, _MAX_LARGE_BODIES)):
             await self._begin_call("wait", "x" * 4_000_000)
 
     async def _move_run_calls_of_many_values(self, count: int) -> None:
-        for _ in range(count):
+        for _ in range(min(count, _MAX_LARGE_BODIES)):
             await self._begin_call("wait", _many(60_000))
 
     async def _move_run_small_calls_of_many_values(self, count: int) -> None:
