@@ -74,6 +74,7 @@ def test_a_url_has_headers_and_the_name_of_its_host(project: Path) -> None:
     [
         ("https://example.com", None, ["A=1"], [], "--env is for servers that the client starts"),
         ("https://", None, [], [], "'https://' is not a URL"),
+        ("https://[::1/mcp", None, [], [], "is not a URL"),
         ("https://example.com/\nmcp", "a", [], [], "is not a URL"),
         ("https://example.com/a mcp", "a", [], [], "is not a URL"),
         ("https://example.com", None, [], ["X"], "must be NAME:VALUE"),

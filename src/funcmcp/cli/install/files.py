@@ -36,9 +36,11 @@ def read(file: Path) -> str:
     """Return the text of a configuration file, with its line ends. Return "" if the file does not exist.
 
     Raises:
-        Failure: The file cannot be read, or is not UTF-8.
+        Failure: The file cannot be read, is not a regular file, or is not UTF-8.
     """
     try:
+        if not stat.S_ISREG(file.stat().st_mode):  # a FIFO blocks, and a device must not be replaced by a file
+            raise Failure(f"{file} cannot be read: it is not a regular file.")
         return file.read_bytes().decode()
     except FileNotFoundError:
         return ""
@@ -102,6 +104,8 @@ def _merged_toml(text: str, servers_name: str, name: str, members: dict[str, Any
         document = tomlkit.parse(text)
     except (tomllib.TOMLDecodeError, TOMLKitError) as error:
         raise ValueError(str(error)) from error
+    except RecursionError as error:
+        raise ValueError("the values are nested too deeply") from error
     servers = expected.setdefault(servers_name, {})
     if not isinstance(servers, dict):
         raise ValueError(f"{servers_name} is not a table")  # noqa: TRY004 - as for other faults of the text

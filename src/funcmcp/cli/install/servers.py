@@ -96,7 +96,10 @@ def slug(name: str) -> str:
 
 
 def _name_of_url(url: str) -> str:
-    host = urlsplit(url).hostname
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:  # a bracket of an IPv6 address is missing
+        host = None
     if not host or not url.isprintable() or " " in url:
         raise Failure(f"{url!r} is not a URL. Write one such as https://orders.example.com/mcp.")
     return slug(host)
