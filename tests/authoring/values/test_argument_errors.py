@@ -229,8 +229,8 @@ async def test_a_large_value_has_the_same_path() -> None:
     [
         (Annotated[set[int], Field(min_length=2)], [1, 1, 1], "it: must have at least 2 different items"),
         (Annotated[frozenset[int], Field(min_length=2)], [1, 1], "it: must have at least 2 different items"),
-        (Annotated[set[int], Field(max_length=1)], [1, 1, 2], "it: must have at most 1 different items"),
-        (Annotated[list[int], Field(max_length=1)], [1, 1], "it: must have at most 1 items"),
+        (Annotated[set[int], Field(max_length=1)], [1, 1, 2], "it: must have at most 1 different item"),
+        (Annotated[list[int], Field(max_length=1)], [1, 1], "it: must have at most 1 item"),
     ],
 )
 async def test_the_length_of_a_set_is_counted_without_duplicates(annotation: Any, value: Any, error: str) -> None:

@@ -180,12 +180,13 @@ class FunctionCall(Generic[Arguments, Result]):
                 self._check_result(result, context)
                 if scope.is_cancelled and context.timeout is None:
                     raise CancelledError  # the function ignored it and returned; its services must not commit
+            except (CancelledError, GeneratorExit):
+                token.cancel()  # before its threads go on
+                raise
             finally:
                 if feature_context is not None:
                     feature_context.close()
         except BaseException as error:
-            if isinstance(error, CancelledError | GeneratorExit):
-                token.cancel()
             await scope.aclose(context.timeout or error)
             raise
         await scope.aclose(context.timeout)

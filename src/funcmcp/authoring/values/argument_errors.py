@@ -12,6 +12,7 @@ a missing argument has its type and description, which come from the JSON schema
 
 from __future__ import annotations
 
+import re
 import sys
 from dis import opname
 from typing import TYPE_CHECKING, Any, get_args
@@ -159,6 +160,7 @@ _LIMITS = {
     "datetime_past": "must be in the past",
     "datetime_future": "must be in the future",
 }
+_ONE = re.compile(r"\b(1 (?:different )?(?:byte|character|digit|item|member|decimal place))s\b")
 _SETS = frozenset({"Frozenset", "Set"})
 """What pydantic calls a type whose length it counts without duplicates."""
 
@@ -254,7 +256,7 @@ def keyword_errors(error: Any, schema: Mapping[str, Any] | None = None) -> list[
     if keyword == "falseSchema" and error.schema_path[-1] == "additionalProperties":
         return [(path_text(path), "must have no members")]  # the library does not list the members
     phrase_of = _KEYWORDS.get(keyword)
-    phrase = f"does not fit the schema ({keyword})" if phrase_of is None else phrase_of(kind)
+    phrase = f"does not fit the schema ({keyword})" if phrase_of is None else _singular(phrase_of(kind))
     if keyword == "type":
         phrase += f", not {kind_of(error.instance)}"
     if keyword == "required":
@@ -427,7 +429,7 @@ def _tag_line(context: Mapping[str, Any], value: Any, path: Path) -> tuple[Path,
     for name in names:
         if isinstance(value, dict) and name in value:
             return [*path, name], f"must be {context['expected']}"
-    return [*path, names[-1]], _MISSING
+    return [*path, names[-1]], f"{_MISSING} ({context['expected']})"
 
 
 def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
@@ -443,7 +445,7 @@ def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
         phrase = limit.format_map({name: _shown(member) for name, member in context.items()})
         if kind == "url_scheme":
             return phrase.replace("'", '"')
-        return phrase.replace("items", "different items") if context.get("field_type") in _SETS else phrase
+        return _singular(phrase.replace("items", "different items") if context.get("field_type") in _SETS else phrase)
     if kind == "float_type" and isinstance(value, int) and not isinstance(value, bool):
         return "must be a number that is not that large"
     if type(context.get("error")).__module__ == "ipaddress":
@@ -457,6 +459,11 @@ def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
         if expected is not None:
             return f"must be {expected}, not {kind_of(value)}" if ending == "_type" else f"must be {expected}"
     return None
+
+
+def _singular(phrase: str) -> str:
+    """Return a phrase in which one thing is not in the plural."""
+    return _ONE.sub(r"\1", phrase)
 
 
 def _shown(value: Any) -> str:
