@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 
 import pytest
@@ -143,3 +144,15 @@ class TestBodies:
             oldest.add(1)
         oldest.close()
         younger.add(0)
+
+
+def test_a_body_without_room_for_its_first_part_leaves_nothing_for_the_next_one_to_drop() -> None:
+    load = Load(Limits(memory_bytes_per_principal=100_000))
+    load.memory.count(HERE, 99_000)
+    for _ in range(2):
+        with contextlib.closing(Body(load.bodies, HERE)) as body, pytest.raises(LimitReachedError):
+            body.add(1)
+    load.memory.give_back(HERE, 99_000)
+    with contextlib.closing(Body(load.bodies, HERE)) as body:
+        body.add(1)
+    assert (load.memory.used, load.bodies.budget.used) == (0, 0)

@@ -279,8 +279,8 @@ class Bodies:
             try:
                 self.budget.check(body.caller, size)
             except LimitReachedError as error:
-                bodies = self._by_caller[body.caller] if error.is_caller_limit else self._incomplete
-                oldest = next(iter(bodies))
+                bodies = self._by_caller.get(body.caller, {}) if error.is_caller_limit else self._incomplete
+                oldest = next(iter(bodies), body)
                 if oldest is body:
                     raise
                 oldest.drop(error)
@@ -313,10 +313,12 @@ class Body:
     def add(self, size: int) -> None:
         """Count bytes that arrived; raise LimitReachedError if there is no room for them."""
         self.raise_if_dropped()
-        if not self._size:
-            self._bodies.begin(self)
+        is_first_part = not self._size
+        if is_first_part:
             size += _BODY_OVERHEAD
         self._bodies.make_room(self, size)
+        if is_first_part:
+            self._bodies.begin(self)  # not before there is room: a body without a size could not be dropped
         self._bodies.budget.count(self.caller, size)
         self._size += size
 
