@@ -46,7 +46,8 @@ def test_a_key_opens_what_it_is_for(level: str, header: str | None, query: str, 
     assert (refusal is None) is passes
     if refusal is not None:
         assert refusal.status == 401
-        assert b"x-functions-key" in bytes(refusal.body)  # type: ignore[arg-type] # a refusal is never a stream
+        text = f"Send the key {' or '.join(names)} of this function app in the header x-functions-key."
+        assert text.encode() in bytes(refusal.body)  # type: ignore[arg-type] # a refusal is never a stream
 
 
 def test_without_the_variable_there_are_no_keys() -> None:

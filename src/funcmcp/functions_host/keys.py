@@ -97,7 +97,8 @@ class Keys:
             offered = request.query.get(_PARAMETER, "").encode()
         if _is_one_of(offered, [self._keys[name] for name in names if name in self._keys]):
             return None
-        return refuse(401, INVALID_REQUEST, "Send a key of this function app in the header x-functions-key.")
+        text = f"Send the key {' or '.join(names)} of this function app in the header x-functions-key."
+        return refuse(401, INVALID_REQUEST, text)
 
     def without_key(self, query_string: str) -> str:
         """Return a query without the parameter ``code``, if that is a key: other values are the app's own."""
