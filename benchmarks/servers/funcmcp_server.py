@@ -1,4 +1,4 @@
-"""funcmcp with its default settings."""
+"""funcmcp with its default settings, but for the share of memory of its only client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from models import Customer, Line, Receipt, dish_of, receipt_of, review_of
 from settings import JWK, PLAIN, STREAMS, TOOLS, filler
 
-from funcmcp import MCPServer
+from funcmcp import Limits, MCPServer
 
 if TYPE_CHECKING:
     from funcmcp.auth import Authenticator
@@ -24,7 +24,10 @@ def authenticator() -> Authenticator | None:
     return BearerTokens("https://login.example.com", "https://bench.example.com/mcp", keys=keys)
 
 
-app = MCPServer("bench", version="1.0.0", auth=authenticator())
+# One client holds thousands of streams, which is more than the share of a caller.
+LIMITS = Limits(memory_bytes_per_principal=256 * 1024 * 1024)
+
+app = MCPServer("bench", version="1.0.0", auth=authenticator(), limits=LIMITS)
 
 if PLAIN:
 

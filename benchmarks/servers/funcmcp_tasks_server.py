@@ -15,11 +15,13 @@ MODE: Literal["optional"] | None = None if KIND == "none" else "optional"
 if KIND == "redis":
     from funcmcp.tasks import RedisTasks, TaskLimits
 
-    app = MCPServer("bench", tasks=RedisTasks(os.environ["BENCH_REDIS"], limits=TaskLimits(total=1_000_000)))
+    LIMITS = TaskLimits(total=1_000_000, total_bytes=1 << 32, bytes_per_principal=1 << 32)
+    app = MCPServer("bench", tasks=RedisTasks(os.environ["BENCH_REDIS"], limits=LIMITS))
 elif KIND == "memory":
     from funcmcp.tasks import MemoryTasks, TaskLimits
 
-    app = MCPServer("bench", tasks=MemoryTasks(limits=TaskLimits(total=1_000_000)))
+    LIMITS = TaskLimits(total=1_000_000, total_bytes=1 << 32, bytes_per_principal=1 << 32)
+    app = MCPServer("bench", tasks=MemoryTasks(limits=LIMITS))
 else:
     app = MCPServer("bench")
 
