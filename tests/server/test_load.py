@@ -156,3 +156,12 @@ def test_a_body_without_room_for_its_first_part_leaves_nothing_for_the_next_one_
     with contextlib.closing(Body(load.bodies, HERE)) as body:
         body.add(1)
     assert (load.memory.used, load.bodies.budget.used) == (0, 0)
+
+
+def test_what_is_too_large_by_itself_is_told_in_other_words() -> None:
+    memory = Load(Limits(memory_bytes_per_principal=1000)).memory
+    memory.count(ALICE, 600)
+    with pytest.raises(LimitReachedError, match="holds too much for you"):
+        memory.check(ALICE, 600)
+    with pytest.raises(LimitReachedError, match="send less at once"):
+        memory.check(ALICE, 1001)

@@ -51,6 +51,7 @@ class Budget:
         per_principal: The amount for each principal. An address has this or half of the limit, whichever is more.
         full: The message when the limit is reached.
         own_full: The message when the share of the caller is used up.
+        too_large: The message when an amount alone is more than the share of the caller; "" for *own_full*.
         retry_after: Seconds after which the client may try again.
         memory: The budget of memory in which the amount counts as well; None if it takes up none.
         unit: The bytes of memory of an amount of 1.
@@ -68,6 +69,7 @@ class Budget:
         "_per_address",
         "_per_principal",
         "_retry_after",
+        "_too_large",
         "_unit",
         "used",
     )
@@ -79,6 +81,7 @@ class Budget:
         *,
         full: str,
         own_full: str,
+        too_large: str = "",
         retry_after: float = 1,
         memory: Budget | None = None,
         unit: int = 1,
@@ -91,6 +94,7 @@ class Budget:
         self._unit = unit
         self._full = full
         self._own_full = own_full
+        self._too_large = too_large or own_full
         self._retry_after = retry_after
         self._by_caller: dict[str, int] = {}
 
@@ -101,7 +105,8 @@ class Budget:
         if caller is not None:
             share = self._per_address if caller.startswith(_ADDRESS) else self._per_principal
             if self._by_caller.get(caller, 0) + amount > share:
-                raise LimitReachedError(self._own_full, self._retry_after, is_caller_limit=True)
+                text = self._own_full if amount <= share else self._too_large
+                raise LimitReachedError(text, self._retry_after, is_caller_limit=True)
         if self._memory is not None:
             self._memory.check(caller, amount * self._unit)
 
@@ -175,6 +180,7 @@ class _Memory(Budget):
             limits.memory_bytes_per_principal,
             full="The server holds too much for its clients; try again later.",
             own_full="The server holds too much for you; wait for answers, or end a stream.",
+            too_large="The request takes up more memory than one caller may use; send less at once.",
         )
         self._per_address = limits.memory_bytes_per_principal
 
