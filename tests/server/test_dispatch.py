@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pytest
 
 from funcmcp.protocol.errors import InvalidParams, MCPError
 from funcmcp.server.catalog.features import RawResponse
+from funcmcp.server.load import RUN_BYTES
 from tests import schemas
 from tests.server.parts import NEWEST, PER_REQUEST, answer, context, reply_to, server, text_result, tool
 
@@ -146,3 +148,19 @@ async def test_a_raw_response_is_sent_as_it_stands() -> None:
 def test_the_supported_revisions_come_newest_first() -> None:
     assert server().supported == sorted(schemas.REVISIONS, reverse=True)
     assert server(revisions=["2024-11-05", "2025-11-25"]).supported == ["2025-11-25", "2024-11-05"]
+
+
+async def test_the_arguments_of_a_run_take_up_memory_while_it_waits() -> None:
+    used: list[int] = []
+
+    async def measure(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        used.append(served.load.memory.used)
+        return text_result("done")
+
+    served = server(tool("measure", measure))
+    asked = context("tools/call", {"name": "measure"})
+    asked.routed = served.routes.route(asked.request)
+    asked.routed.size = 1000
+    await served.answer(asked)
+    assert (used, served.load.memory.used) == ([RUN_BYTES + 1000], 0)
