@@ -176,11 +176,13 @@ async def test_query_parameters_are_listed_and_checked_by_their_types() -> None:
 async def test_the_fields_of_a_body_are_arguments_and_arrive_as_they_came() -> None:
     listed = await tool("order", body=NewOrder)
     assert list(listed["inputSchema"]["properties"]) == ["dish", "count"]
-    told = (await result("order", {"dish": "soup", "unknown": 1}, body=NewOrder))["structuredContent"]
+    told = (await result("order", {"dish": "soup"}, body=NewOrder))["structuredContent"]
     assert (told["method"], told["body"]) == ("POST", '{"dish":"soup"}')
     assert told["headers"]["content-type"] == JSON
     assert told["headers"]["content-length"] == str(len(told["body"]))
     assert text(await result("order", {"dish": "soup", "count": 0}, body=NewOrder)) == "count: must be at least 1"
+    refused = await result("order", {"dish": "soup", "unknown": 1}, body=NewOrder)
+    assert (refused["isError"], text(refused)) == (True, "unknown: is not an argument")
 
 
 async def test_a_body_with_a_field_that_is_named_like_a_variable_is_an_argument_of_its_own() -> None:
@@ -231,8 +233,9 @@ async def test_headers_of_the_caller_go_along_only_if_the_author_names_them() ->
 
 
 async def test_no_argument_becomes_a_header() -> None:
-    arguments = {"id": 1, "x-ms-client-principal": "admin", "x_ms_client_principal": "admin", "headers": {"a": "b"}}
-    call_result = await result("get_order", arguments)
+    for others in ({"x-ms-client-principal": "admin"}, {"x_ms_client_principal": "admin"}, {"headers": {"a": "b"}}):
+        assert (await result("get_order", {"id": 1, **others}))["isError"]
+    call_result = await result("get_order", {"id": 1})
     assert call_result["structuredContent"]["headers"] == {"host": "localhost:7071"}
 
 
@@ -415,7 +418,8 @@ async def test_bound_arguments_are_neither_bindings_nor_arguments() -> None:
         listed = await tool(name, app)
         assert listed["description"] == "Return an order."
         assert list(listed["inputSchema"]["properties"]) == ["id"]
-        assert text(await result(name, {"id": 1, "api_key": "stolen"}, app=app)) == "1 sk-1"
+        assert text(await result(name, {"id": 1, "api_key": "stolen"}, app=app)) == "api_key: is not an argument"
+        assert text(await result(name, {"id": 1}, app=app)) == "1 sk-1"
     listed = await tool("decorated", app)
     assert sorted(listed["inputSchema"]["properties"]) == ["id", "table"]
     assert "sk-1" not in json.dumps(listed)
