@@ -134,12 +134,13 @@ def test_a_reply_of_another_type_is_a_store_that_is_away(forwarding: Forwarder, 
         link = RedisLink(forwarding.url)
         sessions, revocations, bus = RedisSessions(link), RedisRevocations(link), RedisBus(RedisLink(forwarding.url))
         steps: list[tuple[str, Callable[[], Awaitable[object]]]] = [
-            ("EVAL", lambda: sessions.create(HANDSHAKE)),
             ("EVAL", lambda: sessions.end("a" * 44)),
             ("EVAL", lambda: revocations.add("session", 1)),
             ("ZSCORE", lambda: revocations.has("session")),
             ("HGETALL", lambda: sessions.notes(SessionKey("a" * 44))),
         ]
+        if reply != [1, 2]:  # which says that there is no room
+            steps.append(("EVAL", lambda: sessions.create(HANDSHAKE)))
         if reply != b"bytes":
             steps.append(("HGET", lambda: sessions.get("a" * 44)))
         for command, step in steps:

@@ -109,7 +109,7 @@ async def test_a_principal_has_so_many_sessions_and_no_more_on_all_instances_tog
         with pytest.raises(SessionsFullError) as refused:
             await sessions.create(OURS)
         assert refused.value.is_owner_limit
-        assert 1700 < refused.value.retry_after < 2000
+        assert refused.value.retry_after == pytest.approx(300, abs=PATIENCE)  # they end earlier if nobody uses them
     await there.create(THEIRS)
     for _ in range(5):
         await there.create(Handshake("2025-11-25"))
