@@ -13,6 +13,7 @@ from funcmcp.server.limits import Limits
 from funcmcp.serving import serving_of
 from funcmcp.state.rates import MemoryRates
 from funcmcp.state.sessions.memory import MemorySessions
+from funcmcp.transports.http.admission import authentication
 from tests import rules
 from tests.patience import PATIENCE
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
@@ -279,8 +280,9 @@ async def test_an_address_has_half_of_the_places_and_leaves_the_others_to_the_ot
     assert (await at_address(peer, "192.0.2.1").answer()).status == 200
 
 
-async def test_callers_whose_authenticator_waits_share_places_of_their_own() -> None:
+async def test_callers_whose_authenticator_waits_share_places_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow authenticator takes no place from requests whose callers are known."""
+    monkeypatch.setattr(authentication, "DECISION_TIMEOUT", PATIENCE)
     waiting, going_on = asyncio.Event(), asyncio.Event()
 
     async def authenticate(headers: Mapping[str, str]) -> Principal | None:
