@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from funcmcp.protocol.durations import seconds_text
+from funcmcp.protocol.durations import seconds_text, seconds_until
 
 
 @pytest.mark.parametrize(
@@ -13,3 +15,8 @@ from funcmcp.protocol.durations import seconds_text
 )
 def test_one_second_is_singular(seconds: float, text: str) -> None:
     assert seconds_text(seconds) == text
+
+
+@pytest.mark.parametrize(("moment", "seconds"), [(10.0, 1), (9.0, 1), (10.5, 1), (11.0, 2), (70.2, 61), (math.inf, 1)])
+def test_after_the_seconds_a_moment_is_over(moment: float, seconds: int) -> None:
+    assert seconds_until(moment, 10.0) == seconds

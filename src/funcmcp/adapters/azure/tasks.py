@@ -60,6 +60,7 @@ from funcmcp.adapters.azure.task_blobs import (
     payer_in,
     to_content,
 )
+from funcmcp.protocol.durations import seconds_until
 from funcmcp.server.log import logger
 from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.record import (
@@ -477,12 +478,12 @@ class AzureTasks(TransitionStore):
     def _error_for(self, need: _Need, now: float) -> TasksFullError | None:
         kept, limits = self._kept, self.limits
         if need.is_new and kept.count >= limits.total:
-            return TasksFullError(_seconds_until(kept.first_removed, now))
+            return TasksFullError(seconds_until(kept.first_removed, now))
         if need.payer is not None and kept.bytes_of(need.payer) + need.growth > limits.bytes_per_principal:
-            wait = _seconds_until(kept.first_removed_of(need.payer), now)
+            wait = seconds_until(kept.first_removed_of(need.payer), now)
             return TasksFullError(wait, is_owner_limit=True, of_bytes=True)
         if kept.bytes + need.growth > limits.total_bytes:
-            return TasksFullError(_seconds_until(kept.first_removed, now), of_bytes=True)
+            return TasksFullError(seconds_until(kept.first_removed, now), of_bytes=True)
         return None
 
     async def _count_all(self, now: float) -> None:
@@ -498,9 +499,9 @@ class AzureTasks(TransitionStore):
         owned = [task for task in await self._list(owner) if task.removed > now]
         live = [task.live_until for task in owned if task.live_until is not None and task.live_until > now]
         if len(live) >= limits.live_per_principal:
-            raise TasksFullError(_seconds_until(min(live), now), is_owner_limit=True)
+            raise TasksFullError(seconds_until(min(live), now), is_owner_limit=True)
         if len(owned) >= limits.per_principal:
-            raise TasksFullError(_seconds_until(min(task.removed for task in owned), now), is_owner_limit=True)
+            raise TasksFullError(seconds_until(min(task.removed for task in owned), now), is_owner_limit=True)
 
     async def _list(self, owner: str = "") -> list[ListedTask]:
         """Return the tasks of an owner, or those of all owners."""
@@ -606,7 +607,3 @@ def _has_lost_message(record: TaskRecord, now: float) -> bool:
     if record.over or record.due is None:
         return False
     return now > record.due + (_LAPSED_SECONDS if record.claimed else _UNCLAIMED_SECONDS)
-
-
-def _seconds_until(moment: float, now: float) -> int:
-    return max(1, int(moment - now) + 1) if moment < math.inf else 1

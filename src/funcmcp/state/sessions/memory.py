@@ -14,6 +14,7 @@ import os
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from funcmcp.protocol.durations import seconds_until
 from funcmcp.state.sessions.store import UNUSED_SECONDS, LiveSessions, SessionsFullError
 
 if TYPE_CHECKING:
@@ -68,12 +69,12 @@ class MemorySessions(LiveSessions):
         if now >= self._sweep_at or (len(self._sessions) >= self._limit and now >= self._full_until):
             self._drop_expired(now)
         if len(self._sessions) >= self._limit:
-            raise SessionsFullError(max(1, int(self._full_until - now) + 1))
+            raise SessionsFullError(seconds_until(self._full_until, now))
         payer = handshake.payer
         if payer is not None:
             limit = self._per_address if handshake.owner is None else self._per_principal
             if self._paid.get(payer, 0) >= limit:
-                raise SessionsFullError(max(1, int(self._sweep_at - now) + 1), is_owner_limit=True)
+                raise SessionsFullError(seconds_until(self._sweep_at, now), is_owner_limit=True)
             self._paid[payer] = self._paid.get(payer, 0) + 1
         session_id = base64.urlsafe_b64encode(os.urandom(33)).decode("ascii")
         self._sessions[session_id] = _Session(handshake.reduced(), now + self._unused)

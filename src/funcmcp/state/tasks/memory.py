@@ -9,6 +9,7 @@ import math
 from time import time
 from typing import TYPE_CHECKING
 
+from funcmcp.protocol.durations import seconds_until
 from funcmcp.state.tasks.record import Claim, changed_bytes, claimed, current, new_bytes, new_record
 from funcmcp.state.tasks.store import MIB, TaskLimits, TasksFullError, TransitionStore, check_concurrency, position
 
@@ -202,7 +203,7 @@ class MemoryTasks(TransitionStore):
         if payer is not None and growth > 0 and payer.bytes + growth > limits.bytes_per_principal:
             raise TasksFullError(self._wait_for(payer.keys, now), is_owner_limit=True, of_bytes=True)
         if growth > 0 and self._bytes + growth > limits.total_bytes:
-            raise TasksFullError(_seconds_until(self._removals[0][0] if self._removals else now, now), of_bytes=True)
+            raise TasksFullError(seconds_until(self._removals[0][0] if self._removals else now, now), of_bytes=True)
         task.size = size
         self._bytes += growth
         if payer is not None and task.payer is not None:
@@ -211,20 +212,20 @@ class MemoryTasks(TransitionStore):
 
     def _wait_for(self, keys: Iterable[TaskKey], now: float) -> int:
         """Return the seconds until the first of some tasks is removed."""
-        return _seconds_until(min((self._tasks[key].record.removed for key in keys), default=now), now)
+        return seconds_until(min((self._tasks[key].record.removed for key in keys), default=now), now)
 
     def _check_room(self, owner: str | None, now: float) -> None:
         """Raise TasksFullError if there is no room for one more task of an owner."""
         limits = self.limits
         if len(self._tasks) >= limits.total:
-            raise TasksFullError(_seconds_until(self._removals[0][0], now))
+            raise TasksFullError(seconds_until(self._removals[0][0], now))
         owned = None if owner is None else self._by_payer.get(owner)
         if owned is None:
             return
         if len(owned.live) >= limits.live_per_principal:
             owned.live = {key: expires for key, expires in owned.live.items() if expires > now}
         if len(owned.live) >= limits.live_per_principal:
-            raise TasksFullError(_seconds_until(min(owned.live.values()), now), is_owner_limit=True)
+            raise TasksFullError(seconds_until(min(owned.live.values()), now), is_owner_limit=True)
         if len(owned.keys) >= limits.per_principal:
             raise TasksFullError(self._wait_for(owned.keys, now), is_owner_limit=True)
 
@@ -263,7 +264,3 @@ class _Task:
         self.call = call
         self.payer = payer
         self.size = 0
-
-
-def _seconds_until(moment: float, now: float) -> int:
-    return max(1, int(moment - now) + 1)

@@ -16,6 +16,7 @@ from pathlib import Path
 from time import monotonic, time
 from typing import TYPE_CHECKING, TypeVar
 
+from funcmcp.protocol.durations import seconds_until
 from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.record import (
     Claim,
@@ -255,7 +256,7 @@ class SQLiteTasks(TransitionStore):
             self._count, first = connection.execute(query, (self._server,)).fetchone()
             self._count_until = monotonic() + _COUNT_INTERVAL
             if self._count >= limits.total:
-                raise TasksFullError(max(1, int(first - now) + 1))
+                raise TasksFullError(seconds_until(first, now))
         if owner is None:
             return
         query = (
@@ -265,9 +266,9 @@ class SQLiteTasks(TransitionStore):
         )
         count, first, live, first_live = connection.execute(query, (now, self._server, owner, now)).fetchone()
         if live >= limits.live_per_principal:
-            raise TasksFullError(max(1, int(first_live - now) + 1), is_owner_limit=True)
+            raise TasksFullError(seconds_until(first_live, now), is_owner_limit=True)
         if count >= limits.per_principal:
-            raise TasksFullError(max(1, int(first - now) + 1), is_owner_limit=True)
+            raise TasksFullError(seconds_until(first, now), is_owner_limit=True)
 
     def _remove_old(self, connection: sqlite3.Connection, now: float) -> None:
         connection.execute("DELETE FROM funcmcp_tasks_2 WHERE server = ? AND removed <= ?", (self._server, now))
@@ -289,7 +290,7 @@ class SQLiteTasks(TransitionStore):
                 query += " AND payer = ?"
                 values.append(name)
             first = connection.execute(query, values).fetchone()[0] or now
-            raise TasksFullError(max(1, int(first - now) + 1), is_owner_limit=name != _ALL, of_bytes=True)
+            raise TasksFullError(seconds_until(first, now), is_owner_limit=name != _ALL, of_bytes=True)
 
     def _bytes(self, connection: sqlite3.Connection, payer: str) -> int:
         row = connection.execute(_BYTES, (self._server, payer)).fetchone()
