@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import re
+from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from funcmcp.server.log import MAX_QUOTED, log_failure, quote, types_and_texts, write_to_stderr
 from tests.server.failures import parse_failure
+
+if TYPE_CHECKING:
+    import pytest
 
 
 @settings(deadline=None)
@@ -107,14 +110,6 @@ def test_a_chain_of_causes_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
     assert text is not None
     assert text.startswith("... (earlier exceptions are left out)\nValueError: 9\n")
     assert text.endswith("\nValueError: 0")
-
-
-@pytest.fixture
-def apart(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
-    """A log without the handlers of the test run."""
-    replacement = logging.Logger("funcmcp")  # noqa: LOG001 - one without a parent, whose handlers are not seen
-    monkeypatch.setattr("funcmcp.server.log.logger", replacement)
-    return replacement
 
 
 def test_stderr_has_time_level_logger_error_id_and_traceback(

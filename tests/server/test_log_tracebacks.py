@@ -206,14 +206,6 @@ def test_the_line_about_a_group_names_its_first_members(caplog: pytest.LogCaptur
     assert second.endswith("many (ValueError: 0; ValueError: 1; ValueError: 2; 6 more)")
 
 
-@pytest.fixture
-def apart(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
-    """A log without the handlers of the test run."""
-    replacement = logging.Logger("funcmcp")  # noqa: LOG001 - one without a parent, whose handlers are not seen
-    monkeypatch.setattr("funcmcp.server.log.logger", replacement)
-    return replacement
-
-
 class TextHandler(logging.Handler):
     """Keeps the texts that a formatter makes."""
 
