@@ -1,11 +1,5 @@
 #!/usr/bin/env bash
-# Puts FastMCP's client, which tests run against funcmcp's tasks, into .servers/fastmcp: a virtual environment of its own.
+# Puts FastMCP's client, which tests run against funcmcp's tasks, into .servers/fastmcp.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-target=.servers/fastmcp
-requirements=tests/clients/fastmcp-requirements.txt
-if [ "$target/.ready" -nt "$requirements" ]; then exit 0; fi
-python=$(scripts/find-python.sh "v >= (3, 11)" .venv/bin/python python3)
-"$python" -m venv --clear "$target"
-scripts/install.sh "$target/bin/python" --requirement "$requirements"
-touch "$target/.ready"
+exec "$(dirname "$0")/setup-environment.sh" fastmcp tests/clients/fastmcp-requirements.txt \
+    --requirement tests/clients/fastmcp-requirements.txt
