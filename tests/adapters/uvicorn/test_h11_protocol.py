@@ -16,7 +16,7 @@ CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 def test_a_flood_of_small_chunks_is_parsed_in_many_rounds_of_the_event_loop() -> None:
-    """Between two rounds, other connections get their turn."""
+    """Between two rounds, other connections get their turn. A round can parse the end of a read, and the next read."""
     with running(Application(), "h11", Limits()) as (port, server), connected(port) as line:
         line.sendall(CHUNKED + b"1\r\n")
         while not server.server_state.connections:
@@ -40,7 +40,8 @@ def test_a_flood_of_small_chunks_is_parsed_in_many_rounds_of_the_event_loop() ->
         line.sendall(b"x\r\n" + b"1\r\nx\r\n" * 50_000 + b"0\r\n\r\n")
         assert line.recv(65536).startswith(OK)
     assert sum(parsed.values()) > 250_000
-    assert max(parsed.values()) <= ROUND_BYTES
+    assert len(parsed) > 8
+    assert max(parsed.values()) <= 2 * ROUND_BYTES
 
 
 def test_a_flood_of_small_chunks_does_not_buy_more_time() -> None:

@@ -4,8 +4,8 @@ How it works: h11 drops trailers, bounds a header, a chunk's line and trailers b
 pauses by itself at the end of a request. But its buffer has no bound: data that comes while it is paused is appended.
 So data is fed in slices, and none while a request is answered: `their_state` is then neither `IDLE` (between
 requests, or in a header) nor `SEND_BODY` (in a body or trailers). h11 takes long for a chunk or a field of a few bytes.
-So at most `ROUND_BYTES` are parsed in one round of the event loop, and lines that wait for the end of their header, or
-trailers, are bounded by `MAX_FIELDS`.
+So at most `ROUND_BYTES` are parsed at once, and what remains in the next round of the event loop. Lines that wait for
+the end of their header, or trailers, are bounded by `MAX_FIELDS`.
 
 Source: h11 0.16, "State machines" and "Limits".
 """
@@ -21,7 +21,7 @@ from funcmcp.adapters.asgi.application import SEPARATES_TRAILERS
 from funcmcp.adapters.uvicorn.bounded_connection import MAX_FIELDS, SLICE_BYTES, BoundedConnection
 
 ROUND_BYTES = 8 * SLICE_BYTES
-"""Bytes parsed in one round of the event loop."""
+"""Bytes parsed at once. A round of the event loop parses twice as many at most: the end of a read and the next read."""
 
 _RECEIVING = {h11.IDLE, h11.SEND_BODY}
 
