@@ -26,6 +26,9 @@ CONVERSION = "conversion"
 PLAIN = "plain results"
 """The name of the rule that FastMCP makes only blocks of a bare list and of bytes."""
 
+TYPED = "typed results"
+"""The name of the rule that FastMCP writes bytes in results without their type, and fails if they are not UTF-8."""
+
 CHECKED = "checked results"
 """The name of the rule that funcmcp refuses a result that the announced schema does not allow."""
 
@@ -172,6 +175,8 @@ class _Case:
             self._report.explained[judge, CONVERSION] += 1
         elif theirs is None and list(ours) == ["result"]:
             self._report.explained[judge, PLAIN] += 1
+        elif isinstance(theirs, str) and "invalid utf-8" in theirs and ours in (by_default, {"result": by_default}):
+            self._report.explained[judge, TYPED] += 1
         else:
             self._unexplained(judge, arguments, ours, theirs)
 

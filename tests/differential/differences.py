@@ -27,7 +27,7 @@ from pydantic import (
     PlainSerializer,
     TypeAdapter,
 )
-from pydantic_core import PydanticOmit, PydanticUseDefault, core_schema
+from pydantic_core import PydanticOmit, PydanticSerializationUnexpectedValue, PydanticUseDefault, core_schema
 
 from tests.differential.leaves import UNSAID
 from tests.differential.signatures import POSITIONS
@@ -138,7 +138,12 @@ def _choice(kind: Any, options: Iterable[Any]) -> Any:
                 return option
         raise ValueError("The value is not one of the options.")
 
-    return Annotated[kind, BeforeValidator(read), PlainSerializer(_json_choice, when_used="json")]
+    def write(value: Any) -> Any:
+        if not any(value == option and type(value) is type(option) for _, option in readable):
+            raise PydanticSerializationUnexpectedValue("The value belongs to another member of a union.")
+        return _json_choice(value)
+
+    return Annotated[kind, BeforeValidator(read), PlainSerializer(write, when_used="json")]
 
 
 def _json_choice(option: Any) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.differential.comparison import CHECKED, CONVERSION, PLAIN, compared
+from tests.differential.comparison import CHECKED, CONVERSION, PLAIN, TYPED, compared
 from tests.differential.differences import RULES
 from tests.differential.judges import FASTMCP, NODE
 from tests.requirements import require
@@ -20,7 +20,7 @@ CALLS = 600
 def test_the_guide_has_a_row_for_each_rule() -> None:
     section = GUIDE.read_text(encoding="utf-8").partition("### Differences from pydantic")[2].partition("\n### ")[0]
     names = re.findall(r"^\| \*\*(.+?)\*\* \|", section, re.MULTILINE)
-    assert names == [*(rule.name for rule in RULES), CHECKED, CONVERSION, PLAIN]
+    assert names == [*(rule.name for rule in RULES), CHECKED, CONVERSION, PLAIN, TYPED]
 
 
 async def test_no_disagreement_is_without_a_rule() -> None:

@@ -171,12 +171,13 @@ def _check_pattern(part: Any, place: str) -> None:
         if not isinstance(pattern, str | re.Pattern):
             continue
         from funcmcp.authoring.values.pydantic_schemas import (  # noqa: PLC0415 - loads pydantic, if there is a pattern
-            compiles,
             linear_pattern,
+            pattern_error,
         )
 
-        if not compiles(linear_pattern(pattern)):
+        reason = pattern_error(linear_pattern(pattern))
+        if reason is not None:
+            advice = " Write \\z for the end of the text." if "\\Z" in linear_pattern(pattern) else ""
             raise RegistrationError(
-                f"{place} has a pattern that the linear regular expression engine can't compile. "
-                "Remove look-around and back-references."
+                f"{place} has a pattern that the linear regular expression engine can't compile: {reason}.{advice}"
             )

@@ -54,6 +54,9 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (dict, "an object"),
     (type(None), "null"),
 )
+_FRACTION = "a number with a fraction"
+_KIND_NAMES = frozenset([*(name for _, name in _KINDS), _FRACTION, "something else"])
+_MUST_BE = "must be "
 _TYPES = {
     "arguments": "an object",
     "bool": "a boolean",
@@ -109,7 +112,7 @@ _LIMITS = {
     "too_long": "must have at most {max_length} items",
     "literal_error": "must be {expected}",
     "enum": "must be {expected}",
-    "flag": "must be a sum of {expected}",
+    "flag": "must be 0 or a sum of {expected}",
     "missing": _MISSING,
     "missing_argument": _MISSING,
     "missing_keyword_only_argument": _MISSING,
@@ -121,8 +124,8 @@ _LIMITS = {
     "bytes_invalid_encoding": "must be base64",
     "bytes_too_short": "must have at least {min_length} bytes",
     "bytes_too_long": "must have at most {max_length} bytes",
-    "byte_size": "must be a size such as 10 MiB",
-    "byte_size_unit": "must be a size such as 10 MiB",
+    "byte_size": "must be a size such as 10 MiB, or a number of bytes",
+    "byte_size_unit": "must be a size such as 10 MiB, or a number of bytes",
     "none_required": "must be null",
     "complex_str_parsing": "must be a complex number such as 1+2j",
     "fraction_parsing": "must be a fraction such as 1/3",
@@ -164,6 +167,7 @@ _ONE = re.compile(r"\b(1 (?:different )?(?:byte|character|digit|item|member|deci
 _SETS = frozenset({"Frozenset", "Set"})
 """What pydantic calls a type whose length it counts without duplicates."""
 
+_WRONG_CHOICES = frozenset({"enum", "literal_error"})
 _NOISE = "default_factory_not_called"
 """The type of an error about a field whose default depends on another field, which has the error."""
 
@@ -218,11 +222,28 @@ def wrong_arguments(lines: Iterable[tuple[str, str]]) -> ToolError:
             phrases.append(phrase)
     text: list[str] = []
     for path, phrases in phrases_by_path.items():
-        joined = " or ".join(phrases)
+        joined = _joined(phrases)
         text.append(f"{path}: {joined}" if path else joined)
     if len(text) > MAX_LINES:
         text[MAX_LINES:] = [f"and {len(text) - MAX_LINES} more"]
     return ToolError("\n".join(text))
+
+
+def _joined(phrases: Sequence[str]) -> str:
+    """Return phrases about one value as one phrase, such as "must be an integer or a string, not an array"."""
+    if len(phrases) == 1 or not all(phrase.startswith(_MUST_BE) for phrase in phrases):
+        return " or ".join(phrases)
+    expected: dict[str, None] = {}
+    kinds: dict[str, None] = {}
+    for phrase in phrases:
+        thing, separator, kind = phrase.removeprefix(_MUST_BE).rpartition(", not ")
+        if separator and kind in _KIND_NAMES:
+            kinds[kind] = None
+        else:
+            thing = phrase.removeprefix(_MUST_BE)
+        expected[thing] = None
+    text = _MUST_BE + " or ".join(expected)
+    return f"{text}, not {next(iter(kinds))}" if len(kinds) == 1 else text
 
 
 def validation_errors(
@@ -258,7 +279,7 @@ def keyword_errors(error: Any, schema: Mapping[str, Any] | None = None) -> list[
     phrase_of = _KEYWORDS.get(keyword)
     phrase = f"does not fit the schema ({keyword})" if phrase_of is None else _singular(phrase_of(kind))
     if keyword == "type":
-        phrase += f", not {kind_of(error.instance)}"
+        phrase += f", not {_kind_beside(phrase.removeprefix(_MUST_BE), error.instance)}"
     if keyword == "required":
         missing = [*path, kind["property"]]
         return [(path_text(missing), phrase + _description(missing, schema or {}))]
@@ -297,7 +318,9 @@ def _member(schema: Any, part: str | int, root: Mapping[str, Any]) -> Any:
     if "anyOf" in schema:
         members = [_member(alternative, part, root) for alternative in schema["anyOf"]]
         distinct = [member for member in members if member is not None]
-        return distinct[0] if len(distinct) == 1 else None
+        if len(distinct) > 1:
+            return {"anyOf": distinct}
+        return distinct[0] if distinct else None
     if isinstance(part, int):
         items = schema.get("prefixItems", [])
         return items[part] if part < len(items) else schema.get("items")
@@ -379,6 +402,9 @@ def _nearest(groups: Sequence[tuple[Sequence[ErrorDetails], Lines]], path: Path,
     """
     if not groups:
         return []
+    tag_lines = _tag_lines(groups, path, depth)
+    if tag_lines:
+        return tag_lines
     smallest = min(_distance(errors, depth) for errors, _ in groups)
     best = [lines for errors, lines in groups if _distance(errors, depth) == smallest]
     first_path = best[0][0][0]
@@ -388,12 +414,25 @@ def _nearest(groups: Sequence[tuple[Sequence[ErrorDetails], Lines]], path: Path,
     for lines in best:
         phrases = [f"{path_text(line_path[len(path) :])} {phrase}".strip() for line_path, phrase in lines]
         alternatives.append(", ".join(phrases))
-    return [(path, f"fits none of its alternatives: {'; or '.join(dict.fromkeys(alternatives))}")]
+    distinct = dict.fromkeys(alternatives)
+    if len(distinct) == 1:
+        return best[0]
+    return [(path, f"fits none of its alternatives: {'; or '.join(distinct)}")]
+
+
+def _tag_lines(groups: Sequence[tuple[Sequence[ErrorDetails], Lines]], path: Path, depth: int) -> Lines:
+    """Return the lines about a field whose choices distinguish the members of a union, if no member has the value."""
+    tags: set[tuple[str | int, ...]] | None = None
+    for errors, _ in groups:
+        wrong = {details["loc"][depth:] for details in errors if details["type"] in _WRONG_CHOICES}
+        tags = wrong if tags is None else tags & wrong
+    places = [[*path, *tag] for tag in tags or () if tag]
+    return [line for _, lines in groups for line in lines if line[0] in places[:1]]
 
 
 def _distance(errors: Sequence[ErrorDetails], depth: int) -> tuple[bool, int, int]:
     """Return how far a value is from a type: whether it is of another kind, has other tags, and the count of errors."""
-    wrong_tags = sum(details["type"] in {"literal_error", "enum"} for details in errors)
+    wrong_tags = sum(details["type"] in _WRONG_CHOICES for details in errors)
     return any(len(details["loc"]) == depth for details in errors), wrong_tags, len(errors)
 
 
@@ -457,8 +496,17 @@ def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
     for ending in _ENDINGS:
         expected = _TYPES.get(kind.removesuffix(ending))
         if expected is not None:
-            return f"must be {expected}, not {kind_of(value)}" if ending == "_type" else f"must be {expected}"
+            return (
+                f"must be {expected}, not {_kind_beside(expected, value)}"
+                if ending == "_type"
+                else f"must be {expected}"
+            )
     return None
+
+
+def _kind_beside(expected: str, value: Any) -> str:
+    """Return the kind of a value in a phrase that says what is expected. 5.5 is a number, as an integer is."""
+    return _FRACTION if expected == _TYPES["int"] and isinstance(value, float) else kind_of(value)
 
 
 def _singular(phrase: str) -> str:

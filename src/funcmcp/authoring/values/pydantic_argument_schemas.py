@@ -64,6 +64,9 @@ _FROM_JSON_TEXT = (_COLLECTIONS | _OBJECTS) | {"tagged-union"}
 _FROM_TEXT = frozenset({"complex", "multi-host-url", "time", "timedelta", "url", "uuid"})
 """Kinds of schemas, beside those in `_CONVERSIONS`, that pydantic reads from text in strict JSON."""
 
+_CUSTOM_ERROR = ("custom_error_type", "custom_error_message", "custom_error_context")
+"""The members of a union's schema with the error that replaces those of its members."""
+
 _MAX_TEXT_VALUES = 250_000
 """The maximum number of values in a text that is read as JSON, counted by its commas and opening brackets. A message
 has the same maximum."""
@@ -163,8 +166,9 @@ def _strings_first(references: AbstractSet[str], node: Node) -> Node:
     if not strings:
         return node
     reference = node.pop("ref", None)
+    error: Any = {name: node.pop(name) for name in _CUSTOM_ERROR if name in node}
     union: Any = node
-    return dict(core_schema.union_schema([*strings, union], mode="left_to_right", ref=reference))
+    return dict(core_schema.union_schema([*strings, union], mode="left_to_right", ref=reference, **error))
 
 
 def _is_string(node: Node) -> bool:

@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import EncodedBytes, PydanticUserError, TypeAdapter
-from pydantic_core import SchemaSerializer, SchemaValidator, core_schema
+from pydantic_core import SchemaError, SchemaSerializer, SchemaValidator, core_schema
 
 from funcmcp.authoring.values.hash_limits import with_hash_limits
 from funcmcp.authoring.values.pydantic_schema_tree import nodes_of, with_children
@@ -164,13 +164,14 @@ def _serializer(schema: Node, inf_nan: Literal["constants", "null"] = "null") ->
     return SchemaSerializer(schema, config, _use_prebuilt=False)
 
 
-def compiles(pattern: str) -> bool:
-    """Return whether the linear regular expression engine can compile a pattern."""
+def pattern_error(pattern: str) -> str | None:
+    """Return why the linear regular expression engine can't compile a pattern, or None if it can."""
     try:
         SchemaValidator(core_schema.str_schema(pattern=pattern))
-    except Exception:  # noqa: BLE001 - pydantic_core.SchemaError, of any kind
-        return False
-    return True
+    except SchemaError as error:
+        reason = str(error).rstrip().rpartition("\n")[2]
+        return reason.strip().removeprefix("error: ").removeprefix("SchemaError: ").removesuffix(".")
+    return None
 
 
 def linear_pattern(pattern: str | re.Pattern[str]) -> str:
