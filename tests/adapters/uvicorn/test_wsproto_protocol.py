@@ -170,6 +170,27 @@ def test_the_closing_frame_behind_a_flood_ends_the_connection() -> None:
         assert event.code == 1000
 
 
+def test_a_server_can_stop_while_a_client_closes_its_connection() -> None:
+    failures: list[Exception] = []
+
+    async def stopping_echo(scope: Any, receive: Any, send: Any) -> None:
+        await echo(scope, receive, send)
+        for connection in list(server.server_state.connections):
+            try:
+                connection.shutdown()
+            except Exception as error:  # noqa: BLE001 - any exception ends uvicorn's shutdown in the middle
+                failures.append(error)
+
+    options: Any = {"loop": "asyncio", "ws": websocket_protocol(Limits()), "lifespan": "off", "log_config": None}
+    server = uvicorn.Server(uvicorn.Config(stopping_echo, **options))
+    with running_server(server) as port:
+        line = Line(port)
+        line.send(CloseConnection(1000))
+        assert isinstance(line.next(), CloseConnection)
+        line.socket.close()
+    assert not failures
+
+
 def test_nothing_is_read_before_the_handshake_is_answered() -> None:
     """An application may wait long for an authenticator."""
     asked, go_on = threading.Event(), threading.Event()

@@ -17,6 +17,7 @@ from typing import Any
 
 import wsproto.events
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
+from wsproto.connection import ConnectionState
 
 from funcmcp.adapters.uvicorn.bounded_connection import SLICE_BYTES, WriteDeadline
 
@@ -58,6 +59,14 @@ class WsprotoServerProtocol(WriteDeadline, WSProtocol):
             self._continue()
         else:
             super().data_received(data)
+
+    def shutdown(self) -> None:
+        """Close the connection. A client that has sent its closing frame gets no second one: wsproto would raise."""
+        if self.handshake_complete and not self.close_sent and self.conn.state is not ConnectionState.OPEN:
+            self.stop_keepalive()
+            self.transport.close()
+        else:
+            super().shutdown()
 
     async def receive(self) -> Any:
         """Return the next event for the application."""
