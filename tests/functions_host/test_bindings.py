@@ -141,7 +141,26 @@ def test_other_bindings_are_kept_with_their_direction() -> None:
         ),
         (
             [{"type": "mcpPromptTrigger", "name": "c", "promptName": "p", "promptArguments": "[{}]"}],
-            "has no name",
+            "An item of promptArguments has no name.",
+        ),
+        (
+            [
+                {
+                    "type": "mcpPromptTrigger",
+                    "name": "c",
+                    "promptName": "p",
+                    "promptArguments": '[{"name": "a", "required": "yes"}]',
+                }
+            ],
+            'required of item 1 of promptArguments is "yes". Write true or false.',
+        ),
+        (
+            [{**TOOL, "toolProperties": '[{"propertyName": "a"}, {"propertyName": "b", "isRequired": "true"}]'}],
+            'isRequired of item 2 of toolProperties is "true". Write true or false.',
+        ),
+        (
+            [{**TOOL, "toolProperties": '[{"propertyName": "a", "isArray": 1}]'}],
+            "isArray of item 1 of toolProperties is 1. Write true or false.",
         ),
     ],
 )
@@ -158,3 +177,29 @@ def test_a_function_that_the_worker_cannot_run_says_why() -> None:
 def test_a_binding_that_is_not_json_is_an_error() -> None:
     with pytest.raises(BindingError, match="not a JSON object"):
         read_function(FunctionInfo("f", ("{",)))
+
+
+@pytest.mark.parametrize(
+    ("properties", "warnings", "names"),
+    [
+        ('[{"propertyName": "a"}, {"propertyType": "string"}]', [2], ["a"]),
+        ('[{"name": "a"}, {"propertyName": " "}]', ["1, 2"], []),
+        ('[{"PropertyName": "a", "unknown_member": 1}]', [], ["a"]),
+    ],
+)
+def test_items_without_a_name_are_left_out_with_a_warning(properties: str, warnings: list[Any], names: Any) -> None:
+    trigger = read_function(info({**TOOL, "toolProperties": properties})).trigger
+    assert isinstance(trigger, ToolTrigger)
+    assert [item["propertyname"] for item in trigger.properties] == names
+    text = "Item {} of toolProperties has no propertyName, and is left out."
+    assert trigger.warnings == tuple(text.format(number) for number in warnings)
+
+
+def test_names_in_snake_case_are_ignored_with_a_warning() -> None:
+    properties = '[{"property_name": "a", "propertyName": "b", "is_required": true}]'
+    trigger = read_function(info({**TOOL, "toolProperties": properties})).trigger
+    assert isinstance(trigger, ToolTrigger)
+    assert trigger.warnings == (
+        "Item 1 of toolProperties has property_name, which is ignored. Write propertyName.",
+        "Item 1 of toolProperties has is_required, which is ignored. Write isRequired.",
+    )

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -217,9 +218,15 @@ async def test_a_worker_that_ends(http: httpx2.AsyncClient) -> None:
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(httpx2.RemoteProtocolError):
             await response.aread()
+    await asyncio.to_thread(wait_for_end, pid)  # until then, it may accept a connection, and lose the request
     responses = await asyncio.gather(*(http.post("echo/n/r", content=b"x" * 100_000) for _ in range(30)))
     assert {(response.status_code, len(response.json()[5])) for response in responses} == {(201, 100_000)}
     assert await call_pid(http) != pid
+
+
+def wait_for_end(pid: int) -> None:
+    while Path(f"/proc/{pid}").exists():
+        time.sleep(0.01)
 
 
 async def test_the_port_of_the_worker_is_on_loopback(http: httpx2.AsyncClient) -> None:

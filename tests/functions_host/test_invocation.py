@@ -85,7 +85,7 @@ def test_a_resource_gets_its_uri_and_the_values_of_its_template() -> None:
     assert trigger.metadata["mcpresourcecontext"] == Value("json", trigger.value.data)
     assert trigger.metadata["mcpresourceuri"] == Value("string", "a:b/7")
     assert trigger.metadata["user-id"] == Value("string", "7")
-    assert trigger.texts["user-id"] == "7"
+    assert trigger.value_of("User-Id") == "7"
 
 
 def test_a_prompt_gets_its_name_and_arguments() -> None:

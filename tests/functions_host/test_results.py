@@ -23,7 +23,7 @@ def envelope(kind: str, content: Any, **more: Any) -> Value:
 
 
 def read(value: Value) -> dict[str, Any]:
-    return tool_result(value, "t", uses_result_schema=True)
+    return tool_result(value, set(), "t", uses_result_schema=True)
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def read(value: Value) -> dict[str, Any]:
     ],
 )
 def test_a_simple_value_is_one_text_block(value: Value, block: dict[str, Any]) -> None:
-    assert tool_result(value, "t", uses_result_schema=False) == {"content": [block]}
+    assert tool_result(value, set(), "t", uses_result_schema=False) == {"content": [block]}
 
 
 def test_bytes_are_an_embedded_blob() -> None:
-    (block,) = tool_result(Value("bytes", b"\x00\xff"), "t", uses_result_schema=False)["content"]
+    (block,) = tool_result(Value("bytes", b"\x00\xff"), set(), "t", uses_result_schema=False)["content"]
     assert block["type"] == "resource"
     assert base64.b64decode(block["resource"]["blob"]) == b"\x00\xff"
     assert block["resource"]["mimeType"] == "application/octet-stream"
@@ -50,7 +50,7 @@ def test_bytes_are_an_embedded_blob() -> None:
 @pytest.mark.parametrize("uses_result_schema", [True, False])
 def test_nothing_is_no_content(uses_result_schema: bool) -> None:
     for value in (NULL, Value("string", "")):  # the latter is what azure-functions makes of None
-        assert tool_result(value, "t", uses_result_schema=uses_result_schema) == {"content": []}
+        assert tool_result(value, set(), "t", uses_result_schema=uses_result_schema) == {"content": []}
 
 
 @pytest.mark.parametrize("block", [TEXT, IMAGE, AUDIO, LINK, EMBEDDED])
@@ -181,10 +181,18 @@ def test_a_result_that_is_none_is_an_error_with_200_characters_of_it(value: Valu
             {"uri": "c:d", "mimeType": "x/y", "blob": "aGk="},
         ),
         (
-            Value("string", '{"content": {"text": "t", "_meta": {"ui": {}}}}'),
+            Value("string", '{"Content": "{\\"text\\": \\"t\\", \\"_meta\\": {\\"ui\\": {}}}", "other": 1}'),
             {"uri": "a:b", "mimeType": "text/plain", "text": "t", "_meta": {"ui": {}}},
         ),
         # JSON documents that only resemble an envelope are texts of their own.
+        (
+            Value("string", '{"content": {"text": "t"}}'),
+            {"uri": "a:b", "mimeType": "text/plain", "text": '{"content": {"text": "t"}}'},
+        ),
+        (
+            Value("string", '{"type": "article", "content": {"title": "T"}}'),
+            {"uri": "a:b", "mimeType": "text/plain", "text": '{"type": "article", "content": {"title": "T"}}'},
+        ),
         (Value("string", '{"a": 1}'), {"uri": "a:b", "mimeType": "text/plain", "text": '{"a": 1}'}),
         (
             Value("string", '{"content": "x", "a": 1}'),
@@ -197,56 +205,81 @@ def test_a_result_that_is_none_is_an_error_with_200_characters_of_it(value: Valu
     ],
 )
 def test_contents_of_a_resource(value: Value, contents: dict[str, Any]) -> None:
-    assert resource_result(value, "a:b", None) == {"contents": [contents]}
+    assert resource_result(value, set(), "a:b", None) == {"contents": [contents]}
 
 
 def test_the_trigger_gives_the_media_type() -> None:
-    assert resource_result(Value("string", "t"), "a:b", "text/html")["contents"][0]["mimeType"] == "text/html"
-    assert resource_result(Value("bytes", b""), "a:b", "image/png")["contents"][0]["mimeType"] == "image/png"
-    assert resource_result(NULL, "a:b", None) == {"contents": []}
+    assert resource_result(Value("string", "t"), set(), "a:b", "text/html")["contents"][0]["mimeType"] == "text/html"
+    assert resource_result(Value("bytes", b""), set(), "a:b", "image/png")["contents"][0]["mimeType"] == "image/png"
+    assert resource_result(NULL, set(), "a:b", None) == {"contents": []}
 
 
 @pytest.mark.parametrize(
-    "value", [Value("int", 3), Value("json", "{}"), Value("string", '{"content": {"uri": "a:b"}}')]
+    "value", [Value("int", 3), Value("json", "{}"), Value("string", '{"content": "{\\"uri\\": \\"a:b\\"}"}')]
 )
 def test_other_values_of_a_resource_are_errors(value: Value) -> None:
     with pytest.raises(ReturnError):
-        resource_result(value, "a:b", None)
+        resource_result(value, set(), "a:b", None)
 
 
 MESSAGES = [{"role": "user", "content": TEXT}, {"role": "assistant", "content": IMAGE}]
 WHOLE = {"messages": MESSAGES, "description": "d"}
 
 
+def one_message(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
+
+
 @pytest.mark.parametrize(
     ("value", "result"),
     [
-        (Value("string", "hi"), {"messages": [{"role": "user", "content": TEXT}]}),
         (Value("string", json.dumps(WHOLE)), WHOLE),
         (Value("json", json.dumps(WHOLE)), WHOLE),
         (Value("string", json.dumps({"description": "d"})), {"messages": [], "description": "d"}),
-        (envelope("get_prompt_result", WHOLE), WHOLE),
-        (envelope("prompt_messages", MESSAGES), {"messages": MESSAGES}),
         (envelope("get_prompt_result", WHOLE, messages=MESSAGES, description="d"), WHOLE),
         (Value("string", json.dumps({"type": "get_prompt_result", **WHOLE})), WHOLE),
-        (
-            Value("string", json.dumps({"messages": [{"role": "user", "content": "hi"}]})),
-            {"messages": [{"role": "user", "content": TEXT}]},
-        ),
         (NULL, {"messages": []}),
-        # Objects that are no GetPromptResult are texts of their own.
-        (
-            Value("string", '{"a": 1}'),
-            {"messages": [{"role": "user", "content": {"type": "text", "text": '{"a": 1}'}}]},
-        ),
-        (
-            Value("string", '{"messages": []}'),
-            {"messages": [{"role": "user", "content": {"type": "text", "text": '{"messages": []}'}}]},
-        ),
     ],
 )
 def test_messages_of_a_prompt(value: Value, result: dict[str, Any]) -> None:
-    assert prompt_result(value) == result
+    assert prompt_result(value, set(), uses_result_schema=False) == result
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hi",
+        '{"a": 1}',
+        '{"messages": []}',
+        '{"messages": "hello"}',
+        '{"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]}',
+        '{"messages": [{"role": "user", "content": "hi"}]}',
+        '{"messages": [{"role": "user", "content": {"type": "input_text", "text": "hi"}}]}',
+        '{"messages": [{"from": "ada", "subject": "x"}], "description": "Mail"}',
+        json.dumps({"type": "get_prompt_result", "content": json.dumps(WHOLE)}),
+        '{"messages": ' + "[" * 100_000,
+    ],
+)
+def test_json_that_is_not_a_result_is_a_text(text: str) -> None:
+    assert prompt_result(Value("string", text), set(), uses_result_schema=False) == one_message(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [
+        (envelope("get_prompt_result", WHOLE), WHOLE),
+        (envelope("GET_PROMPT_RESULT", WHOLE, other=1), WHOLE),
+        (Value("string", json.dumps({"Type": "get_prompt_result", "Content": json.dumps(WHOLE)})), WHOLE),
+        (envelope("prompt_messages", MESSAGES), {"messages": MESSAGES}),
+        (Value("string", json.dumps(WHOLE)), WHOLE),
+        (Value("string", json.dumps({"type": "prompt_messages", "content": MESSAGES})), {"messages": MESSAGES}),
+        (envelope("prompt_messages", [{"role": "user", "content": "hi"}]), one_message("hi")),
+        (Value("string", json.dumps({"type": "get_prompt_result", **WHOLE})), WHOLE),
+        (NULL, {"messages": []}),
+    ],
+)
+def test_messages_of_a_prompt_with_a_result_schema(value: Value, result: dict[str, Any]) -> None:
+    assert prompt_result(value, set(), uses_result_schema=True) == result
 
 
 @pytest.mark.parametrize(
@@ -254,12 +287,16 @@ def test_messages_of_a_prompt(value: Value, result: dict[str, Any]) -> None:
     [
         Value("int", 3),
         Value("bytes", b"x"),
+        Value("string", "hi"),
+        Value("string", '{"a": 1}'),
+        envelope("text", TEXT),
         envelope("get_prompt_result", {"messages": "x"}),
+        envelope("get_prompt_result", "x"),
         envelope("get_prompt_result", {"messages": [{"role": "system", "content": TEXT}]}),
         envelope("prompt_messages", [{"role": "user", "content": {"type": "video"}}]),
         envelope("prompt_messages", "x"),
     ],
 )
-def test_other_values_of_a_prompt_are_errors(value: Value) -> None:
+def test_other_values_of_a_prompt_with_a_result_schema_are_errors(value: Value) -> None:
     with pytest.raises(ReturnError):
-        prompt_result(value)
+        prompt_result(value, set(), uses_result_schema=True)

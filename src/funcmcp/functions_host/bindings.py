@@ -7,13 +7,21 @@ compared without case; values may be JSON texts or decoded; unknown keys are ign
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from funcmcp.functions_host.workers.worker import FunctionInfo
+
+
+_PROPERTY = ("propertyName", "propertyType", "description", "isRequired", "isArray", "enumValues")
+"""The members of an item of ``toolProperties``."""
+
+URI_VARIABLE = re.compile(r"\{([^{}]*)\}")
+"""A variable in the URI of a resource."""
 
 
 class BindingError(ValueError):
@@ -22,7 +30,7 @@ class BindingError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ToolTrigger:
-    """The binding ``mcpToolTrigger``."""
+    """The binding ``mcpToolTrigger``. Its warnings say what the author probably did not mean."""
 
     parameter: str
     name: str
@@ -32,6 +40,7 @@ class ToolTrigger:
     uses_result_schema: bool
     input_schema: dict[str, Any] | None
     output_schema: dict[str, Any] | None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +55,12 @@ class ResourceTrigger:
     mime_type: str | None
     size: int | None
     metadata: dict[str, Any]
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTrigger:
-    """The binding ``mcpPromptTrigger``."""
+    """The binding ``mcpPromptTrigger``. Its warnings say what the author probably did not mean."""
 
     parameter: str
     name: str
@@ -59,6 +69,8 @@ class PromptTrigger:
     arguments: list[dict[str, Any]]
     icons: list[dict[str, Any]]
     metadata: dict[str, Any]
+    uses_result_schema: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +168,11 @@ def _is_output(values: dict[str, Any]) -> bool:
 
 
 def _tool_trigger(values: dict[str, Any]) -> ToolTrigger:
+    items, warnings = _items(values, "toolProperties", _PROPERTY, ("isRequired", "isArray"))
+    properties = [item for item in items if _is_named(item.get("propertyname"))]
+    if len(properties) < len(items):
+        numbers = [str(number) for number, item in enumerate(items, 1) if item not in properties]
+        warnings.append(f"Item {', '.join(numbers)} of toolProperties has no propertyName, and is left out.")
     input_schema = _object(values, "inputSchema") if _flag(values, "useWorkerInputSchema") else None
     if input_schema is None and _flag(values, "useWorkerInputSchema"):
         raise BindingError("useWorkerInputSchema is set, but inputSchema is missing.")
@@ -163,12 +180,17 @@ def _tool_trigger(values: dict[str, Any]) -> ToolTrigger:
         parameter=_parameter(values),
         name=_required_text(values, "toolName"),
         description=_text(values, "description"),
-        properties=[_lower_keys(item) for item in _list(values, "toolProperties")],
+        properties=properties,
         metadata=_object(values, "metadata") or {},
         uses_result_schema=_flag(values, "useResultSchema"),
         input_schema=_checked_schema("inputSchema", input_schema),
         output_schema=_checked_schema("outputSchema", _object(values, "outputSchema")),
+        warnings=tuple(warnings),
     )
+
+
+def _is_named(name: Any) -> bool:
+    return isinstance(name, str) and bool(name.strip())
 
 
 def _resource_trigger(values: dict[str, Any]) -> ResourceTrigger:
@@ -190,7 +212,7 @@ def _resource_trigger(values: dict[str, Any]) -> ResourceTrigger:
 
 
 def _prompt_trigger(values: dict[str, Any]) -> PromptTrigger:
-    arguments = [_lower_keys(item) for item in _list(values, "promptArguments")]
+    arguments, warnings = _items(values, "promptArguments", (), ("required",))
     if any(not isinstance(argument.get("name"), str) for argument in arguments):
         raise BindingError("An item of promptArguments has no name.")
     return PromptTrigger(
@@ -201,6 +223,8 @@ def _prompt_trigger(values: dict[str, Any]) -> PromptTrigger:
         arguments=arguments,
         icons=_list(values, "icons"),
         metadata=_object(values, "metadata") or {},
+        uses_result_schema=_flag(values, "useResultSchema"),
+        warnings=tuple(warnings),
     )
 
 
@@ -274,8 +298,35 @@ def _list(values: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return value
 
 
-def _lower_keys(item: dict[str, Any]) -> dict[str, Any]:
-    return {name.lower(): value for name, value in item.items()}
+def _items(
+    values: dict[str, Any], key: str, members: Sequence[str], flags: Sequence[str]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the items of a list with their names in lower case, and what is probably not meant.
+
+    Args:
+        values: The members of the binding.
+        key: The name of the list.
+        members: What an item may have. Others are ignored, as in Azure.
+        flags: The members that are booleans.
+
+    Raises:
+        BindingError: A flag is not a boolean, for which Azure refuses the function.
+    """
+    usual_names = {member.lower(): member for member in members}
+    items = []
+    warnings = []
+    for number, item in enumerate(_list(values, key), 1):
+        lowered = {written.lower(): value for written, value in item.items()}
+        for written in item:
+            usual = usual_names.get(written.replace("_", "").lower())
+            if "_" in written and usual is not None:
+                warnings.append(f"Item {number} of {key} has {written}, which is ignored. Write {usual}.")
+        for flag in flags:
+            value = lowered.get(flag.lower())
+            if value is not None and not isinstance(value, bool):
+                raise BindingError(f"{flag} of item {number} of {key} is {json.dumps(value)}. Write true or false.")
+        items.append(lowered)
+    return items, warnings
 
 
 def _checked_schema(key: str, schema: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from funcmcp.functions_host.bindings import BindingError
 from funcmcp.functions_host.blobs import BlobError, FolderBlobs
-from funcmcp.functions_host.expressions import ExpressionError, resolve, with_settings
+from funcmcp.functions_host.expressions import ExpressionError, Template, with_settings
 from funcmcp.functions_host.workers.worker import NULL, Value
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from funcmcp.functions_host.bindings import ExtraBinding
     from funcmcp.functions_host.blobs import BlobStore
+    from funcmcp.functions_host.expressions import TriggerNames
     from funcmcp.functions_host.invocation import Trigger
 
 _ARGUMENTS = {
@@ -115,11 +116,23 @@ def _file_name(text: str) -> str:
 
 
 class Extras:
-    """The plan of a function's bindings beside its trigger."""
+    """The plan of a function's bindings beside its trigger.
 
-    def __init__(self, inputs: Mapping[str, InputReader], outputs: Mapping[str, OutputWriter]) -> None:
+    Args:
+        inputs: The readers of the inputs, by the names of parameters.
+        outputs: The writers of the outputs, by the names of parameters.
+        warnings: What the author probably did not mean.
+    """
+
+    def __init__(
+        self,
+        inputs: Mapping[str, InputReader],
+        outputs: Mapping[str, OutputWriter],
+        warnings: Sequence[str] = (),
+    ) -> None:
         self._inputs = inputs
         self._outputs = outputs
+        self.warnings = warnings
 
     @property
     def has_return_output(self) -> bool:
@@ -138,39 +151,63 @@ class Extras:
                 await writer.write(trigger, value)
 
 
-def plan_extras(bindings: Sequence[ExtraBinding], storage: Storage) -> Extras:
+def plan_extras(
+    bindings: Sequence[ExtraBinding], storage: Storage, names: TriggerNames | None = None, function: str = ""
+) -> Extras:
     """Return the plan for bindings.
+
+    Args:
+        bindings: The bindings.
+        storage: Where blobs and queues are.
+        names: What expressions can name; None if they can name anything, because the body of a request decides.
+        function: The name of the function.
 
     Raises:
         BindingError: A binding is malformed, or is one that the host does not have.
     """
     inputs: dict[str, InputReader] = {}
     outputs: dict[str, OutputWriter] = {}
+    warnings: list[str] = []
     for binding in bindings:
         try:
+            template = _template(binding, storage, function)
+            if template is not None and names is not None:
+                warnings += template.check(names)
             if binding.is_output:
-                outputs[binding.parameter] = _writer(binding, storage)
+                outputs[binding.parameter] = _writer(binding, storage, template)
             else:
-                inputs[binding.parameter] = _reader(binding, storage)
+                inputs[binding.parameter] = _reader(binding, storage, template)
         except ExpressionError as error:
-            raise BindingError(str(error)) from error
-    return Extras(inputs, outputs)
+            raise BindingError(f"Its binding {_kind(binding)} {binding.parameter!r}: {error}") from error
+    return Extras(inputs, outputs, warnings)
 
 
-def _reader(binding: ExtraBinding, storage: Storage) -> InputReader:
+def _template(binding: ExtraBinding, storage: Storage, function: str) -> Template | None:
+    """Return the text of a binding that may have expressions; None if the binding has none."""
+    if binding.kind == "blob":
+        path = binding.values.get("path") or binding.values.get("blobpath")
+        if not isinstance(path, str) or not path:
+            raise BindingError(f"Its blob binding {binding.parameter!r} has no path.")
+        return Template(with_settings(path, storage.settings), function)
+    if binding.kind == "queue" and binding.is_output:
+        return Template(with_settings(_text(binding, "queuename"), storage.settings), function)
+    return None
+
+
+def _reader(binding: ExtraBinding, storage: Storage, template: Template | None) -> InputReader:
     if binding.kind in _ARGUMENTS:
         key, group = _ARGUMENTS[binding.kind]
         return _Argument(_text(binding, key), group)
-    if binding.kind == "blob":
-        return _Blob(binding, storage)
+    if binding.kind == "blob" and template is not None:
+        return _Blob(binding, storage, template)
     raise BindingError(f"Its input binding {_kind(binding)} is not served here.")
 
 
-def _writer(binding: ExtraBinding, storage: Storage) -> OutputWriter:
-    if binding.kind == "blob":
-        return _Blob(binding, storage)
-    if binding.kind == "queue":
-        return _Queue(binding, storage)
+def _writer(binding: ExtraBinding, storage: Storage, template: Template | None) -> OutputWriter:
+    if binding.kind == "blob" and template is not None:
+        return _Blob(binding, storage, template)
+    if binding.kind == "queue" and template is not None:
+        return _Queue(binding, storage, template)
     raise BindingError(f"Its output binding {_kind(binding)} is not served here.")
 
 
@@ -203,17 +240,14 @@ class _Argument:
 class _Blob:
     """A blob whose path may have expressions."""
 
-    def __init__(self, binding: ExtraBinding, storage: Storage) -> None:
-        path = binding.values.get("path") or binding.values.get("blobpath")
-        if not isinstance(path, str) or not path:
-            raise BindingError(f"Its blob binding {binding.parameter!r} has no path.")
-        self._path = with_settings(path, storage.settings)
+    def __init__(self, binding: ExtraBinding, storage: Storage, path: Template) -> None:
+        self._path = path
         self._blobs = storage.blobs(str(binding.values.get("connection") or "AzureWebJobsStorage"))
         self._is_binary = str(binding.values.get("datatype") or "").lower() in {"binary", "stream", "1", "2"}
 
     async def read(self, trigger: Trigger) -> Value:
         """Return the blob; one that does not exist is null."""
-        content = await self._blobs.read(resolve(self._path, trigger))
+        content = await self._blobs.read(self._path.value(trigger))
         if content is None:
             return NULL
         if self._is_binary:
@@ -225,17 +259,20 @@ class _Blob:
 
     async def write(self, trigger: Trigger, value: Value) -> None:
         """Write the blob."""
-        await self._blobs.write(resolve(self._path, trigger), _bytes_of(value))
+        await self._blobs.write(self._path.value(trigger), _bytes_of(value))
 
 
 class _Queue:
-    """A queue to which messages go: a file with a line of JSON for each."""
+    """A queue to which messages go: a file with a line of JSON for each. Its name may have expressions."""
 
-    def __init__(self, binding: ExtraBinding, storage: Storage) -> None:
-        name = with_settings(_text(binding, "queuename"), storage.settings)
-        self._file = storage.queue(str(binding.values.get("connection") or "AzureWebJobsStorage"), name)
+    def __init__(self, binding: ExtraBinding, storage: Storage, name: Template) -> None:
+        self._name = name
+        self._storage = storage
+        self._connection = str(binding.values.get("connection") or "AzureWebJobsStorage")
+        if not name.has_expressions:
+            storage.queue(self._connection, binding.values["queuename"])
 
-    async def write(self, trigger: Trigger, value: Value) -> None:  # noqa: ARG002 - the writers' signature
+    async def write(self, trigger: Trigger, value: Value) -> None:
         """Append a message, or each item of an array."""
         messages = [value.data]
         if value.kind == "bytes":
@@ -244,14 +281,18 @@ class _Queue:
             decoded = json.loads(value.data)
             messages = decoded if isinstance(decoded, list) else [decoded]
         try:
-            await asyncio.to_thread(self._append, messages)
+            file = self._storage.queue(self._connection, self._name.value(trigger))
+            await asyncio.to_thread(_append, file, messages)
+        except BindingError as error:
+            raise BlobError(str(error)) from error
         except OSError as error:
-            raise BlobError(f"The queue {self._file.stem!r} can't be written: {error.strerror}.") from error
+            raise BlobError(f"The queue {file.stem!r} can't be written: {error.strerror}.") from error
 
-    def _append(self, messages: Sequence[object]) -> None:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with self._file.open("a", encoding="utf-8") as stream:
-            stream.writelines(json.dumps({"message": message}) + "\n" for message in messages)
+
+def _append(file: Path, messages: Sequence[object]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as stream:
+        stream.writelines(json.dumps({"message": message}) + "\n" for message in messages)
 
 
 def _bytes_of(value: Value) -> bytes:

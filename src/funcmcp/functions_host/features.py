@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from funcmcp.functions_host import schemas
 from funcmcp.functions_host.bindings import (
+    URI_VARIABLE,
     BindingError,
     Function,
     HTTPTrigger,
@@ -26,11 +27,12 @@ from funcmcp.functions_host.bindings import (
     read_function,
 )
 from funcmcp.functions_host.blobs import BlobError
-from funcmcp.functions_host.expressions import ExpressionError
+from funcmcp.functions_host.expressions import ExpressionError, names_of
 from funcmcp.functions_host.extras import Extras, Storage, plan_extras
 from funcmcp.functions_host.invocation import prompt_trigger, resource_trigger, tool_trigger
 from funcmcp.functions_host.results import ReturnError, objects_only, prompt_result, resource_result, tool_result
-from funcmcp.functions_host.workers.worker import FunctionFailed, Invocation, Outcome, WorkerGone
+from funcmcp.functions_host.return_contracts import warning_for
+from funcmcp.functions_host.workers.worker import FunctionFailed, Invocation, Outcome, Value, WorkerGone
 from funcmcp.protocol.durations import seconds_text
 from funcmcp.protocol.errors import INTERNAL_ERROR, InvalidParams, MCPError
 from funcmcp.protocol.uri_template import InvalidTemplateError, URITemplate
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("funcmcp.host")
 _LOGGED_TEXT = 2000
 
-_VARIABLE = re.compile(r"\{([^{}]*)\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 _FAILURES = (FunctionFailed, ReturnError, BlobError, ExpressionError, TimeoutError, WorkerGone)
@@ -92,6 +93,7 @@ class Plan:
         required: Arguments that a caller must send.
         check: Returns the errors of a tool's arguments, each as a path and a phrase; None if they are not checked.
         fault: Why the function can't be called; None if it can.
+        warnings: What its author probably did not mean.
     """
 
     function: str
@@ -101,6 +103,7 @@ class Plan:
     required: tuple[str, ...] = ()
     check: Callable[[Any], list[tuple[str, str]]] | None = None
     fault: str | None = None
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,7 @@ class AppFeatures:
         self._strict = strict
         self._plans: dict[FeatureKey, Plan] = {}
         self._definitions: dict[FeatureKey, str] = {}
+        self._logged: set[tuple[str, str]] = set()
 
     def update(self, functions: Sequence[FunctionInfo]) -> Update:
         """Offer the features of these functions, and no others."""
@@ -176,6 +180,8 @@ class AppFeatures:
                     left_out.append(LeftOut(plan.function, str(error)))
                     continue
                 self._definitions[key] = definitions[key]
+                for warning in plan.warnings:
+                    _log.warning("The function %s: %s", plan.function, warning)
             self._plans[key] = plan
 
     def _remove(self, key: FeatureKey) -> None:
@@ -192,19 +198,20 @@ class AppFeatures:
 
     def _feature(self, function: Function) -> tuple[FeatureKey, Feature, Plan]:
         trigger = function.trigger
+        if isinstance(trigger, HTTPTrigger):
+            raise BindingError("Its trigger is not one of MCP.")
         fault = None
         try:
-            extras = plan_extras(function.extras, self._storage)
+            extras = plan_extras(function.extras, self._storage, names_of(trigger), function.name)
         except BindingError as error:
             extras, fault = Extras({}, {}), str(error)
-        plan = Plan(function.name, trigger.parameter, prompt_result, extras, fault=fault)
+        warnings = [*trigger.warnings, *extras.warnings]
+        plan = Plan(function.name, trigger.parameter, resource_result, extras, fault=fault, warnings=warnings)
         if isinstance(trigger, ToolTrigger):
             return self._tool(trigger, plan)
         if isinstance(trigger, ResourceTrigger):
             return self._resource(trigger, plan)
-        if isinstance(trigger, PromptTrigger):
-            return self._prompt(trigger, plan)
-        raise BindingError("Its trigger is not one of MCP.")
+        return self._prompt(trigger, plan)
 
     def _tool(self, trigger: ToolTrigger, plan: Plan) -> tuple[FeatureKey, Feature, Plan]:
         key = FeatureKey("tool", trigger.name)
@@ -220,7 +227,9 @@ class AppFeatures:
         definition = schemas.prompt_definition(trigger)
         prompt = Prompt(trigger.name, lambda: definition, partial(self._get_prompt, key), timeout=None)
         required = tuple(argument["name"] for argument in trigger.arguments if argument.get("required") is True)
-        return key, prompt, replace(plan, required=required)
+        uses_schema = trigger.uses_result_schema and not plan.extras.has_return_output
+        convert = partial(prompt_result, uses_result_schema=uses_schema)
+        return key, prompt, replace(plan, convert=convert, required=required)
 
     def _resource(self, trigger: ResourceTrigger, plan: Plan) -> tuple[FeatureKey, Feature, Plan]:
         plan = replace(plan, convert=partial(resource_result, mime_type=trigger.mime_type))
@@ -232,7 +241,7 @@ class AppFeatures:
             return key, Resource(trigger.uri, lambda: definition, partial(self._read, key, None), timeout=None), plan
         definition = schemas.resource_definition(trigger, is_template=True)
         # Names of variables may have characters that URITemplate does not take, such as hyphens.
-        template = URITemplate(_VARIABLE.sub(lambda match: "{" + _plain_name(match[1]) + "}", trigger.uri))
+        template = URITemplate(URI_VARIABLE.sub(lambda match: "{" + _plain_name(match[1]) + "}", trigger.uri))
         key = FeatureKey("template", template.text)
         read = partial(self._read, key, _RawTemplate(trigger.uri))
         return key, ResourceTemplate(template, lambda: definition, read, timeout=None), plan
@@ -250,7 +259,7 @@ class AppFeatures:
                 return _error_result(str(wrong_arguments(errors)))
         try:
             outcome = await self._invoke(plan, tool_trigger(context, plan.parameter))
-            result = plan.convert(outcome.value)
+            result = self._converted(plan, outcome.value)
         except _FAILURES as error:
             self._log_failure(plan, error)
             return _error_result(_text_of(error, f"An error occurred invoking '{key.name}'."))
@@ -264,7 +273,7 @@ class AppFeatures:
         variables = {} if template is None else template.values(uri)
         try:
             outcome = await self._invoke(plan, resource_trigger(context, plan.parameter, uri, variables))
-            return plan.convert(outcome.value, uri)
+            return self._converted(plan, outcome.value, uri=uri)
         except _FAILURES as error:
             self._log_failure(plan, error)
             raise MCPError(INTERNAL_ERROR, _text_of(error, "An error occurred.")) from None
@@ -275,7 +284,7 @@ class AppFeatures:
         _check_required(context, plan.required, "prompt arguments")
         try:
             outcome = await self._invoke(plan, prompt_trigger(context, plan.parameter))
-            return plan.convert(outcome.value)
+            return self._converted(plan, outcome.value)
         except _FAILURES as error:
             self._log_failure(plan, error)
             raise MCPError(INTERNAL_ERROR, _text_of(error, "An error occurred.")) from None
@@ -288,6 +297,16 @@ class AppFeatures:
             outputs.setdefault("$return", outcome.value)
         await plan.extras.write(data, outputs)
         return outcome
+
+    def _converted(self, plan: Plan, value: Value, **options: Any) -> dict[str, Any]:
+        """Return the result for a return value; log once what Azure would do otherwise."""
+        deviations: set[str] = set()
+        result = plan.convert(value, deviations, **options)
+        for name in sorted(deviations):
+            if (plan.function, name) not in self._logged:
+                self._logged.add((plan.function, name))
+                _log.warning("The function %s: %s", plan.function, warning_for(name))
+        return result
 
     def _log_failure(self, plan: Plan, error: Exception) -> None:
         text = str(error)
@@ -349,8 +368,8 @@ class _RawTemplate:
     """
 
     def __init__(self, text: str) -> None:
-        self._names = _VARIABLE.findall(text)
-        self._literals = _VARIABLE.split(text)[::2]
+        self._names = URI_VARIABLE.findall(text)
+        self._literals = URI_VARIABLE.split(text)[::2]
 
     def values(self, uri: str) -> dict[str, str]:
         """Return the values by the app's names, of a URI that matches the template."""

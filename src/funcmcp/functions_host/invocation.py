@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 SSE_PATH = "/sse"
 """The end of the path of the HTTP+SSE endpoint."""
 
+ARGUMENT_GROUPS = frozenset({"mcppromptargs", "mcptoolargs"})
+"""The names of the objects with the arguments of a call in the binding data."""
+
 _KEY_HEADER = "x-functions-key"
 _FRONT_END = (b"x-ms-client-", b"x-ms-token-", b"x-arr-", b"x-forwarded-client-cert")
 """Beginnings of names of headers that only Azure's front end sets: the caller's identity, tokens and certificate."""
@@ -81,21 +84,26 @@ class FunctionRequest(HttpRequest):
 class Trigger:
     """The trigger's value for one call, and what other bindings may read of it.
 
+    Args:
+        context: The context that the function gets.
+        name: The name of the context in the binding data.
+        parameter: The name of the function's parameter.
+
     Attributes:
         value: The context as the function gets it, a JSON text.
         metadata: The binding data, by name.
-        texts: The values that expressions in other bindings can name, by name in lower case.
-        groups: Objects whose members expressions can name, such as ``mcptoolargs``, by name in lower case.
+        groups: The objects of texts in the binding data, such as ``mcptoolargs``, by name in lower case.
     """
 
-    __slots__ = ("groups", "metadata", "texts", "value")
+    __slots__ = ("_context", "_values", "groups", "metadata", "value")
 
     def __init__(self, context: dict[str, Any], name: str, parameter: str) -> None:
         text = json.dumps(context, separators=(",", ":"))
         self.value = Value("string", text)
         self.metadata = {parameter: self.value, name: Value("json", text)}
-        self.texts = {key: value for key, value in context.items() if isinstance(value, str)}
         self.groups: dict[str, Mapping[str, str]] = {}
+        self._context = {key.lower(): value for key, value in context.items() if _is_binding_data(value)}
+        self._values: dict[str, Any] = {parameter.lower(): text, name: context}
         session_id = context.get("sessionid")
         if session_id is not None:
             self.add_text("mcpsessionid", session_id)
@@ -103,12 +111,32 @@ class Trigger:
     def add_text(self, name: str, text: str) -> None:
         """Add a text to the binding data."""
         self.metadata[name] = Value("string", text)
-        self.texts[name.lower()] = text
+        self._values[name.lower()] = text
 
     def add_group(self, name: str, values: Mapping[str, str]) -> None:
         """Add an object of texts to the binding data."""
         self.metadata[name] = Value("json", json.dumps(values, separators=(",", ":")))
         self.groups[name] = values
+
+    def value_of(self, name: str) -> Any:
+        """Return the value that an expression names; raise KeyError if there is none.
+
+        The members of the context replace others of the same name, as in Azure.
+        """
+        folded = name.lower()
+        for values in (self._context, self.groups, self._values):
+            if folded in values:
+                return values[folded]
+        raise KeyError(name)
+
+    def has_exact_members(self, name: str) -> bool:
+        """Return whether the names of an object's members are compared with their case."""
+        return name.lower() in ARGUMENT_GROUPS
+
+
+def _is_binding_data(value: Any) -> bool:
+    """Return whether a member of a context is added to the binding data."""
+    return value is not None and not isinstance(value, list)
 
 
 def tool_trigger(context: RequestContext, parameter: str) -> Trigger:

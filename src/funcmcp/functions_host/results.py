@@ -1,8 +1,10 @@
-"""From what a function returned to the result of an MCP request.
+"""From what a function returned to the result of an MCP request; `return_contracts` lists the forms.
 
-Source: the contract of the MCP extension, releases 1.5.0 and 1.6.0 (ToolReturnValueBinder, SimpleToolReturnValueBinder,
-ResourceReturnValueBinder, PromptReturnValueBinder), and the older spellings of its specification (``multiContent``,
-flat resources, prompts without an envelope). Both are accepted.
+Where this host accepts what Azure's refuses, the name of the form is added to `deviations`, for the log.
+
+Source: the MCP extension, releases 1.5.0 and 1.6.0 (ToolReturnValueBinder, SimpleToolReturnValueBinder,
+ResourceReturnValueBinder, PromptReturnValueBinder, SimplePromptReturnValueBinder), and the older spellings of its
+specification (``multiContent``, flat resources).
 """
 
 from __future__ import annotations
@@ -16,8 +18,12 @@ from funcmcp.protocol.content_blocks import without_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import TypeAlias
 
-_MANY = {"multi_content_result", "multicontent"}
+    Deviations: TypeAlias = set[str]
+
+_OLD_MANY = "multicontent"
+_MANY = {"multi_content_result", _OLD_MANY}
 _BLOCK_MEMBERS: dict[str, tuple[str, ...]] = {
     "text": ("text",),
     "image": ("data", "mimeType"),
@@ -58,11 +64,12 @@ class ReturnError(ValueError):
         super().__init__(f"{reason} It returned ({value.kind}): {shown[:_MAX_SHOWN]}")
 
 
-def tool_result(value: Value, name: str, *, uses_result_schema: bool) -> dict[str, Any]:
+def tool_result(value: Value, deviations: Deviations, name: str, *, uses_result_schema: bool) -> dict[str, Any]:
     """Return the CallToolResult for what a tool's function returned.
 
     Args:
         value: The return value.
+        deviations: Gets the names of the forms that Azure treats in another way.
         name: The tool's name.
         uses_result_schema: Whether the function returns an envelope with content blocks.
 
@@ -72,8 +79,12 @@ def tool_result(value: Value, name: str, *, uses_result_schema: bool) -> dict[st
     if value.kind == "null" or value == _PYTHON_NONE:
         return {"content": []}
     if not uses_result_schema:
+        if value.kind == "bytes":
+            deviations.add("tool-bytes")
         return {"content": [_simple_block(value, name)]}
-    return _read(value, _enveloped_tool_result)
+    if value.kind == "json":
+        deviations.add("tool-object")
+    return _read(value, lambda data: _enveloped_tool_result(data, deviations))
 
 
 def objects_only(result: dict[str, Any]) -> dict[str, Any]:
@@ -83,8 +94,8 @@ def objects_only(result: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def resource_result(value: Value, uri: str, mime_type: str | None) -> dict[str, Any]:
-    """Return the ReadResourceResult for what a resource's function returned.
+def resource_result(value: Value, _deviations: Deviations, uri: str, mime_type: str | None) -> dict[str, Any]:
+    """Return the ReadResourceResult for what a resource's function returned. Azure treats each form in the same way.
 
     Args:
         value: The return value.
@@ -107,8 +118,13 @@ def resource_result(value: Value, uri: str, mime_type: str | None) -> dict[str, 
     return {"contents": [_complete_contents(content, uri, mime_type)]}
 
 
-def prompt_result(value: Value) -> dict[str, Any]:
+def prompt_result(value: Value, deviations: Deviations, *, uses_result_schema: bool) -> dict[str, Any]:
     """Return the GetPromptResult for what a prompt's function returned.
+
+    Args:
+        value: The return value.
+        deviations: Gets the names of the forms that Azure treats in another way.
+        uses_result_schema: Whether the function returns an envelope.
 
     Raises:
         ReturnError: The value is not one that the trigger accepts.
@@ -117,12 +133,18 @@ def prompt_result(value: Value) -> dict[str, Any]:
         return {"messages": []}
     if value.kind not in {"string", "json"}:
         raise ReturnError("A prompt returns a string.", value)
+    if uses_result_schema:
+        return _read(value, lambda data: _enveloped_prompt_result(data, deviations))
     content = _json_object(value.data)
-    kind = content.get("type") if content is not None else None
-    if content is not None and kind in {"get_prompt_result", "prompt_messages"}:
-        return _read(value, _enveloped_prompt_result)
     if content is not None and _is_prompt_result(content):
-        return _read(value, lambda data: _checked_prompt_result(_json_object(data) or {}))
+        # A text of the same look, such as a chat in another library's form, is not one of extension 1.5 either.
+        try:
+            result = _checked_prompt_result(content)
+        except (_ShapeError, RecursionError):
+            pass
+        else:
+            deviations.add("prompt-bare")
+            return result
     return {"messages": [{"role": "user", "content": {"type": "text", "text": value.data}}]}
 
 
@@ -144,36 +166,65 @@ def _simple_block(value: Value, name: str) -> dict[str, Any]:
     return {"type": "text", "text": str(value.data)}
 
 
-def _enveloped_tool_result(data: Any) -> dict[str, Any]:
+def _enveloped_tool_result(data: Any, deviations: Deviations) -> dict[str, Any]:
     envelope = _decoded(data) if isinstance(data, str) else data
     if isinstance(envelope, list):
-        return {"content": _blocks(envelope)}
+        deviations.add("tool-array")
+        return {"content": _blocks(envelope, deviations)}
     if not isinstance(envelope, dict):
         raise _ShapeError("A tool with useResultSchema returns a JSON object.")
-    kind = envelope.get("type")
-    if kind is None and isinstance(envelope.get("content"), list):
-        return _call_tool_result(envelope, envelope)  # a CallToolResult without an envelope
+    members = _folded(envelope)
+    kind = members.get("type")
+    if kind is None and isinstance(members.get("content"), list):
+        deviations.add("tool-bare-result")
+        return _call_tool_result(envelope, None, deviations)
     if not isinstance(kind, str) or not kind:
         raise _ShapeError('The result has no "type".')
-    content = _decoded(envelope["content"]) if "content" in envelope else envelope
+    content = _content_of(members, envelope, "tool-open-content", deviations)
+    structured = members.get("structuredcontent")
+    if structured and not isinstance(structured, str):
+        deviations.add("tool-open-structured")
     if kind.lower() == "call_tool_result":
-        return _call_tool_result(content, envelope)
+        return _call_tool_result(content, structured, deviations)
+    if kind.lower() == _OLD_MANY:
+        deviations.add("tool-old-blocks")
     if kind.lower() in _MANY or isinstance(content, list):
-        result: dict[str, Any] = {"content": _blocks(content)}
+        result: dict[str, Any] = {"content": _blocks(content, deviations)}
     else:
-        result = {"content": [_block(content)]}
-    structured = envelope.get("structuredContent")
+        result = {"content": [_block(content, deviations)]}
     if structured not in (None, ""):
         result["structuredContent"] = _decoded(structured)
     return _without_copies(result)
 
 
-def _call_tool_result(content: Any, envelope: dict[str, Any]) -> dict[str, Any]:
+def _folded(envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of an envelope by their names in lower case, because Azure compares these without case."""
+    return {name.lower(): value for name, value in envelope.items()}
+
+
+def _content_of(members: Mapping[str, Any], envelope: Any, deviation: str, deviations: Deviations) -> Any:
+    """Return the decoded content of an envelope; the envelope itself if it has none."""
+    if "content" not in members:
+        deviations.add(deviation)
+        return envelope
+    if not isinstance(members["content"], str):
+        deviations.add(deviation)
+    return _decoded(members["content"])
+
+
+def _call_tool_result(content: Any, outer_structured: Any, deviations: Deviations) -> dict[str, Any]:
+    """Return a CallToolResult.
+
+    Args:
+        content: The result as the function wrote it.
+        outer_structured: The structured content of the envelope, for a result without its own.
+        deviations: Gets the names of the forms that Azure treats in another way.
+    """
     if not isinstance(content, dict):
         raise _ShapeError("A call_tool_result is a JSON object.")
-    content = _respelled(content)
-    result: dict[str, Any] = {"content": [_block(block) for block in content.get("content") or []]}
-    structured = content.get("structuredContent", envelope.get("structuredContent"))
+    content = _respelled(content, deviations)
+    result: dict[str, Any] = {"content": [_block(block, deviations) for block in content.get("content") or []]}
+    structured = content.get("structuredContent", outer_structured)
     if structured not in (None, ""):
         result["structuredContent"] = _decoded(structured)
     if content.get("isError") is True:
@@ -206,25 +257,25 @@ def _is_copy(structured: Any, content: list[dict[str, Any]]) -> bool:
     if not isinstance(structured, dict) or structured.get("type") == "text":
         return False
     try:
-        return _block(structured) in content
+        return _block(structured, set()) in content
     except _ShapeError:
         return False
 
 
-def _blocks(content: Any) -> list[dict[str, Any]]:
+def _blocks(content: Any, deviations: Deviations) -> list[dict[str, Any]]:
     if not isinstance(content, list) or not content:
         raise _ShapeError("The result has no content blocks.")
-    return [_block(block) for block in content]
+    return [_block(block, deviations) for block in content]
 
 
-def _block(value: Any) -> dict[str, Any]:
+def _block(value: Any, deviations: Deviations) -> dict[str, Any]:
     """Return a content block as the protocol has it; raise ValueError if it is not one."""
     if not isinstance(value, dict):
         raise _ShapeError("A content block is a JSON object.")
-    block = _respelled(value)
+    block = _respelled(value, deviations)
     kind = block.get("type")
     if kind == "resource":
-        return _embedded_resource(block)
+        return _embedded_resource(block, deviations)
     required = _BLOCK_MEMBERS.get(kind) if isinstance(kind, str) else None
     if required is None:
         raise _ShapeError(f"{kind!r} is not a type of content.")
@@ -234,15 +285,16 @@ def _block(value: Any) -> dict[str, Any]:
     return block
 
 
-def _embedded_resource(block: dict[str, Any]) -> dict[str, Any]:
+def _embedded_resource(block: dict[str, Any], deviations: Deviations) -> dict[str, Any]:
     if "resource" not in block:  # the older spelling has the resource's members in the block itself
+        deviations.add("tool-flat-resource")
         members = ("uri", "mimeType", "text", "blob")
         resource = {name: block[name] for name in members if name in block}
         block = {name: value for name, value in block.items() if name not in members}
         block["resource"] = resource
     if not isinstance(block["resource"], dict):
         raise _ShapeError('"resource" is not an object.')
-    resource = _respelled(block["resource"])
+    resource = _respelled(block["resource"], deviations)
     if not isinstance(resource.get("uri"), str):
         raise _ShapeError("An embedded resource needs a uri.")
     return {**block, "resource": _complete_contents(resource, resource["uri"], None)}
@@ -251,13 +303,10 @@ def _embedded_resource(block: dict[str, Any]) -> dict[str, Any]:
 def _resource_envelope(value: Value) -> dict[str, Any] | None:
     """Return the contents in ``{"content": "{...}"}``, or None if the value is a text of its own."""
     envelope = _json_object(value.data)
-    content = None if envelope is None else envelope.get("content")
-    if envelope is None or content is None or not envelope.keys() <= {"type", "content"}:
+    content = None if envelope is None else _folded(envelope).get("content")
+    contents = _json_object(content)
+    if contents is None:
         return None
-    contents = _json_object(content) if isinstance(content, str) else content
-    if not isinstance(contents, dict):
-        return None
-    contents = _respelled(contents)
     if not isinstance(contents.get("text"), str) and not isinstance(contents.get("blob"), str):
         raise ReturnError('The content of a resource needs "text" or "blob".', value)
     return contents
@@ -287,21 +336,36 @@ def _is_prompt_result(content: dict[str, Any]) -> bool:
     return content.keys() == {"description"} and isinstance(content["description"], str)
 
 
-def _enveloped_prompt_result(data: Any) -> dict[str, Any]:
-    envelope = _json_object(data) or {}
-    content = _decoded(envelope["content"]) if envelope.get("content") is not None else envelope
-    if isinstance(content, list):
+def _enveloped_prompt_result(data: Any, deviations: Deviations) -> dict[str, Any]:
+    envelope = _json_object(data)
+    if envelope is None:
+        raise _ShapeError("A prompt with useResultSchema returns a JSON object.")
+    members = _folded(envelope)
+    if "type" not in members and "messages" in envelope:
+        deviations.add("prompt-bare-result")
+        return _checked_prompt_result(envelope, deviations)
+    content = _content_of(members, envelope, "prompt-open-content", deviations)
+    kind = str(members.get("type")).lower()
+    if kind == "prompt_messages":
         content = {"messages": content}
+    elif kind != "get_prompt_result":
+        raise _ShapeError(f"{members.get('type')!r} is not the type of a prompt's result.")
     if not isinstance(content, dict):
         raise _ShapeError("The content of a prompt's result is a JSON object.")
-    return _checked_prompt_result(content)
+    return _checked_prompt_result(content, deviations)
 
 
-def _checked_prompt_result(content: dict[str, Any]) -> dict[str, Any]:
+def _checked_prompt_result(content: dict[str, Any], deviations: Deviations | None = None) -> dict[str, Any]:
+    """Return a GetPromptResult.
+
+    Args:
+        content: The result as the function wrote it.
+        deviations: Gets the names of the forms that Azure treats in another way; None if these are not accepted.
+    """
     messages = content.get("messages", [])
     if not isinstance(messages, list):
         raise _ShapeError('"messages" is not an array.')
-    result: dict[str, Any] = {"messages": [_message(message) for message in messages]}
+    result: dict[str, Any] = {"messages": [_message(message, deviations) for message in messages]}
     if isinstance(content.get("description"), str):
         result["description"] = content["description"]
     if isinstance(content.get("_meta"), dict):
@@ -309,17 +373,20 @@ def _checked_prompt_result(content: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _message(message: Any) -> dict[str, Any]:
+def _message(message: Any, deviations: Deviations | None) -> dict[str, Any]:
     if not isinstance(message, dict) or message.get("role") not in {"user", "assistant"}:
         raise _ShapeError('A message needs the role "user" or "assistant".')
     content = message.get("content")
-    if isinstance(content, str):
+    if isinstance(content, str) and deviations is not None:
+        deviations.add("prompt-text-content")
         content = {"type": "text", "text": content}
-    return {"role": message["role"], "content": _block(content)}
+    return {"role": message["role"], "content": _block(content, set() if deviations is None else deviations)}
 
 
-def _respelled(members: Mapping[str, Any]) -> dict[str, Any]:
+def _respelled(members: Mapping[str, Any], deviations: Deviations) -> dict[str, Any]:
     """Return an object with the protocol's names of members; members without a value are left out."""
+    if any(name in _SPELLINGS for name in members):
+        deviations.add("tool-snake-case")
     return {_SPELLINGS.get(name, name): value for name, value in members.items() if value is not None}
 
 

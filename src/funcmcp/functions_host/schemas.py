@@ -88,9 +88,7 @@ def _input_schema(properties: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     schemas: dict[str, Any] = {}
     required = []
     for item in properties:
-        name = item.get("propertyname")
-        if not isinstance(name, str) or not name.strip():
-            continue
+        name = item["propertyname"]
         schemas[name] = _property(item)
         if item.get("isrequired") is True:
             required.append(name)

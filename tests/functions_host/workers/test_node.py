@@ -295,7 +295,23 @@ async def test_the_main_of_an_app_may_be_a_pattern_or_a_module(
         ({}, {}, 'no such file. Correct "main" in package.json'),
         ({"index.js": "const x = 1;"}, {}, "registers no function with @azure/functions 4"),
         ({"index.js": 'require("nowhere-at-all");'}, {}, "Cannot find module 'nowhere-at-all'. Run npm install in"),
-        ({"index.js": "throw new Error('broken');"}, {}, "Error: broken."),
+        ({"index.js": "\nthrow new Error('broken');"}, {}, r"index\.js, line 2: Error: broken\."),
+        (
+            {"index.js": 'require("./lib/a");', "lib/a.js": '\n\nrequire("./gone");'},
+            {},
+            r"lib/a\.js, line 3: Error: Cannot find module '\./gone'\. Correct the path: the app has no such file\.",
+        ),
+        (
+            {"index.mjs": 'import "./lib/a.mjs";', "lib/a.mjs": '\nimport { x } from "./gone.mjs";'},
+            {"main": "index.mjs"},
+            r"lib/a\.mjs, line 2: Error: Cannot find module '.*gone\.mjs' imported from .*\. Correct the path",
+        ),
+        (
+            {"index.mjs": 'import zod from "nowhere-at-all";'},
+            {"main": "index.mjs"},
+            r"index\.mjs, line 1: Error: Cannot find package 'nowhere-at-all' imported from .*\. Run npm install in",
+        ),
+        ({"index.js": "const x = 1;\nconst = 2;"}, {}, r"index\.js, line 2: SyntaxError: Unexpected token"),
         ({"index.js": "process.exit(4);"}, {}, r"ended before the app was loaded \(exit code 4\)"),
     ],
 )

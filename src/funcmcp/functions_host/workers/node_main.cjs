@@ -391,12 +391,42 @@ async function capabilitiesOf(model) {
     }
 }
 
+/** Return one line about an app that can't be loaded, with the line of the app's own code. */
 function loadingError(error) {
-    let text = `${error && error.name}: ${String((error && error.message) || error).split("\n")[0]}`;
+    const message = String((error && error.message) || error).split("\n")[0].replace(/\.$/, "");
+    const place = placeOf(error);
+    let text = `${place ? `${place}: ` : ""}${error && error.name}: ${message}`;
     if (error && (error.code === "MODULE_NOT_FOUND" || error.code === "ERR_MODULE_NOT_FOUND")) {
-        text += `. Run npm install in ${process.cwd()}`;
+        // A package has a plain name. A path that does not exist is a file of the app that was renamed or not built.
+        const isFile = /^Cannot find module '(?:\.|\/|[A-Za-z]:)/.test(message);
+        text += isFile ? ". Correct the path: the app has no such file" : `. Run npm install in ${process.cwd()}`;
     }
-    return `${text.replace(/\.$/, "")}.`;
+    return `${text}.`;
+}
+
+/** Return the file and line of the app's own code to which an error belongs; an empty text if there is none. */
+function placeOf(error) {
+    const folder = process.cwd() + path.sep;
+    const isOwn = (file) => file.startsWith(folder) && !file.includes(`${path.sep}node_modules${path.sep}`);
+    for (const line of String((error && error.stack) || "").split("\n")) {
+        const match = /((?:[A-Za-z]:)?[\\/][^:()]*):(\d+)(?::\d+)?\)?$/.exec(line.trim());
+        const file = match && (match[1].startsWith("//") ? match[1].replace(/^\/+/, "/") : match[1]);
+        if (match && isOwn(file)) {
+            return `${path.relative(folder, file)}, line ${match[2]}`;
+        }
+    }
+    const missing = /^Cannot find (?:module|package) '([^']+)' imported from (.+)$/.exec(String(error && error.message).split("\n")[0]);
+    if (!missing || !isOwn(missing[2])) {
+        return "";
+    }
+    const name = path.basename(missing[1]);
+    const lines = fs.readFileSync(missing[2], "utf8").split("\n");
+    const number = lines.findIndex((line) => line.includes("import") && new RegExp(`['"/]${escaped(name)}['"]`).test(line));
+    return `${path.relative(folder, missing[2])}${number < 0 ? "" : `, line ${number + 1}`}`;
+}
+
+function escaped(text) {
+    return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
 
 async function main() {

@@ -590,8 +590,17 @@ def loading_error(error: BaseException) -> str:
             text = f"{frame.filename[len(folder) :]}, line {frame.lineno}: {text}"
             break
     if isinstance(error, ModuleNotFoundError):
-        text += ". Run pip install -r requirements.txt into {}".format(os.path.join(os.getcwd(), ".venv"))
+        text += missing_module_advice(error.name or "")
     return text.rstrip(".") + "."
+
+
+def missing_module_advice(name: str) -> str:
+    """Return what to do about a module that is missing: another one of its package may be the app's own."""
+    package = name.partition(".")[0]
+    if "." in name and os.path.isdir(os.path.join(os.getcwd(), package)):
+        return ". Correct the import: the app has no such module"
+    folder = os.path.join(os.getcwd(), ".venv")
+    return f". Run pip install -r requirements.txt into {folder}, or correct the import if the module is the app's own"
 
 
 def make_engine(choice: str) -> Engine:

@@ -1,0 +1,38 @@
+"""docs/guides/functions-host.md has the table of return values, and its expressions are those that the host reads."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from funcmcp.functions_host.bindings import PromptTrigger, ResourceTrigger, ToolTrigger
+from funcmcp.functions_host.expressions import Template, names_of
+from scripts.return_contracts import PAGE, with_table
+
+TEXT = PAGE.read_text(encoding="utf-8")
+TRIGGERS = {
+    "tool": ToolTrigger("context", "t", None, [{"propertyname": "city"}], {}, False, None, None),
+    "resource": ResourceTrigger("context", "a:{id}", "r", None, None, None, None, {}),
+    "prompt": PromptTrigger("context", "p", None, None, [{"name": "topic"}], [], {}),
+}
+ROWS = re.findall(
+    r"^\| (`\{.*?) \| ([a-z, ]+) \| .*\|$",
+    TEXT.partition("### Binding expressions")[2].partition("\n## ")[0],
+    re.MULTILINE,
+)
+
+
+def test_the_table_of_return_values_is_that_of_the_host() -> None:
+    assert with_table(TEXT) == TEXT
+
+
+@pytest.mark.parametrize(("cell", "triggers"), ROWS)
+def test_the_expressions_of_the_page_are_read(cell: str, triggers: str) -> None:
+    for expression in re.findall("`([^`]+)`", cell):
+        for name in TRIGGERS if triggers == "all" else triggers.split(", "):
+            assert not Template(expression).check(names_of(TRIGGERS[name]))
+
+
+def test_the_page_has_expressions_for_each_trigger() -> None:
+    assert len(ROWS) > 8

@@ -1,0 +1,124 @@
+"""A function app whose bindings and return values are at the edge of what Azure's host accepts."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from funcmcp.functions_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp.testing import Client
+from tests.functions_host.apps import write_app
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+
+APP = """
+import json
+
+import azure.functions as func
+
+app = func.FunctionApp()
+NAME = json.dumps([{"propertyName": "name", "propertyType": "string", "description": "", "isRequired": True}])
+
+
+def tool(name, path, properties=NAME):
+    def save(context, file: func.Out[str]) -> str:
+        file.set(json.loads(context)["arguments"]["name"])
+        return "saved"
+
+    save.__name__ = name
+    save = app.blob_output(arg_name="file", connection="Files", path=path)(save)
+    app.mcp_tool_trigger(arg_name="context", tool_name=name, description="", tool_properties=properties)(save)
+
+
+tool("right", "notes/{mcptoolargs.name}-{datetime:yyyy}.txt")
+tool("constant", "notes/{name}.txt")
+tool("wrong", "notes/{title}.txt")
+tool("text_flag", "notes/a", json.dumps([{"propertyName": "name", "isRequired": "true"}]))
+tool("snake", "notes/a", json.dumps([{"property_name": "name"}, {"propertyName": "name", "is_required": True}]))
+
+
+@app.mcp_resource_trigger(arg_name="context", uri="doc://one", resource_name="doc", mime_type="application/json")
+def doc(context) -> str:
+    return json.dumps({"title": "One", "content": {"text": "inner"}})
+
+
+@app.mcp_prompt_trigger(arg_name="context", prompt_name="chat")
+def chat(context) -> str:
+    return json.dumps({"messages": [{"role": "system", "content": "Be brief."}]})
+
+
+@app.mcp_prompt_trigger(arg_name="context", prompt_name="bare")
+def bare(context) -> str:
+    return json.dumps({"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}]})
+
+
+@app.mcp_prompt_trigger(arg_name="context", prompt_name="rich", useResultSchema=True)
+def rich(context) -> str:
+    messages = [{"role": "assistant", "content": {"type": "text", "text": "hi"}}]
+    return json.dumps({"Type": "prompt_messages", "Content": json.dumps(messages)})
+"""
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+async def test_the_app_is_served_as_on_azure_and_the_log_says_what_differs(
+    revision: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "funcmcp.host")
+    storage = tmp_path / "storage"
+    host = FunctionsHost(write_app(tmp_path / "app", APP), dict(os.environ), HostSettings(storage=storage))
+
+    async def exchange(http: HttpRequest) -> HttpResponse:
+        http.path = PATH
+        return await host.exchange(http)
+
+    await host.start()
+    try:
+        async with Client(exchange, revision=revision) as client:
+            tools = {tool["name"]: tool["inputSchema"] for tool in await client.list_tools()}
+            for name in ("right", "constant"):
+                result = await client.call_tool(name, {"name": "a"})
+                assert result.content[0]["text"] == "saved"
+            wrong = await client.call_tool("wrong", {"name": "a"}, raise_on_error=False)
+            contents = (await client.read_resource("doc://one"))["contents"]
+            prompts = {name: (await client.get_prompt(name))["messages"] for name in ("chat", "bare", "rich")}
+            await client.get_prompt("bare")
+    finally:
+        await host.aclose()
+    assert list(tools) == ["right", "constant", "wrong", "snake"]
+    assert tools["snake"] == {"type": "object", "properties": {"name": {"type": "string"}}, "required": []}
+    files = {file.name for file in (storage / "Files" / "notes").iterdir()}
+    assert "constant.txt" in files
+    assert any(name.startswith("a-20") for name in files)
+    assert wrong.is_error
+    assert "'notes/{title}.txt' has {title}, which the trigger does not have." in wrong.content[0]["text"]
+    assert contents == [
+        {"uri": "doc://one", "mimeType": "application/json", "text": '{"title": "One", "content": {"text": "inner"}}'}
+    ]
+    chat = {"messages": [{"role": "system", "content": "Be brief."}]}
+    assert prompts["chat"] == [{"role": "user", "content": {"type": "text", "text": json.dumps(chat)}}]
+    assert prompts["bare"] == [{"role": "user", "content": {"type": "text", "text": "hi"}}]
+    assert prompts["rich"] == [{"role": "assistant", "content": {"type": "text", "text": "hi"}}]
+    assert {left.function: left.reason for left in host.left_out if not left.is_listed} == {
+        "text_flag": 'isRequired of item 1 of toolProperties is "true". Write true or false.'
+    }
+    warnings = [record.getMessage() for record in caplog.records if "The function" in record.getMessage()]
+    assert [warning.partition(": ")[2] for warning in warnings] == [
+        (
+            "'notes/{name}.txt' is the same in each call: {name} is the name of what is called. "
+            "For the argument, write {mcptoolargs.name}."
+        ),
+        "Item 1 of toolProperties has property_name, which is ignored. Write propertyName.",
+        "Item 2 of toolProperties has is_required, which is ignored. Write isRequired.",
+        "Item 1 of toolProperties has no propertyName, and is left out.",
+        (
+            "It returns a GetPromptResult as JSON. On Azure: its messages up to extension 1.5, the JSON as one message "
+            "since 1.6. Here: its messages."
+        ),
+    ]
