@@ -11,7 +11,7 @@ from funcmcp.functions_host.expressions import Template, names_of
 from scripts.return_contracts import PAGE, with_table
 
 TEXT = PAGE.read_text(encoding="utf-8")
-TRIGGERS = {
+TRIGGERS: dict[str, ToolTrigger | ResourceTrigger | PromptTrigger] = {
     "tool": ToolTrigger("context", "t", None, [{"propertyname": "city"}], {}, False, None, None),
     "resource": ResourceTrigger("context", "a:{id}", "r", None, None, None, None, {}),
     "prompt": PromptTrigger("context", "p", None, None, [{"name": "topic"}], [], {}),

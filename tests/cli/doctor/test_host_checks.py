@@ -68,8 +68,8 @@ def test_what_is_left_out_is_named_with_its_reason(tmp_path: Path) -> None:
     assert by_subject["load"] == (
         "error",
         (
-            "is listed, but each call answers with an error. The app setting 'BOX' is not set. "
-            "Put it into local.settings.json."
+            "is listed, but each call answers with an error. "
+            "Its binding blob 'file': The app setting 'BOX' is not set. Put it into local.settings.json."
         ),
     )
     assert by_subject["tick"] == ("warning", f"is left out. Its trigger timerTrigger is not served here. {advice}")
