@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Annotated, Any, Generic, NamedTuple, NotRequired, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypeVar
 
 import pytest
 from pydantic import (
@@ -51,6 +51,30 @@ def written(annotation: Any, value: Any) -> Any:
 
 class Doubled(BaseModel):
     number: Annotated[int, AfterValidator(double)]
+
+
+class DoubledAndNamed(BaseModel):
+    doubled: Doubled
+    name: str = "n"
+
+
+@dataclass
+class Renamed:
+    name: Annotated[str, AfterValidator(str.upper)]
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"] = "cat"
+    lives: Annotated[int, AfterValidator(double)]
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"] = "dog"
+    age: Annotated[int, AfterValidator(double)]
+
+
+class Owner(BaseModel):
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")]
 
 
 class Counted(BaseModel):
@@ -209,6 +233,37 @@ def test_no_validator_runs_on_an_object_of_the_type(annotation: Any, value: Any,
 )
 def test_a_value_of_another_shape_is_read_once(annotation: Any, value: Any, result: Any) -> None:
     assert written(annotation, value) == result
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "result"),
+    [
+        (DoubledAndNamed, {"doubled": Doubled(number=2)}, {"doubled": {"number": 4}, "name": "n"}),
+        (DoubledAndNamed | None, {"doubled": Doubled(number=2)}, {"doubled": {"number": 4}, "name": "n"}),
+        (list[Doubled], (Doubled(number=2), {"number": 2}), [{"number": 4}, {"number": 4}]),
+        (list[DoubledAndNamed], [{"doubled": Doubled(number=2)}], [{"doubled": {"number": 4}, "name": "n"}]),
+        (set[Pair] | list[Renamed], (Renamed("a"),), [{"name": "a"}]),
+        (Owner, {"pet": Cat(lives=2)}, {"pet": {"kind": "cat", "lives": 4}}),
+        (
+            list[Owner],
+            ({"pet": {"kind": "dog", "age": 1}}, Owner(pet=Dog(age=2))),
+            [{"pet": {"kind": "dog", "age": 2}}, {"pet": {"kind": "dog", "age": 4}}],
+        ),
+        (Derived, {"name": "a"}, {"name": "a", "password": "secret", "note": "n"}),
+        (list[Item], (Base(name="a"),), [{"name": "a", "tags": []}]),
+    ],
+)
+def test_no_validator_runs_on_an_object_inside_a_value_of_another_shape(
+    annotation: Any, value: Any, result: Any
+) -> None:
+    assert written(annotation, value) == result
+
+
+def test_a_list_that_contains_itself_is_an_error() -> None:
+    items: list[Any] = [Doubled(number=2)]
+    items.append(items)
+    with pytest.raises(ValueError, match="can't be written as JSON"):
+        written(list[Doubled], tuple(items))
 
 
 @pytest.mark.parametrize(

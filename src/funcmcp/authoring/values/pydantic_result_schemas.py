@@ -10,7 +10,9 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from pydantic_core import PydanticKnownError, PydanticSerializationUnexpectedValue, core_schema
 
@@ -45,6 +47,7 @@ _EXACT = frozenset(
 )
 """Kinds of schemas that write a valid value of another shape as it stands, if it fits their JSON schema."""
 
+_CLASSES = frozenset({"dataclass", "model"})
 _VALIDATED = frozenset(
     {
         *("any", "bool", "date", "datetime", "default", "dict", "float", "int", "list", "literal", "none", "nullable"),
@@ -100,6 +103,43 @@ def _readable(node: Node) -> Node:
     if node.get("type") in CHOICES:
         return reading_choices(node, lax=False)
     return reading_tags(node) if node.get("type") == "tagged-union" else node
+
+
+INSTANCE: Final = f"\0{uuid4().hex}"
+"""The name of the member of an object that stands for an instance of a class. No client knows it."""
+
+
+def classes_in(schema: Node) -> tuple[type, ...]:
+    """Return the models and dataclasses in a core schema."""
+    return tuple({node["cls"] for node in nodes_of(schema) if node.get("type") in _CLASSES})
+
+
+def reading_instances(schema: Node) -> Node:
+    """Return a core schema that takes, for an object with the member `INSTANCE`, the instance of that index.
+
+    The context of the validation is the list of instances.
+    """
+    return adapted(schema, _or_instance)
+
+
+def _or_instance(node: Node) -> Node:
+    kind = node.get("type")
+    if kind == "tagged-union":  # the object that stands for an instance has no tag
+        members: Any = [member for member in node["choices"].values() if isinstance(member, dict)]
+        return dict(core_schema.union_schema(members, mode="left_to_right", ref=node.get("ref")))
+    if kind not in _CLASSES:
+        return node
+    reference = node.pop("ref", None)
+    instance: Any = core_schema.with_info_plain_validator_function(partial(_instance_of, node["cls"]))
+    model: Any = node
+    return dict(core_schema.union_schema([instance, model], mode="left_to_right", ref=reference))
+
+
+def _instance_of(cls: type, value: Any, info: Any) -> Any:
+    instance = info.context[value[INSTANCE]] if isinstance(value, dict) and INSTANCE in value else None
+    if not isinstance(instance, cls):
+        raise ValueError("The value does not stand for an instance of the class.")  # noqa: TRY004 - pydantic's protocol
+    return instance
 
 
 def is_exact(node: Node) -> bool:

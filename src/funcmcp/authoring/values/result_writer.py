@@ -82,6 +82,17 @@ class ResultWriter:
         return validator(readable(self._core))
 
     @functools.cached_property
+    def _instance_validator(self) -> SchemaValidator | BoundedValidator:
+        """The validator of values that contain instances, each as an object that stands for it."""
+        from funcmcp.authoring.values.pydantic_result_schemas import (  # noqa: PLC0415 - loads pydantic
+            readable,
+            reading_instances,
+        )
+        from funcmcp.authoring.values.pydantic_schemas import validator  # noqa: PLC0415 - loads pydantic
+
+        return validator(reading_instances(readable(self._core)))
+
+    @functools.cached_property
     def _checker(self) -> Draft202012Validator:
         """The check of JSON values against the type's schema, with formats."""
         from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 - loads the library
@@ -162,18 +173,60 @@ class ResultWriter:
 
     def _read(self, value: Any) -> Any:
         """Return an object of the type for a value with the same JSON, such as a dict for a model."""
+        read = self._read_around_instances(value)
+        if read is None:
+            try:
+                text = encode(value, binary="base64")
+            except ValueError as error:
+                raise unwritable(value, self._name, error) from None
+            try:
+                read = self._validator.validate_json(text, strict=True)
+                return list(read) if self._is_lazy else read
+            except ValueError as error:
+                raise self._wrong(error) from None
+        return read
+
+    def _read_around_instances(self, value: Any) -> Any:
+        """Read a value that contains instances of the type's classes, which are valid: no validator runs on them again.
+
+        Return None if there are no instances, if the value itself is one, whose fields the author changed, or if an
+        instance is where another type is expected.
+        """
+        from funcmcp.authoring.values.pydantic_result_schemas import classes_in  # noqa: PLC0415 - loads pydantic
+
+        classes = classes_in(self._core)
+        if isinstance(value, classes):
+            return None
+        instances: list[Any] = []
         try:
-            text = encode(value, binary="base64")
-        except ValueError as error:
-            raise unwritable(value, self._name, error) from None
-        try:
-            read = self._validator.validate_json(text, strict=True)
-            return list(read) if self._is_lazy else read
-        except ValueError as error:
-            raise self._wrong(error) from None
+            text = encode(_with_marks(value, classes, instances), binary="base64")
+            read = self._instance_validator.validate_json(text, strict=True, context=instances) if instances else None
+            return list(read) if self._is_lazy and read is not None else read
+        except (ValueError, RecursionError):
+            return None
 
     def _wrong(self, reason: object) -> ValueError:
         return ValueError(f"{self._name} returned what its annotation does not allow: {reason}")
+
+
+def _with_marks(value: Any, classes: tuple[type, ...], instances: list[Any]) -> Any:
+    """Return a value in which an object with one member stands for each instance of some classes.
+
+    Args:
+        value: The value.
+        classes: The classes.
+        instances: Gets the instances.
+    """
+    from funcmcp.authoring.values.pydantic_result_schemas import INSTANCE  # noqa: PLC0415 - loads pydantic
+
+    if isinstance(value, classes):
+        instances.append(value)
+        return {INSTANCE: len(instances) - 1}
+    if type(value) is dict:
+        return {name: _with_marks(member, classes, instances) for name, member in value.items()}
+    if type(value) in {list, tuple, set, frozenset}:
+        return [_with_marks(member, classes, instances) for member in value]
+    return value
 
 
 def _checking(serialize: Callable[[Any], Any], checker: Draft202012Validator) -> Callable[[Any], bytes | None]:

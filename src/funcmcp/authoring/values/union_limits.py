@@ -140,11 +140,11 @@ class BoundedValidator:
         finally:
             _tries.reset(token)
 
-    def validate_json(self, data: bytes, *, strict: bool | None = None) -> Any:
+    def validate_json(self, data: bytes, *, strict: bool | None = None, context: Any = None) -> Any:
         """Return the converted value of a JSON text. Raise ValidationError or ToolError for others."""
         token = _tries.set(_Tries(partial(from_json, data)))
         try:
-            return self._validator.validate_json(data, strict=strict)
+            return self._validator.validate_json(data, strict=strict, context=context)
         finally:
             _tries.reset(token)
 
