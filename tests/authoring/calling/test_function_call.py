@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -158,3 +159,20 @@ async def test_a_call_prepares_once() -> None:
     made = tool_of(add)
     assert await run(made, {"a": 1}) == await run(made, {"a": 1})
     made.describe()
+
+
+async def test_a_generator_that_a_plain_function_returns_runs_in_a_thread() -> None:
+    """It may block, as the function may."""
+    threads: list[int] = []
+
+    def numbers() -> Iterable[int]:
+        def generate() -> Iterator[int]:
+            threads.append(threading.get_ident())
+            yield 1
+            yield 2
+
+        return generate()
+
+    result = await call(numbers)
+    assert result["structuredContent"] == {"result": [1, 2]}
+    assert threads != [threading.get_ident()]

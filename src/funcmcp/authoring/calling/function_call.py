@@ -17,6 +17,7 @@ import functools
 import inspect
 from asyncio import CancelledError
 from collections.abc import Mapping
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, get_origin
 
 from funcmcp.authoring.calling.arguments import is_spread
@@ -216,10 +217,16 @@ class FunctionCall(Generic[Arguments, Result]):
         return feature_context
 
     async def _in_thread(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-        """Call a plain function in a worker thread; await what it returns if that is awaitable."""
-        value = await self._services.threads.run(function, kwargs)
+        """Call a plain function in a worker thread; await what it returns if that is awaitable.
+
+        A generator runs there, too: it is code of the author that may block.
+        """
+        threads = self._services.threads
+        value = await threads.run(function, kwargs)
         if inspect.isawaitable(value):
             return await value
+        if isinstance(value, GeneratorType):
+            return await threads.run(functools.partial(list, value), {})
         return value
 
 
