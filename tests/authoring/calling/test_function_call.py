@@ -1,11 +1,11 @@
-# ruff: noqa: TC001 - tools are made of these hints at run time
+# ruff: noqa: TC001, TC003 - tools are made of these hints at run time
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -19,9 +19,6 @@ from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.run import begin
 from tests.authoring.tool_calls import call, context, run, tool_of
 from tests.patience import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 
 async def test_a_plain_function_runs_in_a_thread_and_an_async_one_on_the_loop() -> None:
