@@ -23,6 +23,7 @@ from funcmcp.cli.output import write_line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from funcmcp.functions_host.folder import CrossOrigin
     from funcmcp.functions_host.served import FunctionsHost, HostSettings
 
 _PORT = 7071
@@ -56,6 +57,17 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
     allow_cross_site: Annotated[
         bool,
         typer.Option("--allow-cross-site", help="Let links on pages of other sites run HTTP triggers on loopback."),
+    ] = False,
+    cors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORIGINS",
+            help="The origins whose pages may call the app, separated by commas; * for all.",
+            show_default="Host.CORS of local.settings.json",
+        ),
+    ] = None,
+    cors_credentials: Annotated[
+        bool, typer.Option("--cors-credentials", help="Let the pages of --cors send cookies.")
     ] = False,
     python: Annotated[
         str | None,
@@ -114,6 +126,7 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         port=port,
         trusts_proxy=trust_proxy,
         allows_cross_site=allow_cross_site,
+        cross_origin=_cross_origin(cors, credentials=cors_credentials),
         python=python,
         engine=engine,
         node=node,
@@ -129,6 +142,19 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         _serve_stdio(folder, settings)
     else:
         _serve_http(folder, settings)
+
+
+def _cross_origin(origins: str | None, *, credentials: bool) -> CrossOrigin | None:
+    from funcmcp.functions_host.folder import cross_origin
+
+    if origins is None:
+        if credentials:
+            raise Failure("--cors-credentials needs --cors ORIGINS.")
+        return None
+    try:
+        return cross_origin(origins, credentials=credentials)
+    except ValueError as error:
+        raise Failure(f"--cors: {error}") from None
 
 
 def _require_storage() -> None:

@@ -19,7 +19,7 @@ from funcmcp.jsonc import JSONTextError, parse
 from funcmcp.state.keys import VARIABLE as KEYS_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _OVERRIDE = "azurefunctionsjobhost__"
@@ -28,6 +28,8 @@ _OVERRIDE = "azurefunctionsjobhost__"
 _OF_THE_HOST = {HOST_KEYS_VARIABLE, KEYS_VARIABLE}
 """Environment variables that the app does not get: with them it could sign in and forge sessions."""
 
+_SETTINGS_FILE = "local.settings.json"
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^/\s]+")
 _DEFAULT_TIMEOUT = 300.0
 _DURATION = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d{1,2}):(\d{1,2})")
 _LEVELS = {
@@ -80,6 +82,19 @@ class HostOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class CrossOrigin:
+    """Which pages may call the app from a browser.
+
+    Attributes:
+        origins: The origins, such as ``https://app.example.com``, or ``*`` for all.
+        credentials: Whether pages may send cookies.
+    """
+
+    origins: Sequence[str] = ()
+    credentials: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Folder:
     """A function app's folder.
 
@@ -90,12 +105,14 @@ class Folder:
         options: What host.json says.
         settings: The app settings: those of local.settings.json and of the environment, which goes first. Keys of the
             host in the environment are left out.
+        cross_origin: Which pages local.settings.json lets call the app.
     """
 
     path: Path
     runtime: str
     options: HostOptions
     settings: Mapping[str, str] = field(default_factory=dict)
+    cross_origin: CrossOrigin = field(default_factory=CrossOrigin)
 
 
 def read_folder(path: Path, environment: Mapping[str, str], *, has_worker: bool = False) -> Folder:
@@ -115,10 +132,11 @@ def read_folder(path: Path, environment: Mapping[str, str], *, has_worker: bool 
     if not (path / "host.json").is_file():
         raise FolderError(f"{path} has no host.json, so it is not a function app. Name the folder of the app.")
     variables = {name: value for name, value in environment.items() if name not in _OF_THE_HOST}
-    settings = {**_local_settings(path / "local.settings.json"), **variables}
+    local_settings = _local_settings(path / _SETTINGS_FILE)
+    settings = {**_values(local_settings), **variables}
     options = _host_options(read_json(path / "host.json"), environment)
     runtime = settings.get("FUNCTIONS_WORKER_RUNTIME", "") if has_worker else _runtime_of(path, settings)
-    return Folder(path, runtime, options, settings)
+    return Folder(path, runtime, options, settings, _cross_origin(local_settings))
 
 
 def worker_environment(folder: Folder, hostname: str) -> dict[str, str]:
@@ -157,20 +175,61 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _local_settings(path: Path) -> dict[str, str]:
+def _local_settings(path: Path) -> dict[str, Any]:
+    """Return the members of local.settings.json by their names in lower case."""
     if not path.is_file():
         return {}
     content = {name.lower(): value for name, value in read_json(path).items()}
     if content.get("isencrypted"):
         raise FolderError(f"{path.name} is encrypted. Run: func settings decrypt")
+    return content
+
+
+def _values(content: Mapping[str, Any]) -> dict[str, str]:
+    """Return the app settings in local.settings.json."""
     values = content.get("values", {})
     if not isinstance(values, dict):
-        raise FolderError(f'{path.name}: "Values" must be an object.')
+        raise FolderError(f'{_SETTINGS_FILE}: "Values" must be an object.')
     settings = {name: _setting(value) for name, value in values.items() if value is not None}
     for name, value in settings.items():
         if not can_be_set(name, value):
-            raise FolderError(f"{path.name}: the setting {name!r} can't be an environment variable. Remove it.")
+            raise FolderError(f"{_SETTINGS_FILE}: the setting {name!r} can't be an environment variable. Remove it.")
     return settings
+
+
+def _cross_origin(content: Mapping[str, Any]) -> CrossOrigin:
+    """Return what the member "Host" of local.settings.json says, as Core Tools reads it."""
+    host = content.get("host") or {}
+    if not isinstance(host, dict):
+        raise FolderError(f'{_SETTINGS_FILE}: "Host" must be an object.')
+    members = {name.lower(): value for name, value in host.items()}
+    origins = members.get("cors") or ""
+    if not isinstance(origins, str):
+        raise FolderError(f'{_SETTINGS_FILE}: "CORS" must be a text with origins, separated by commas.')
+    credentials = members.get("corscredentials", False)
+    try:
+        return cross_origin(origins, credentials=credentials is True or str(credentials).lower() == "true")
+    except ValueError as error:
+        raise FolderError(f"{_SETTINGS_FILE}: {error}") from None
+
+
+def cross_origin(text: str, *, credentials: bool = False) -> CrossOrigin:
+    """Return which pages may call an app.
+
+    Args:
+        text: Origins, separated by commas, or ``*``.
+        credentials: Whether pages may send cookies.
+
+    Raises:
+        ValueError: A part is not an origin, or all origins would get credentials.
+    """
+    origins = [origin.strip().rstrip("/") for origin in text.split(",") if origin.strip()]
+    for origin in origins:
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            raise ValueError(f"{origin!r} in CORS is not an origin. Write one such as https://app.example.com.")
+    if credentials and "*" in origins:
+        raise ValueError("CORS credentials can't be allowed for all origins. Write the origins in place of *.")
+    return CrossOrigin(origins, credentials)
 
 
 def _setting(value: object) -> str:

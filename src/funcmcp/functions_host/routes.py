@@ -217,18 +217,26 @@ class HTTPTriggers:
         keys: The keys of the app.
         allows_cross_site: Whether pages of other sites may run the functions of an app on a loopback address.
         seconds: The time that a call may take; None for any time.
+        origins: The origins whose pages may run the functions.
 
     Attributes:
         seconds: The argument, which may change.
     """
 
     def __init__(
-        self, server: Server, worker: WorkerPool, *, keys: Keys, allows_cross_site: bool, seconds: float | None
+        self,
+        server: Server,
+        worker: WorkerPool,
+        *,
+        keys: Keys,
+        allows_cross_site: bool,
+        seconds: float | None,
+        origins: Sequence[str] = (),
     ) -> None:
         self._server = server
         self._worker = worker
         # Not the options of the MCP endpoint, which accepts the name 0.0.0.0: there browsers send no Sec-Fetch-Site.
-        options = HTTPOptions()
+        options = HTTPOptions(allowed_origins=list(origins))
         checks: HeaderChecks[bool] = HeaderChecks(options, server.options.limits, lambda _: True)
         self._admission = Admission(server, options, checks, None)
         self._keys = keys

@@ -24,6 +24,7 @@ from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.protocol.loopback import is_loopback
 from funcmcp.server.options import ListOptions
 from funcmcp.serving import serving_of
+from funcmcp.transports.http.admission.cors import CORS
 from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.status import refuse
 
@@ -32,16 +33,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from funcmcp.functions_host.features import LeftOut
-    from funcmcp.functions_host.folder import Folder
+    from funcmcp.functions_host.folder import CrossOrigin, Folder
     from funcmcp.functions_host.workers.python import Engine
     from funcmcp.functions_host.workers.worker import FunctionInfo, SingleWorker
     from funcmcp.server.dispatch import Server
-    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+    from funcmcp.transports.http.messages import Exchange, HttpRequest, HttpResponse
 
 _log = logging.getLogger("funcmcp.host")
 
 PATH = "/runtime/webhooks/mcp"
 """Where the Functions host has the endpoint, so that configurations of clients stay as they are."""
+
+_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+"""What pages of other origins may use, if CORS allows them."""
 
 _AWAY = "The function app does not start; try again later."
 _RETRY_SECONDS = 5
@@ -62,6 +66,7 @@ class HostSettings:
         port: The port that clients use.
         trusts_proxy: Whether a proxy in front sets the headers of Azure's front end, so that functions get them.
         allows_cross_site: Whether pages of other sites may run the HTTP triggers of an app on a loopback address.
+        cross_origin: Which pages may call the app from a browser; by default those that local.settings.json names.
         python: The interpreter of a Python app; by default that of its virtual environment.
         engine: The library that runs the functions of a Python app.
         node: The program that runs a Node app; by default the one on the PATH.
@@ -80,6 +85,7 @@ class HostSettings:
     port: int = PORT
     trusts_proxy: bool = False
     allows_cross_site: bool = False
+    cross_origin: CrossOrigin | None = None
     python: str | None = None
     engine: Engine = "auto"
     node: str | None = None
@@ -117,10 +123,12 @@ class FunctionsHost(Served):
         self._keys = Keys.of_environment(environment, required=self._is_public)
         self._access: list[str] = []
         options = self.folder.options
+        cross_origin = self._cross_origin = self.settings.cross_origin or self.folder.cross_origin
         http = HTTPOptions(
             path=PATH,
             sse=PATH + SSE_PATH,
             allowed_hosts=[f"0.0.0.0:{self.settings.port}"],
+            allowed_origins=cross_origin.origins,
             optional_sessions=True,
         )
         self.mcp = MCPServer(
@@ -132,7 +140,10 @@ class FunctionsHost(Served):
             lists=ListOptions(enable_resources=True, enable_prompts=True),
         )
         self._serving = serving_of(self.mcp)
-        super().__init__(self._answer, self._serving.limits)
+        answer: Exchange = self._answer
+        if cross_origin.origins:
+            answer = CORS(http, otherwise=answer, methods=_METHODS, credentials=cross_origin.credentials)
+        super().__init__(answer, self._serving.limits)
         self.worker = WorkerPool([self._supervised(number) for number in range(self.settings.workers)])
         self._storage = Storage(
             self.settings.storage or self.folder.path / ".funcmcp" / "storage",
@@ -149,6 +160,7 @@ class FunctionsHost(Served):
             keys=self._keys,
             allows_cross_site=self.settings.allows_cross_site,
             seconds=seconds,
+            origins=cross_origin.origins,
         )
 
     @property
@@ -297,6 +309,8 @@ class FunctionsHost(Served):
             names = ", ".join(self._triggers.open_functions)
             if names:
                 yield f"HTTP triggers of the level anonymous are open to every machine that reaches the app: {names}."
+        if "*" in self._cross_origin.origins and not self._keys.are_required:
+            yield "Every page in a browser on this machine can call the app: CORS allows all origins."
         if self._keys.are_required and not self._is_open and not self._keys.has_any(MCP_NAMES):
             yield f"The MCP endpoint answers every request with 401. Set {VARIABLE}={MCP_KEY}=KEY."
         for function in self._triggers.closed_functions:

@@ -5,6 +5,7 @@ Source: Fetch living standard, "CORS protocol" (`*` in Access-Control-Allow-Head
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from funcmcp.transports.http.admission.origin import OriginCheck
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
 
 _VARY = ("vary", "origin")
 _EXPOSED = ("access-control-expose-headers", "mcp-session-id, retry-after, www-authenticate")
-_PREFLIGHT = (
-    ("access-control-allow-methods", "GET, POST, DELETE"),
-    ("access-control-allow-headers", "authorization, *"),
-    ("access-control-max-age", "600"),
-)
+_CREDENTIALS = ("access-control-allow-credentials", "true")
+_MAX_AGE = ("access-control-max-age", "600")
+_ANY_HEADERS = "authorization, *"
+_METHODS = "GET, POST, DELETE"
+_HEADER_NAMES = re.compile(r"[A-Za-z0-9_\-, ]{1,2000}")
+_PREFIX = "access-control-"
 
 
 class CORS:
@@ -28,13 +30,19 @@ class CORS:
 
     Args:
         options: The allowed origins.
-        otherwise: Answers all other requests.
+        otherwise: Answers all other requests. Its own CORS headers are replaced for allowed origins.
+        methods: The methods that pages may use.
+        credentials: Whether pages may send cookies and client certificates. Then no origin may be ``"*"``.
     """
 
-    def __init__(self, options: HTTPOptions, *, otherwise: Exchange) -> None:
+    def __init__(
+        self, options: HTTPOptions, *, otherwise: Exchange, methods: str = _METHODS, credentials: bool = False
+    ) -> None:
         self._origins = frozenset(origin.lower().rstrip("/") for origin in options.allowed_origins)
         self._origin = OriginCheck(options)
         self._otherwise = otherwise
+        self._methods = methods
+        self._credentials = credentials
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one HTTP request."""
@@ -43,14 +51,24 @@ class CORS:
         if allowed is None:
             response = await self._otherwise(request)
             return response.with_headers(_VARY)
-        headers = (("access-control-allow-origin", allowed), _VARY)
+        headers = [("access-control-allow-origin", allowed), _VARY]
+        if self._credentials:
+            headers.append(_CREDENTIALS)
         if request.method == "OPTIONS" and b"access-control-request-method" in request.fields:
-            return self._origin.refusal(request) or HttpResponse(204, (*headers, *_PREFLIGHT))
+            methods = ("access-control-allow-methods", self._methods)
+            names = ("access-control-allow-headers", self._allowed_headers(request))
+            return self._origin.refusal(request) or HttpResponse(204, (*headers, methods, names, _MAX_AGE))
         response = await self._otherwise(request)
-        return response.with_headers(*headers, _EXPOSED)
+        own = tuple(header for header in response.headers if not header[0].lower().startswith(_PREFIX))
+        return HttpResponse(response.status, (*own, *headers, _EXPOSED), response.body)
 
     def _allowed(self, origin: str) -> str | None:
         """Return the value of Access-Control-Allow-Origin: the origin as it was configured, or None."""
         if origin and "*" in self._origins:
             return "*"
         return origin.lower() if origin.lower() in self._origins else None
+
+    def _allowed_headers(self, request: HttpRequest) -> str:
+        """Return the headers that a page may send. With credentials, ``*`` is the name of a header."""
+        asked = request.fields.get(b"access-control-request-headers", b"").decode("latin-1")
+        return asked if self._credentials and _HEADER_NAMES.fullmatch(asked) else _ANY_HEADERS
