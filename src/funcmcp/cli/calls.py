@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from funcmcp.cli.failure import Failure
 from funcmcp.client.errors import one_line
 from funcmcp.protocol.errors import MCPError
+from funcmcp.text_files import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,9 +24,11 @@ _KINDS = ("tool", "prompt", "resource")
 def read_calls(file: Path) -> list[Call]:
     """Return the calls in a JSON file. Raise Failure if it has anything else."""
     try:
-        calls = json.loads(file.read_text(encoding="utf-8"))
+        calls = json.loads(read_text(file))
     except OSError as error:
         raise Failure(f"{file} cannot be read: {error.strerror}.") from error
+    except RecursionError as error:
+        raise Failure(f"{file} is nested too deeply.") from error
     except ValueError as error:
         raise Failure(f"{file} is not JSON: {one_line(error)}.") from error
     if not isinstance(calls, list):

@@ -17,6 +17,7 @@ from funcmcp.adapters.azure.settings import can_be_set
 from funcmcp.functions_host.keys import VARIABLE as HOST_KEYS_VARIABLE
 from funcmcp.jsonc import JSONTextError, parse
 from funcmcp.state.keys import VARIABLE as KEYS_VARIABLE
+from funcmcp.text_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -165,10 +166,12 @@ def read_json(path: Path) -> dict[str, Any]:
         FolderError: The file can't be read, or does not hold an object.
     """
     try:
-        value = parse(path.read_text(encoding="utf-8-sig"), comments=True).value
+        value = parse(read_text(path), comments=True).value
     except JSONTextError as error:
         raise FolderError(f"{path.name}, {error}. Correct the JSON there.") from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise FolderError(f"{path.name} can't be read: {error.strerror}.") from error
+    except ValueError as error:
         raise FolderError(f"{path.name} can't be read: {error}.") from error
     if not isinstance(value, dict):
         raise FolderError(f"{path.name} must hold a JSON object.")

@@ -11,6 +11,7 @@ from funcmcp.cli.connect import Source, inspect_server, is_command, open_source
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.targets import function_app_in
 from funcmcp.client.errors import one_line
+from funcmcp.text_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,9 +52,11 @@ def _source(place: str, headers: Sequence[str], bearer: str | None) -> Source:
 
 def _saved(file: Path, calls: Sequence[Call]) -> dict[str, Any]:
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
+        facts = json.loads(read_text(file))
     except OSError as error:
         raise Failure(f"{file} cannot be read: {error.strerror}.") from error
+    except RecursionError as error:
+        raise Failure(f"{file} is nested too deeply.") from error
     except ValueError as error:
         raise Failure(f"{file} is not JSON: {one_line(error)}.") from error
     if not isinstance(facts, dict) or not isinstance(facts.get("tools"), list):

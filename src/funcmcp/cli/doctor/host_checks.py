@@ -16,6 +16,7 @@ from funcmcp.cli.client_rules.problems import problems_in
 from funcmcp.cli.client_rules.report import short_texts
 from funcmcp.cli.doctor.project import Finding
 from funcmcp.jsonc import parse
+from funcmcp.text_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,8 +88,8 @@ def _finding(left_out: LeftOut) -> Finding:
 
 def _has_custom_handler(file: Path) -> bool:
     try:
-        content = parse(file.read_text(encoding="utf-8-sig"), comments=True).value
-    except ValueError:
+        content = parse(read_text(file), comments=True).value
+    except (OSError, ValueError):
         return False  # the functions host says what is wrong with the file
     return at(content, "customHandler") is not None
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from funcmcp.adapters.azure.settings import at, can_be_set
 from funcmcp.cli.failure import Failure
 from funcmcp.jsonc import parse
+from funcmcp.text_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,9 +188,11 @@ def read_project(folder: Path) -> Project:
     errors = {}
     for name in ("host.json", "local.settings.json"):
         try:
-            documents[name] = _object((folder / name).read_text(encoding="utf-8-sig"))
+            documents[name] = _object(read_text(folder / name))
         except FileNotFoundError:
             continue
+        except OSError as error:
+            errors[name] = str(error.strerror)
         except ValueError as error:
             errors[name] = str(error)
     code_file = _code_file(folder, documents.get("host.json", {}))

@@ -1,0 +1,31 @@
+"""Reads files that users name or that lie in their folders: regular files of a bounded size, in UTF-8."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAX_BYTES = 64 * 1024 * 1024
+
+
+def read_text(file: Path) -> str:
+    """Return the text of a file without a byte order mark.
+
+    Raises:
+        FileNotFoundError: The file does not exist.
+        OSError: The file can't be read, has more than `MAX_BYTES`, or is not a regular file: a FIFO blocks.
+        UnicodeDecodeError: The file is not UTF-8.
+    """
+    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(descriptor, "rb") as stream:  # noqa: PTH123 - of a descriptor
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(file))
+        if status.st_size > MAX_BYTES:
+            raise OSError(errno.EFBIG, f"larger than {MAX_BYTES // 1024 // 1024} MiB", str(file))
+        return stream.read(MAX_BYTES).decode("utf-8-sig")

@@ -1,0 +1,63 @@
+"""Files that users name: what is not a regular file of a bounded size is an error at once."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from funcmcp import text_files
+from funcmcp.text_files import read_text
+from tests.cli.processes import funcmcp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_text_is_read_without_its_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text("\ufeff{}", encoding="utf-8")
+    assert read_text(file) == "{}"
+
+
+def test_a_fifo_a_loop_of_links_and_a_folder_are_errors(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "folder").mkdir()
+    for name in ("fifo", "loop", "folder"):
+        with pytest.raises(OSError, match=r"not a regular file|symbolic links|directory"):
+            read_text(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        read_text(tmp_path / "missing")
+
+
+def test_a_file_that_is_too_large_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_files, "MAX_BYTES", 4)
+    (tmp_path / "large").write_text("12345")
+    with pytest.raises(OSError, match="larger than"):
+        read_text(tmp_path / "large")
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "loop", "folder"])
+def test_doctor_says_what_is_wrong_with_host_json(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "host.json"
+    if kind == "FIFO":
+        os.mkfifo(file)
+    elif kind == "loop":
+        file.symlink_to("host.json")
+    else:
+        file.mkdir()
+    result = funcmcp("doctor", str(tmp_path))
+    assert result.returncode == 1
+    assert "host.json: cannot be read: " in result.stdout
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("depth", [900, 100_000])
+def test_diff_reads_deep_files(depth: int, tmp_path: Path) -> None:
+    file = tmp_path / "deep.json"
+    file.write_text('{"tools": [{"name": "a", "inputSchema": ' + '{"a":' * depth + "1" + "}" * depth + "}]}")
+    result = funcmcp("diff", str(file), str(file))
+    assert "Traceback" not in result.stderr
+    assert ("nested too deeply" in result.stderr) == (depth > 1000)
