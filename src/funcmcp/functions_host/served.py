@@ -200,6 +200,11 @@ class FunctionsHost(Served):
         return len(catalog.tools) + len(catalog.resources) + len(catalog.templates) + len(catalog.prompts)
 
     @property
+    def http_count(self) -> int:
+        """The number of functions with HTTP triggers."""
+        return self._http_count
+
+    @property
     def summary(self) -> str:
         """The numbers of features, and what runs them."""
         catalog = self.server.catalog

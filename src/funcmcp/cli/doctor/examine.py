@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funcmcp.cli.doctor import app_checks, file_checks, task_checks
-from funcmcp.cli.doctor.host_checks import examine_function_app, is_plain_function_app
+from funcmcp.cli.doctor.foreign_checks import (
+    examine_custom_handler,
+    examine_other_language,
+    language_of,
+    service_folders,
+)
+from funcmcp.cli.doctor.host_checks import (
+    examine_function_app,
+    has_custom_handler,
+    is_plain_function_app,
+    mentions_funcmcp,
+)
 from funcmcp.cli.doctor.project import Finding, Project, read_project
 
 if TYPE_CHECKING:
@@ -45,7 +56,16 @@ def examine(folder: Path) -> list[Finding]:
     Raises:
         Failure: The folder does not exist, or its pyproject.toml is not valid.
     """
+    for service in service_folders(folder):
+        ok = Finding("ok", "azure.yaml", f"deploys {service.relative_to(folder)}, which is examined.")
+        return [ok, *examine(service)]
     if is_plain_function_app(folder):
         return examine_function_app(folder)
+    if not mentions_funcmcp(folder):
+        if has_custom_handler(folder / "host.json"):
+            return examine_custom_handler(folder)
+        language = language_of(folder)
+        if language is not None and (folder / "host.json").is_file():
+            return examine_other_language(folder, language)
     project = read_project(folder)
     return [finding for check in CHECKS for finding in check(project)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from funcmcp.adapters.azure.settings import at, can_be_set
@@ -16,7 +17,8 @@ from funcmcp.state.keys import VARIABLE, configured_keys
 from funcmcp.transports.http.options import HOSTS_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from funcmcp.cli.doctor.project import Requirement
 
@@ -60,10 +62,11 @@ def check_host(project: Project) -> Iterator[Finding]:
 def check_bundle(project: Project) -> Iterator[Finding]:
     """Check that an app with MCP triggers loads a bundle with Azure's MCP extension."""
     if project.triggers:
-        yield _bundle_finding(at(project.host, "extensionBundle"))
+        yield bundle_finding(at(project.host, "extensionBundle"))
 
 
-def _bundle_finding(bundle: object) -> Finding:
+def bundle_finding(bundle: object) -> Finding:
+    """Return the finding about the extension bundle of an app with MCP triggers."""
     subject = "extensionBundle"
     identity = str(at(bundle, "id"))
     if bundle is None:
@@ -197,15 +200,38 @@ def _setting_faults(project: Project) -> Iterator[Finding]:
         )
 
 
-def check_ignore_files(project: Project) -> Iterator[Finding]:
+def check_ignore_files(
+    project: Project, entries_by_file: Mapping[str, Sequence[str]] = _IGNORED_FILES
+) -> Iterator[Finding]:
     """Check that the settings of this machine get neither into git nor to Azure."""
     faults = []
-    for name, entries in _IGNORED_FILES.items():
-        lines = {line.strip().strip("/") for line in project.text_of(name).splitlines()}
+    for name, entries in entries_by_file.items():
+        lines = _ignored(project, name)
         missing = [entry for entry in entries if entry not in lines]
         if missing:
             faults.append(Finding("warning", name, f"does not exclude {' and '.join(missing)}. Add a line for each."))
-    yield from faults or [Finding("ok", ".gitignore", "and .funcignore exclude this machine's settings.")]
+    first, *others = entries_by_file
+    verb = f"and {others[0]} exclude" if others else "excludes"
+    yield from faults or [Finding("ok", first, f"{verb} this machine's settings.")]
+
+
+def _ignored(project: Project, name: str) -> set[str]:
+    """Return the lines of a file; for .gitignore, also those of the parent folders in the repository."""
+    folders = [project.folder.resolve()]
+    if name == ".gitignore":
+        folders += _parents_in_repository(folders[0])
+    lines = [line for folder in folders for line in replace(project, folder=folder).text_of(name).splitlines()]
+    return {line.strip().strip("/") for line in lines}
+
+
+def _parents_in_repository(folder: Path) -> list[Path]:
+    parents = []
+    for current in (folder, *folder.parents):
+        if current != folder:
+            parents.append(current)
+        if (current / ".git").exists():
+            return parents
+    return []
 
 
 def check_azure_yaml(project: Project) -> Iterator[Finding]:
@@ -228,6 +254,11 @@ def _bicep_python(project: Project) -> Version | None:
     """Return the version of Python in infra/main.bicep. Return None if the file does not set one."""
     match = _BICEP_PYTHON.search(project.text_of("infra/main.bicep"))
     return (int(match[1]), int(match[2])) if match else None
+
+
+def is_true(value: object) -> bool:
+    """Return whether a member of host.json is true, as the functions host reads it."""
+    return value is True or str(value).lower() == "true"
 
 
 def _version(text: str) -> Version:

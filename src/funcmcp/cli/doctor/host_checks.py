@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from funcmcp.adapters.azure.settings import at
 from funcmcp.cli.client_rules.problems import problems_in
 from funcmcp.cli.client_rules.report import short_texts
+from funcmcp.cli.doctor.foreign_checks import check_plain_files, language_of
 from funcmcp.cli.doctor.project import Finding
 from funcmcp.jsonc import parse
 from funcmcp.text_files import read_text
@@ -32,12 +33,17 @@ _ADVICE = " Run it with Azure Functions Core Tools, or access the service in the
 
 def is_plain_function_app(folder: Path) -> bool:
     """Return whether a folder has a function app in Python or for Node whose files do not mention funcmcp."""
-    if not (folder / "host.json").is_file() or _has_custom_handler(folder / "host.json"):
+    if not (folder / "host.json").is_file() or has_custom_handler(folder / "host.json"):
         return False
     if not (folder / "function_app.py").is_file():
-        return (folder / "package.json").is_file()
+        return (folder / "package.json").is_file() and language_of(folder) is None
+    return not mentions_funcmcp(folder)
+
+
+def mentions_funcmcp(folder: Path) -> bool:
+    """Return whether the Python files of a folder, or its lists of packages, have the name funcmcp."""
     files = [*folder.glob("*.py"), folder / "requirements.txt", folder / "pyproject.toml"]
-    return not any("funcmcp" in _text_of(file) for file in files)
+    return any("funcmcp" in _text_of(file) for file in files)
 
 
 def examine_function_app(folder: Path) -> list[Finding]:
@@ -48,10 +54,11 @@ def examine_function_app(folder: Path) -> list[Finding]:
     try:
         host = FunctionsHost(folder, dict(os.environ))
     except FolderError as error:
-        return [Finding("error", _SUBJECT, f"can't be served. {error}")]
+        return [*check_plain_files(folder, has_triggers=False), Finding("error", _SUBJECT, f"can't be served. {error}")]
     except ValueError as error:
         return [Finding("error", "the environment", f"has keys that can't be used. {error}")]
-    return asyncio.run(_started(host))
+    findings = asyncio.run(_started(host))
+    return [*check_plain_files(folder, has_triggers=bool(host.feature_count)), *findings]
 
 
 async def _started(host: FunctionsHost) -> list[Finding]:
@@ -73,6 +80,10 @@ def _findings(host: FunctionsHost) -> Iterator[Finding]:
         yield Finding("warning", names, text)
     if host.feature_count:
         yield Finding("ok", _SUBJECT, f"is served by `funcmcp host` with {host.summary}.")
+    elif host.http_count:
+        yield Finding(
+            "warning", _SUBJECT, f"has no MCP triggers. Whether its {host.summary} serve MCP is not examined."
+        )
     else:
         yield Finding("error", _SUBJECT, "has no MCP triggers that can be served, so clients would find nothing.")
 
@@ -86,7 +97,8 @@ def _finding(left_out: LeftOut) -> Finding:
     return Finding("warning", left_out.function, f"is left out. {reason}")
 
 
-def _has_custom_handler(file: Path) -> bool:
+def has_custom_handler(file: Path) -> bool:
+    """Return whether a host.json starts a program of the app's own."""
     try:
         content = parse(read_text(file), comments=True).value
     except (OSError, ValueError):

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from funcmcp.adapters.azure.settings import at, can_be_set
@@ -132,7 +132,7 @@ class Project:
     @property
     def is_self_hosted(self) -> bool:
         """Whether the app is a custom handler."""
-        return "customHandler" in self.host
+        return at(self.host, "customHandler") is not None
 
     @property
     def triggers(self) -> list[tuple[str, dict[str, Any]]]:
@@ -160,7 +160,7 @@ class Project:
     @property
     def has_auth(self) -> bool:
         """Whether every server authenticates callers."""
-        return all(server.has_auth for server in self.code.servers)
+        return bool(self.code.servers) and all(server.has_auth for server in self.code.servers)
 
     def text_of(self, name: str) -> str:
         """Return a file's text. Return an empty text if the file is missing."""
@@ -182,6 +182,16 @@ def read_project(folder: Path) -> Project:
     Raises:
         Failure: The folder does not exist, or its pyproject.toml is not valid.
     """
+    project = read_files(folder)
+    return replace(project, code=_import(folder, project.code_file, project.settings))
+
+
+def read_files(folder: Path) -> Project:
+    """Read the files of a folder, without its code.
+
+    Raises:
+        Failure: The folder does not exist, or its pyproject.toml is not valid.
+    """
     if not folder.is_dir():
         raise Failure(f"The folder {folder} does not exist.")
     documents: dict[str, dict[str, Any]] = {}
@@ -196,8 +206,7 @@ def read_project(folder: Path) -> Project:
         except ValueError as error:
             errors[name] = str(error)
     code_file = _code_file(folder, documents.get("host.json", {}))
-    code = _import(folder, code_file, _settings(documents))
-    return Project(folder, documents, errors, _requirements(folder), code_file, code)
+    return Project(folder, documents, errors, _requirements(folder), code_file, ImportedCode())
 
 
 def _object(text: str) -> dict[str, Any]:

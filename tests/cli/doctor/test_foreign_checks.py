@@ -1,0 +1,288 @@
+"""Projects that were made without funcmcp: what their files say, and what they leave open."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.cli.doctor.examine import examine
+from tests.cli.processes import funcmcp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROFILE: dict[str, Any] = {
+    "version": "2.0",
+    "configurationProfile": "mcp-custom-handler",
+    "customHandler": {"description": {"defaultExecutablePath": "sh", "arguments": ["server.js"]}, "port": "3000"},
+}
+PROXYING: dict[str, Any] = {
+    "version": "2.0",
+    "extensions": {"http": {"routePrefix": ""}},
+    "customHandler": {
+        "description": {"defaultExecutablePath": "sh", "arguments": ["server.js"]},
+        "enableProxyingHttpRequest": True,
+    },
+}
+TRIGGER = {"bindings": [{"type": "httpTrigger", "direction": "in", "name": "req", "authLevel": "function"}]}
+BUNDLE = {"id": "Microsoft.Azure.Functions.ExtensionBundle", "version": "[4.36.0, 5.0.0)"}
+PYTHON_APP = """
+import json
+import azure.functions as func
+
+app = func.FunctionApp()
+
+
+@app.mcp_tool_trigger(arg_name="context", tool_name="hello", description="Hello", tool_properties="[]")
+def hello(context) -> str:
+    return "Hello"
+"""
+SETTINGS = {"IsEncrypted": False, "Values": {"FUNCTIONS_WORKER_RUNTIME": "python"}}
+
+
+def write(folder: Path, files: dict[str, Any]) -> Path:
+    for name, content in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def handler(host: dict[str, Any], **files: Any) -> dict[str, Any]:
+    settings = {"Values": {"FUNCTIONS_WORKER_RUNTIME": "custom"}}
+    own = {"host.json": host, "server.js": "", "local.settings.json": settings, ".gitignore": "local.settings.json"}
+    return {**own, **{name.replace("__", "/"): content for name, content in files.items()}}
+
+
+def plain(**files: Any) -> dict[str, Any]:
+    return {
+        "host.json": {"version": "2.0", "extensionBundle": BUNDLE},
+        "function_app.py": PYTHON_APP,
+        "requirements.txt": "azure-functions",
+        "local.settings.json": SETTINGS,
+        ".gitignore": "local.settings.json",
+        ".funcignore": "local.settings.json\n.venv",
+        **{name.replace("__", "."): content for name, content in files.items()},
+    }
+
+
+def rows(folder: Path) -> list[tuple[str, str, str]]:
+    return [(finding.level, finding.subject, finding.text) for finding in examine(folder)]
+
+
+def faults(folder: Path) -> list[str]:
+    return [f"{level} {subject}: {text}" for level, subject, text in rows(folder) if level != "ok"]
+
+
+NOT_EXAMINED = "warning the code: is not examined: doctor only reads the files of an app without funcmcp."
+
+
+def without_case(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name.upper(): without_case(member) for name, member in value.items()}
+    return value
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        handler(PROFILE),
+        handler(without_case(PROFILE)),
+        handler(PROXYING, **{"mcp__function.json": TRIGGER}),
+        handler(
+            {**PROXYING, "customHandler": {**PROXYING["customHandler"], "enableForwardingHttpRequest": "true"}},
+            **{"mcp__function.json": TRIGGER},
+        ),
+    ],
+)
+def test_a_custom_handler_in_another_language_needs_no_files_of_python(files: dict[str, Any], tmp_path: Path) -> None:
+    folder = write(tmp_path, files)
+    assert faults(folder) == [NOT_EXAMINED]
+    assert ("ok", "access", "needs a key of the app.") in rows(folder)
+
+
+@pytest.mark.parametrize(
+    ("files", "fault"),
+    [
+        (
+            handler(
+                {
+                    **PROFILE,
+                    "customHandler": {**PROFILE["customHandler"], "http": {"DefaultAuthorizationLevel": "anonymous"}},
+                }
+            ),
+            (
+                "warning access: needs no key (host.json: anonymous). Whether the server itself or App Service "
+                "authentication asks callers to sign in is not examined."
+            ),
+        ),
+        (
+            handler(
+                PROXYING, **{"mcp__function.json": {"bindings": [{**TRIGGER["bindings"][0], "authLevel": "anonymous"}]}}
+            ),
+            (
+                "warning access: needs no key (mcp/function.json: anonymous). Whether the server itself or App Service "
+                "authentication asks callers to sign in is not examined."
+            ),
+        ),
+        (
+            handler(
+                {
+                    **PROFILE,
+                    "customHandler": {"description": {"defaultExecutablePath": "sh", "arguments": ["dist/a.js"]}},
+                }
+            ),
+            "error customHandler: starts sh with dist/a.js, which does not exist. Run the build of the app first.",
+        ),
+        (
+            handler({**PROFILE, "customHandler": {"description": {"arguments": ["server.js"]}}}),
+            "error customHandler: has no description.defaultExecutablePath, so the host starts nothing.",
+        ),
+        (
+            handler({**PROFILE, "customHandler": {"description": {"defaultExecutablePath": "bin/gone"}}}),
+            "warning customHandler: starts bin/gone, which is neither a file of the app nor on the PATH here.",
+        ),
+        (
+            handler({**PROXYING, "customHandler": {"description": {"defaultExecutablePath": "sh"}}}),
+            (
+                'error customHandler: does not receive the requests. Add "configurationProfile": "mcp-custom-handler" '
+                "to host.json, or enableProxyingHttpRequest and a function.json with an HTTP trigger."
+            ),
+        ),
+        (
+            handler(
+                {
+                    **PROXYING,
+                    "customHandler": {
+                        "description": {"defaultExecutablePath": "sh"},
+                        "enableHttpProxyingRequest": True,
+                    },
+                }
+            ),
+            (
+                'error customHandler: does not receive the requests. Add "configurationProfile": "mcp-custom-handler" '
+                "to host.json, or enableProxyingHttpRequest and a function.json with an HTTP trigger. "
+                "enableHttpProxyingRequest is not one of them."
+            ),
+        ),
+        (
+            handler(PROXYING),
+            "error function.json: is missing: without an HTTP trigger in one, no request reaches the handler.",
+        ),
+        (
+            handler(PROFILE, **{"local.settings.json": {"Values": {"FUNCTIONS_WORKER_RUNTIME": "dotnet-isolated"}}}),
+            (
+                'error FUNCTIONS_WORKER_RUNTIME: is "dotnet-isolated" in local.settings.json. '
+                'Write "custom" or "node" or "python".'
+            ),
+        ),
+        (
+            handler(PROFILE, **{".gitignore": ""}),
+            "warning .gitignore: does not exclude local.settings.json. Add a line for each.",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_custom_handler(files: dict[str, Any], fault: str, tmp_path: Path) -> None:
+    folder = write(tmp_path, files)
+    assert sorted(faults(folder)) == sorted([fault, NOT_EXAMINED])
+
+
+@pytest.mark.parametrize(
+    ("file", "language", "runtime"),
+    [("a.csproj", ".NET", "dotnet-isolated"), ("pom.xml", "Java", "java"), ("profile.ps1", "PowerShell", "powershell")],
+)
+def test_an_app_in_another_language_is_not_examined(file: str, language: str, runtime: str, tmp_path: Path) -> None:
+    settings = {"Values": {"FUNCTIONS_WORKER_RUNTIME": runtime}}
+    files = {file: "", "host.json": {"version": "2.0"}, "local.settings.json": settings}
+    folder = write(tmp_path, {**files, ".gitignore": "local.settings.json"})
+    assert faults(folder) == [
+        f"warning the code: is not examined: the app is in {language}, and doctor only reads its files."
+    ]
+    anonymous = {"extensions": {"MCP": {"system": {"WebhookAuthorizationLevel": "Anonymous"}}}}
+    write(tmp_path, {"host.json": {"version": "2.0", **anonymous}})
+    assert faults(folder)[0].startswith("warning webhookAuthorizationLevel: is Anonymous")
+
+
+def test_a_plain_app_without_faults(tmp_path: Path) -> None:
+    folder = write(tmp_path, plain())
+    assert faults(folder) == []
+    assert rows(folder)[-1][:2] == ("ok", "the app")
+
+
+@pytest.mark.parametrize(
+    ("files", "fault"),
+    [
+        (plain(**{"host.json": {"version": "2.0"}}), "error extensionBundle: is missing in host.json."),
+        (
+            plain(**{"host.json": {"version": "2.0", "extensionBundle": {**BUNDLE, "version": "[2.*, 3.0.0)"}}}),
+            "error extensionBundle: has a range without the MCP extension 1.5.",
+        ),
+        (
+            plain(**{"host.json": {"version": "2.0", "extensionBundle": {**BUNDLE, "version": "[4.*, 5.0.0)"}}}),
+            "warning extensionBundle: has a range that includes bundles before the extension.",
+        ),
+        (
+            plain(**{"host.json": {"version": "2.0", "extensionBundle": {**BUNDLE, "id": "Microsoft.Other"}}}),
+            "error extensionBundle: Microsoft.Other has no MCP extension.",
+        ),
+        (
+            plain(
+                **{
+                    "host.json": {
+                        "version": "2.0",
+                        "extensionBundle": BUNDLE,
+                        "extensions": {"mcp": {"system": {"webhookAuthorizationLevel": "Anonymous"}}},
+                    }
+                }
+            ),
+            "warning webhookAuthorizationLevel: is Anonymous, so any caller may use the triggers,",
+        ),
+        (plain(**{"requirements.txt": "requests"}), "error requirements.txt: has no azure-functions."),
+        (plain(**{".funcignore": "local.settings.json"}), "warning .funcignore: does not exclude .venv."),
+        (plain(**{".gitignore": ""}), "warning .gitignore: does not exclude local.settings.json."),
+        (
+            plain(
+                **{
+                    "function_app.py": PYTHON_APP.replace("mcp_tool_trigger", "timer_trigger").replace(
+                        'tool_name="hello", description="Hello", tool_properties="[]"', 'schedule="0 * * * * *"'
+                    )
+                }
+            ),
+            "error the app: has no MCP triggers that can be served, so clients would find nothing.",
+        ),
+        (
+            plain(**{"function_app.py": PYTHON_APP + "\n\n@app.route(route='mcp')\ndef mcp(req): return 'x'\n"}),
+            "",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_plain_app(files: dict[str, Any], fault: str, tmp_path: Path) -> None:
+    found = [text for text in faults(write(tmp_path, files)) if " is left out." not in text]
+    assert [text[: len(fault)] for text in found] == ([fault] if fault else [])
+
+
+def test_an_app_with_http_triggers_alone_is_not_called_empty(tmp_path: Path) -> None:
+    route = "@app.route(route='mcp')\ndef mcp(req): return 'x'\n"
+    code = f"import azure.functions as func\napp = func.FunctionApp()\n\n{route}"
+    folder = write(tmp_path, plain(**{"function_app.py": code}))
+    (fault,) = faults(folder)
+    assert fault.startswith("warning the app: has no MCP triggers. Whether its 1 HTTP trigger")
+    assert fault.endswith("serve MCP is not examined.")
+
+
+def test_the_service_of_azure_yaml_is_examined(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "azure.yaml": "services:\n  api:\n    project: ./src\n    host: function\n",
+            ".git/HEAD": "",
+            ".gitignore": "local.settings.json",
+        },
+    )
+    write(tmp_path / "src", {name: text for name, text in plain().items() if name != ".gitignore"})
+    result = funcmcp("doctor", str(tmp_path))
+    assert result.returncode == 0, result.stdout
+    assert "azure.yaml: deploys src, which is examined." in result.stdout
+    assert "0 errors, 0 warnings" in result.stdout
