@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -561,3 +561,38 @@ async def test_a_text_and_a_link_inside_data_stay_in_the_text() -> None:
     result = await call(returning(data, dict[str, Any]))
     plain = {"link": ResourceLink("a://b", "b").block, "text": Text("c").block}
     assert result == {"content": text(encode(plain).decode()), "structuredContent": plain}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (Bill, {"totalSum": 1, "note": None}),
+        (dict[str, int], {"a": 1}),
+        (int, {"result": 3}),
+        (list[int], {"result": [1]}),
+        (str, {"result": "a"}),
+        (None, {"a": 1}),
+    ],
+)
+async def test_a_complete_result_fits_every_annotation(annotation: Any, value: dict[str, Any]) -> None:
+    def tool() -> Any:
+        return results[0]
+
+    tool.__annotations__["return"] = annotation
+    for result in (
+        ToolResult("done", structured_content=value),
+        CallToolResult(content=[TextContent(type="text", text="done")], structured_content=value),
+    ):
+        results: list[Any] = [result]
+        assert await call(tool) == {"content": text("done"), "structuredContent": value}
+    results = [ToolResult("failed", is_error=True)]
+    assert await call(tool) == {"content": text("failed"), "isError": True}
+
+
+@pytest.mark.parametrize("result", [ToolResult("done"), ToolResult(structured_content={"totalSum": "many"})])
+async def test_a_complete_result_must_fit_the_schema_of_the_annotation(result: ToolResult) -> None:
+    def tool() -> Bill:
+        return cast("Bill", result)
+
+    with pytest.raises(ValueError, match="tool returned what its output_schema does not allow"):
+        await call(tool)

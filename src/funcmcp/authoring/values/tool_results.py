@@ -12,6 +12,7 @@ Source: 2026-07-28 "server/tools, Tool Result, Structured Content, Output Schema
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
@@ -68,7 +69,34 @@ def rendering_of(annotation: Any, tool: str) -> Rendering:
         annotation: The resolved return annotation, or EMPTY.
         tool: The tool's name, for errors.
     """
-    annotation = awaited(annotation)
+    rendering = _rendering_of_values(awaited(annotation), tool)
+    return rendering if rendering.is_response else _or_complete(rendering, tool)
+
+
+def _or_complete(rendering: Rendering, tool: str) -> Rendering:
+    """Return a rendering that also accepts a `ToolResult`, whatever the annotation is, as FastMCP and the SDK do.
+
+    Its structured content is checked against the output schema of the annotation.
+    """
+
+    @cache
+    def complete() -> Render:
+        schema = rendering.output_schema()
+        return _locating(_by_value, tool) if schema is None else handwritten_rendering(schema, tool).render
+
+    def render(value: Any) -> Result:
+        try:
+            return rendering.render(value)
+        except (TypeError, ValueError):
+            result = converted(value)
+            if not isinstance(result, ToolResult):
+                raise
+        return complete()(result)
+
+    return rendering._replace(render=render)
+
+
+def _rendering_of_values(annotation: Any, tool: str) -> Rendering:
     members = {without_marks(member) for member in union_members(annotation)}
     if members == {JSONRPCResponse}:
         return Rendering(_raw, _no_schema, is_response=True)
