@@ -13,8 +13,9 @@ from tests.page.browser import Browser, running_browser, serving
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HTML = '<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>\u202egnp.exe\u2069\u061c'
+HTML = '<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>\u202egnp.exe\u2069\u061c\u200b\U000e0041'
 SHOWN = HTML.replace("\u202e", "\\u202e").replace("\u2069", "\\u2069").replace("\u061c", "\\u061c")
+SHOWN = SHOWN.replace("\u200b", "\\u200b").replace("\U000e0041", "\\U000e0041")
 SCRIPT_URL = "javascript:window.hacked=3"
 MEMBERS = json.loads('{"__proto__": {"type": "string", "default": "polluted"}, "constructor": {"type": "integer"}}')
 SCHEMA = {
@@ -169,7 +170,9 @@ def test_texts_of_a_hostile_server_are_shown_and_not_interpreted(browser: Browse
                 elements: document.querySelectorAll(
                     "main script, nav script, main img:not([src^='data:image/']), iframe, object"
                 ).length,
-                controls: /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(document.body.textContent),
+                controls: /[\u200b\\u{e0041}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u.test(
+                    document.body.textContent
+                ),
                 links: [...document.querySelectorAll("a")].map((link) => link.protocol),
                 handlers: [...document.querySelectorAll("*")].filter((node) => node.hasAttribute("onerror")).length,
             }));

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.prompt import Confirm, Prompt
 from rich.text import Text
 
-from funcmcp.cli.output import visible
+from funcmcp.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

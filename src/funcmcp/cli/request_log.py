@@ -14,11 +14,12 @@ import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from funcmcp.cli.output import visible, write_line
+from funcmcp.cli.output import write_line
 from funcmcp.server.log import FORMAT
 from funcmcp.serving import serving_of
 from funcmcp.transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -12,7 +12,8 @@ from funcmcp.cli.arguments import read_value
 from funcmcp.cli.console import SafeConsole, ask, confirm
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.json_values import as_list, as_object
-from funcmcp.cli.output import visible, write_line
+from funcmcp.cli.output import write_line
+from funcmcp.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

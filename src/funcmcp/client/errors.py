@@ -7,6 +7,7 @@ An error that the server reports in a JSON-RPC response is `funcmcp.MCPError`. A
 from __future__ import annotations
 
 from funcmcp.protocol.errors import ClientError
+from funcmcp.visible_text import visible_line
 
 
 class ConnectionFailedError(ClientError):
@@ -55,8 +56,8 @@ class RequestTimeoutError(ClientError, TimeoutError):
 
 
 def one_line(value: object, limit: int = 200) -> str:
-    """Return the text of a value that a server sent: on one line, and shortened to *limit* characters."""
-    text = " ".join(str(value).split())
+    """Return the text of a value that a server sent: on one line, escaped, and shortened to *limit* characters."""
+    text = visible_line(" ".join(str(value).split()))
     if len(text) > limit:
         return f"{text[:limit]}..."
     return text

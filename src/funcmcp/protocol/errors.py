@@ -41,6 +41,12 @@ class MCPError(Exception):
         self.message = message
         self.data = data
 
+    def __str__(self) -> str:
+        """Return the message with its control and hidden characters escaped: it may come from a server."""
+        from funcmcp.visible_text import visible  # noqa: PLC0415 - compiles regular expressions
+
+        return visible(self.message)
+
     def payload(self) -> dict[str, object]:
         """Return the ``error`` member of the response."""
         error: dict[str, object] = {"code": self.code, "message": self.message}

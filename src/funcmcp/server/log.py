@@ -12,13 +12,13 @@ from __future__ import annotations
 import functools
 import logging
 import os
-import re
 import sysconfig
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funcmcp.server.exception_groups import members_of
+from funcmcp.visible_text import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,8 +39,6 @@ _TRACEBACK_SIZE = 200_000
 
 _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
-_UNPRINTABLE = re.compile("[^\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\U0010ffff]")
-"""Control characters, separators of lines, characters that change the direction of text, and lone surrogates."""
 
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
@@ -305,7 +303,7 @@ def _note_lines(error: BaseException) -> list[str]:
 
 def _escaped(line: str) -> str:
     """Return a line of a traceback without characters that end a line or control a terminal, cut to a limit."""
-    return _UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], line[: 2 * _TRACEBACK_TEXT])
+    return visible_line(line[: 2 * _TRACEBACK_TEXT])
 
 
 def _text_of(value: object) -> str:

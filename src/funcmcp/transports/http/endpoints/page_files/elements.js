@@ -13,17 +13,22 @@ function newId(prefix) {
   return `${prefix}-${lastId}`;
 }
 
-const DIRECTION_CONTROLS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+// The characters of visible_text.py.
+const HIDDEN =
+  /[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]|(?<![^\x00-\x7f\u200c\u200d\ufe00-\ufe0f])[\u200c\u200d\ufe00-\ufe0f]/gu;
 const SHOWN_ATTRIBUTES = ["alt", "aria-label", "title"];
 
-/** Returns a text with its direction controls escaped. They could make the text look like another one. */
+/** Returns a text with its hidden characters escaped: they change how the text looks, or what a model reads in it. */
 function visible(text) {
-  return text.replace(DIRECTION_CONTROLS, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.replace(HIDDEN, (character) => {
+    const code = character.codePointAt(0).toString(16);
+    return code.length > 4 ? `\\U${code.padStart(8, "0")}` : `\\u${code.padStart(4, "0")}`;
+  });
 }
 
 /**
  * Returns a new element. An attribute whose value is a function is an event listener; null and false leave it out.
- * Direction controls in texts are escaped.
+ * Hidden characters in texts are escaped.
  */
 function element(tag, attributes, ...children) {
   const node = document.createElement(tag);

@@ -1,0 +1,36 @@
+"""Text from outside with its control and hidden characters escaped.
+
+Control characters move a terminal's cursor or reverse the order of a text. Hidden characters have no width: they carry
+instructions that a model reads and a person does not see. The page at the endpoint has the same characters in
+`page_files/elements.js`.
+"""
+
+from __future__ import annotations
+
+import re
+
+UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"  # controls, line separators, lone surrogates
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"  # direction marks, default ignorables of Unicode
+    # Joiners and variation selectors belong to scripts and emoji. They hide text after ASCII or after each other.
+    "|(?<![^\x00-\x7f\u200c\u200d\ufe00-\ufe0f])[\u200c\u200d\ufe00-\ufe0f]"
+)
+
+
+def visible(text: object) -> str:
+    r"""Return a text with each hidden or control character escaped, such as ``\x1b``. Tabs and line feeds remain."""
+    return UNSAFE.sub(_escape_unless_space, str(text).replace("\r\n", "\n"))
+
+
+def visible_line(line: str) -> str:
+    """Return a text with each hidden or control character escaped, those that end a line included."""
+    return UNSAFE.sub(_escape, line)
+
+
+def _escape_unless_space(match: re.Match[str]) -> str:
+    return match[0] if match[0] in "\t\n" else _escape(match)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return ascii(match[0])[1:-1]
