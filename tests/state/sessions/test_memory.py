@@ -158,3 +158,14 @@ async def test_a_session_that_is_never_used_ends_after_five_minutes(clock: Clock
     assert await sessions.get(unused) is None
     clock.now += 1700
     assert await sessions.get(used)
+
+
+async def test_by_default_an_address_and_a_principal_have_half_of_few_sessions() -> None:
+    for caller in (Handshake("2025-11-25", address="here"), Handshake("2025-11-25", owner="ann")):
+        sessions = MemorySessions(limit=4)
+        for _ in range(2):
+            await sessions.create(caller)
+        with pytest.raises(SessionsFullError) as refused:
+            await sessions.create(caller)
+        assert refused.value.is_owner_limit
+        await sessions.create(HANDSHAKE)

@@ -126,9 +126,9 @@ class RedisSessions(SharedSessions):
         idle: Seconds without a request after which a session ends. A session whose client sends nothing after
             `initialize` ends after five minutes at most.
         per_principal: Number of sessions of one principal at once. When it is reached, its new sessions are refused
-            with 429. An address from which anonymous callers come has this limit, or half of `anonymous`, whichever is
-            more.
+            with 429.
         anonymous: Number of sessions without a principal at once. When it is reached, new ones are refused with 503.
+            An address has half of it.
         keys: Seal what clients carry between requests. The default is as in `funcmcp.state.SignedSessions`.
 
     Raises:
@@ -148,7 +148,7 @@ class RedisSessions(SharedSessions):
         self._link = link_to(redis)
         self._per_principal = per_principal
         self._anonymous = anonymous
-        self._per_address = max(per_principal, anonymous // 2)
+        self._per_address = max(1, anonymous // 2)
         self._alive_until: dict[str, float] = {}
         """By session id, the time until which its expiry need not be postponed."""
         self._renewal_interval = idle / 10

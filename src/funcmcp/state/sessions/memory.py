@@ -33,8 +33,8 @@ class MemorySessions(LiveSessions):
     Args:
         limit: Number of sessions at once. When it is reached, new sessions are refused with 503.
         per_principal: Number of sessions of one principal at once. When it is reached, its new sessions are refused
-            with 429. An address from which anonymous callers come has this limit, or half of all sessions, whichever
-            is more.
+            with 429. By default it is half of *limit*. An address from which anonymous callers come has this limit, or
+            half of *limit*, whichever is more.
         idle: Seconds without a request after which a session ends. A session whose client sends nothing after
             `initialize` ends after five minutes at most.
         keys: Seal what clients carry between requests. The default is as in `SignedSessions`.
@@ -45,15 +45,16 @@ class MemorySessions(LiveSessions):
         self,
         *,
         limit: int = 10_000,
-        per_principal: int = 5_000,
+        per_principal: int | None = None,
         idle: float = 1800.0,
         keys: KeyRing | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.keys = keys
         self._limit = limit
-        self._per_principal = per_principal
-        self._per_address = max(per_principal, limit // 2)
+        half = max(1, limit // 2)
+        self._per_principal = half if per_principal is None else per_principal
+        self._per_address = max(self._per_principal, half)
         self._paid: dict[str, int] = {}
         self._idle = idle
         self._unused = min(idle, UNUSED_SECONDS)
