@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.client.messages import is_response_to, member_of, parse_message, result_of
+from funcmcp.client.messages import encode_message, is_response_to, member_of, parse_message, result_of
 from funcmcp.protocol.errors import InvalidResponseError, MCPError
 
 
@@ -82,3 +82,10 @@ def test_a_member_has_to_be_there_and_of_its_type() -> None:
     for result in results:
         with pytest.raises(InvalidResponseError, match=r"The result of tools/list has no valid 'tools'\."):
             member_of(result, "tools", list, "tools/list")
+
+
+def test_an_integer_that_python_does_not_read_is_not_sent() -> None:
+    assert encode_message({"id": int("9" * 4300)}) == b'{"id":%b}' % (b"9" * 4300)
+    assert encode_message({"text": "9" * 9000}) == b'{"text":"%b"}' % (b"9" * 9000)
+    with pytest.raises(ValueError, match="4300"):
+        encode_message({"id": 10**5000})

@@ -19,6 +19,7 @@ from funcmcp.client import (
     Task,
     TaskCancelledError,
 )
+from funcmcp.protocol.replies import result_reply
 from funcmcp.serving import serving_of
 from funcmcp.tasks import TaskOptions
 from funcmcp.testing import accept
@@ -29,6 +30,9 @@ from tests.server.parts import NEWEST, PER_REQUEST
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from funcmcp.protocol.replies import Reply
+    from funcmcp.server.calls.context import RequestContext
+    from funcmcp.server.middleware import CallNext
     from funcmcp.testing import MemoryRequest
 
 BOTH_ERAS = pytest.mark.parametrize("revision", [NEWEST, PER_REQUEST])
@@ -424,3 +428,24 @@ def test_times_of_a_task_can_be_missing_or_wrong() -> None:
     assert Task(task_of(pollInterval=500)).poll_seconds == 0.5
     assert Task(task_of(ttl=60_000)).ttl_seconds == 60
     assert Task(task_of()).ttl_seconds is None
+
+
+@pytest.mark.parametrize("flag", ["false", 0, 1, [], {}])
+async def test_an_is_error_that_is_not_a_boolean_is_an_invalid_response(flag: object) -> None:
+    mcp = MCPServer("Flags")
+
+    async def replaced(context: RequestContext, call_next: CallNext) -> Reply:
+        reply = await call_next(context)
+        if context.request.method != "tools/call":
+            return reply
+        return result_reply(context.request.id, {"content": [], "isError": flag, "resultType": "complete"})
+
+    mcp.add_middleware(replaced)
+
+    @mcp.tool
+    def nothing() -> None:
+        pass
+
+    async with Client(mcp) as client:
+        with pytest.raises(InvalidResponseError, match="isError"):
+            await client.call_tool("nothing")

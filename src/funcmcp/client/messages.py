@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.client.errors import one_line
-from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode
+from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
 from funcmcp.protocol.errors import InvalidResponseError, MCPError
 
 if TYPE_CHECKING:
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
 _MAX_VALUES = 2_000_000
 """JSON values in one message. More would take gigabytes of memory."""
+
+_LONG_NUMBER = re.compile(rb"(?<!\d)\d{4301}")  # more digits than `int` reads by default
 
 
 def parse_message(data: bytes) -> dict[str, Any] | None:
@@ -24,6 +28,14 @@ def parse_message(data: bytes) -> dict[str, Any] | None:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return None
     return message
+
+
+def encode_message(message: Mapping[str, Any]) -> bytes:
+    """Return the JSON text of a message. Raise ValueError for a value that servers in Python can't read either."""
+    data = encode(message)
+    if _LONG_NUMBER.search(data) is not None:  # it may be a part of a text
+        json.loads(data)
+    return data
 
 
 def is_response(message: Mapping[str, Any]) -> bool:

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.client.errors import ConnectionFailedError, one_line
-from funcmcp.client.messages import is_response, is_response_to, parse_message
+from funcmcp.client.messages import encode_message, is_response, is_response_to, parse_message
 from funcmcp.client.targets import MEBIBYTE
-from funcmcp.protocol.codec import encode
 from funcmcp.protocol.durations import seconds_text
 from funcmcp.protocol.errors import InvalidResponseError
 
@@ -128,7 +127,7 @@ class StdioTransport:
         if self._stdin is None:
             raise ConnectionFailedError(f"{self._name} is not running.")
         try:
-            self._stdin.write(encode(message) + b"\n")
+            self._stdin.write(encode_message(message) + b"\n")
             await self._stdin.drain()
         except (BrokenPipeError, ConnectionResetError):
             await self._wait_for_reader()

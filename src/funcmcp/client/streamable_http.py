@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.client.errors import AuthenticationError, SessionEndedError, one_line
 from funcmcp.client.event_stream import EventReader
-from funcmcp.client.messages import is_response, is_response_to, parse_message
+from funcmcp.client.messages import encode_message, is_response, is_response_to, parse_message
 from funcmcp.protocol import headers as header_names
-from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import ClientError, InvalidResponseError
 from funcmcp.transports.http.messages import HttpRequest
 from funcmcp.transports.http.status import EVENT_STREAM, JSON
@@ -101,7 +100,7 @@ class StreamableHTTP:
         fields = {**self._headers, **headers}
         if session_id is not None:
             fields[header_names.SESSION_ID] = session_id
-        http_response = await post(self._exchange, self._path, encode(message), fields)
+        http_response = await post(self._exchange, self._path, encode_message(message), fields)
         error = self._error_of(http_response, session_id)
         if error is not None:
             await _discard(http_response)

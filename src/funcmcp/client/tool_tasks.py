@@ -181,7 +181,7 @@ class ToolTask:
                 self._result = await self._follow()
             else:
                 self._result = await self._follow_handshake()
-        if raise_on_error:
+        if self._result.is_error and raise_on_error:  # an isError that is not a boolean is an error either way
             self._result.raise_for_error()
         return self._result
 
