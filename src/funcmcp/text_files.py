@@ -21,11 +21,16 @@ def read_text(file: Path) -> str:
         OSError: The file can't be read, has more than `MAX_BYTES`, or is not a regular file: a FIFO blocks.
         UnicodeDecodeError: The file is not UTF-8.
     """
+    return read_bytes(file, MAX_BYTES).decode("utf-8-sig")
+
+
+def read_bytes(file: Path, limit: int) -> bytes:
+    """Return the contents of a file of at most *limit* bytes. Errors are those of `read_text`."""
     descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(descriptor, "rb") as stream:  # noqa: PTH123 - of a descriptor
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(file))
-        if status.st_size > MAX_BYTES:
-            raise OSError(errno.EFBIG, f"larger than {MAX_BYTES // 1024 // 1024} MiB", str(file))
-        return stream.read(MAX_BYTES).decode("utf-8-sig")
+        if status.st_size > limit:
+            raise OSError(errno.EFBIG, f"larger than {limit // 1024 // 1024} MiB", str(file))
+        return stream.read(limit)

@@ -132,6 +132,8 @@ def _authenticator(verifier: Any, resource: str | None) -> Authenticator:
         if not header.lower().startswith(_SCHEME):
             return None
         token = header[len(_SCHEME) :]
+        if not token.strip():  # servers strip the header, so that no verifier of FastMCP or the SDK gets it
+            return None
         result = await verifier.verify_token(token)
         if not result:
             return Challenge("invalid_token", "The token is invalid or has expired.")

@@ -131,3 +131,11 @@ def test_a_server_that_cannot_be_loaded_is_one_line(folder: Path, command: tuple
     shown = funcmcp(*command, folder=folder)
     assert shown.stdout == ""
     assert shown.stderr.removeprefix(f"{Path(sys.executable).name} ") == f"{text}\n"
+
+
+def test_schemas_that_are_nested_too_deeply_to_compare_are_an_error(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        schema = '{"anyOf": [' * 400 + f'{{"title": "{name}"}}' + "]}" * 400
+        (tmp_path / f"{name}.json").write_text(f'{{"tools": [{{"name": "a", "inputSchema": {schema}}}]}}')
+    result = funcmcp("diff", "old.json", "new.json", folder=tmp_path)
+    assert (result.returncode, result.stderr) == (2, "A schema or a value is nested too deeply to compare.\n")

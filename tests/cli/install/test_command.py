@@ -80,3 +80,22 @@ def test_an_unknown_client_and_a_missing_workspace_file_are_refused(tmp_path: Pa
     )
     done = funcmcp("install", "windsurf", "https://e.com", "--workspace", ".", folder=tmp_path)
     assert done.stderr == "Windsurf reads no file in a project's folder. Leave out --workspace.\n"
+
+
+def test_a_workspace_file_that_leads_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "project", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    (folder / ".vscode").symlink_to(outside)
+    arguments = ("install", "vscode", "https://example.com/mcp", "--write")
+    refused = funcmcp(*arguments, "--workspace", "project", folder=tmp_path)
+    assert refused.returncode == 1
+    assert f"is a link to {outside}/mcp.json, outside of the folder" in refused.stderr
+    assert list(outside.iterdir()) == []
+    assert funcmcp(*arguments, "--file", "project/.vscode/mcp.json", folder=tmp_path).returncode == 0
+
+
+def test_a_key_in_a_url_is_a_warning(tmp_path: Path) -> None:
+    for query, is_key in (("?code=abc", True), ("?Code", True), ("?barcode=1", False)):
+        shown = funcmcp("install", "cursor", f"https://example.com/mcp{query}", folder=tmp_path)
+        assert (shown.returncode, "The URL contains a key" in shown.stderr) == (0, is_key)

@@ -147,10 +147,18 @@ def test_the_difference_names_the_file(tmp_path: Path) -> None:
 def test_a_file_that_is_not_regular_is_refused_before_it_is_read(tmp_path: Path) -> None:
     fifo = tmp_path / "mcp.json"
     os.mkfifo(fifo)
-    with pytest.raises(Failure, match="it is not a regular file"):
+    with pytest.raises(Failure, match="cannot be read: not a regular file"):
         read(fifo)
 
 
 def test_toml_that_is_nested_too_deeply_is_refused() -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
         merged_text("a = " + "[" * 20_000 + "]" * 20_000, CLIENTS["codex"], "s", ENTRY)
+
+
+def test_a_file_that_is_too_large_to_edit_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    with file.open("wb") as stream:
+        stream.truncate(16 * 1024 * 1024 + 1)
+    with pytest.raises(Failure, match="larger than 16 MiB"):
+        read(file)

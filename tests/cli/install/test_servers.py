@@ -89,3 +89,19 @@ def test_wrong_options_are_refused(
 ) -> None:
     with pytest.raises(Failure, match=message):
         server_at(target, name, env=env, headers=headers, runner="auto")
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("https://example.com:99999/mcp", "is not a URL"),
+        ("https://example.com:port/mcp", "is not a URL"),
+        ("https://example.com:0/mcp", "is not a URL"),
+        ("https://ann:secret@example.com/mcp", "The URL contains a user"),
+        ("https://ann@example.com/mcp", "The URL contains a user"),
+    ],
+)
+def test_a_url_that_clients_reject_is_refused(url: str, error: str) -> None:
+    with pytest.raises(Failure, match=error) as refused:
+        server_at(url, None, env=[], headers=[], runner="auto")
+    assert "secret" not in str(refused.value)

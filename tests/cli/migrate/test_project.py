@@ -59,7 +59,7 @@ def test_a_pipe_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_bytes(SERVER)
     os.mkfifo(tmp_path / "pipe.py")
     notes = [note for note in plan_migration(tmp_path).notes if note.level == "missing"]
-    assert [(note.file, note.text) for note in notes] == [("pipe.py", "not a regular file")]
+    assert [(note.file, note.text) for note in notes] == [("pipe.py", "cannot be read: not a regular file")]
 
 
 def test_links_and_environments_are_left_alone(tmp_path: Path) -> None:
@@ -95,3 +95,14 @@ def test_an_empty_folder_and_a_missing_path_are_failures(tmp_path: Path) -> None
     (tmp_path / "plain.py").write_text("x = 1\n")
     assert plan_migration(tmp_path).notes == []
     assert plan_migration(tmp_path / "plain.py").changes == []
+
+
+def test_requirements_that_can_not_be_read_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_bytes(SERVER)
+    os.mkfifo(tmp_path / "requirements.txt")
+    (tmp_path / "requirements-dev.txt").mkdir()
+    notes = {note.file: note.text for note in plan_migration(tmp_path).notes if note.level == "missing"}
+    assert notes == {
+        "requirements.txt": "cannot be read: not a regular file",
+        "requirements-dev.txt": "cannot be read: Is a directory",
+    }

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.jsonc import parse
+from funcmcp.text_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +52,7 @@ def route_prefix(environment: Mapping[str, str] = os.environ) -> str:
 
 def _prefix_of(file: Path) -> str:
     try:
-        settings = parse(file.read_text(encoding="utf-8-sig"), comments=True).value
+        settings = parse(read_text(file), comments=True).value
     except FileNotFoundError:
         settings = {}
     except ValueError as error:

@@ -44,7 +44,10 @@ def diff(  # noqa: PLR0913 - one for each option of the command
     async def both() -> list[Difference]:
         requested = [] if calls is None else read_calls(calls)
         facts = [await snapshot(place, requested, headers=header or [], bearer=bearer) for place in (old, new)]
-        return differences(*facts)
+        try:
+            return differences(*facts)
+        except RecursionError as error:
+            raise Failure("A schema or a value is nested too deeply to compare.") from error
 
     try:
         result = asyncio.run(both())

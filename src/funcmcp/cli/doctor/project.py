@@ -274,7 +274,9 @@ def _decoded(data: bytes) -> str:
 
 def _dependencies(file: Path) -> list[str]:
     try:
-        dependencies = at(tomllib.loads(file.read_text(encoding="utf-8-sig")), "project", "dependencies")
+        dependencies = at(tomllib.loads(read_text(file)), "project", "dependencies")
+    except OSError as error:
+        raise Failure(f"{file} cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise Failure(f"{file} cannot be read: {error}.") from error
     return [str(line) for line in dependencies] if isinstance(dependencies, list) else []

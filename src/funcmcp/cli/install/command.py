@@ -67,7 +67,7 @@ def install(  # noqa: PLR0913 - one for each option of the command
     """Print the configuration of an MCP client for a server, or write it into the client's file."""
     from funcmcp.cli.install.entries import entry_for
     from funcmcp.cli.install.files import configuration_text
-    from funcmcp.cli.install.servers import server_at
+    from funcmcp.cli.install.servers import has_key, server_at
 
     settings = _client(client)
     server = server_at(target, name, env=env or [], headers=header or [], runner=runner)
@@ -79,6 +79,9 @@ def install(  # noqa: PLR0913 - one for each option of the command
         write_text(configuration_text(settings, server.name, entry))
         write_line(f"Add it to {path}, or pass --write.", error=True)
     if server.url:
+        if has_key(server.url):
+            text = "The URL contains a key, which logs show. Pass --header 'x-functions-key: ${KEY}' instead."
+            write_line(text, error=True)
         write_line(settings.sign_in.replace("SERVER", server.name), error=True)
     for item in entry.inputs:
         write_line(f"{settings.title} asks for {item['id']} when it starts the server.", error=True)
@@ -107,7 +110,11 @@ def _file(client: Client, workspace: Path | None, file: Path | None) -> Path:
         return user_file(client, sys.platform, os.environ, Path.home())
     if client.workspace_file is None:
         raise Failure(f"{client.title} reads no file in a project's folder. Leave out --workspace.")
-    return workspace.absolute() / client.workspace_file
+    path = workspace.absolute() / client.workspace_file
+    target = path.resolve()
+    if not target.is_relative_to(workspace.resolve()):
+        raise Failure(f"{path} is a link to {target}, outside of the folder. Pass --file to write there.")
+    return path
 
 
 def _write(client: Client, server: Server, entry: Entry, path: Path, *, dry_run: bool) -> None:

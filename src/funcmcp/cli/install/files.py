@@ -18,12 +18,14 @@ from funcmcp.cli.install.entries import MEMBERS
 from funcmcp.cli.install.json_edits import append_items, set_member
 from funcmcp.cli.json_values import as_list
 from funcmcp.jsonc import parse
+from funcmcp.text_files import read_bytes
 
 if TYPE_CHECKING:
     from funcmcp.cli.install.clients import Client
     from funcmcp.cli.install.entries import Entry
 
 _BOM = "\ufeff"
+_MAX_BYTES = 16 * 1024 * 1024  # an edit takes about a second for each MiB
 _BACKUP_SUFFIX = re.compile(r"\.\d{8}-\d{6}-\d{6}\.bak")
 
 
@@ -36,12 +38,10 @@ def read(file: Path) -> str:
     """Return the text of a configuration file, with its line ends. Return "" if the file does not exist.
 
     Raises:
-        Failure: The file cannot be read, is not a regular file, or is not UTF-8.
+        Failure: The file cannot be read, is not a regular file, is too large, or is not UTF-8.
     """
     try:
-        if not stat.S_ISREG(file.stat().st_mode):  # a FIFO blocks, and a device must not be replaced by a file
-            raise Failure(f"{file} cannot be read: it is not a regular file.")
-        return file.read_bytes().decode()
+        return read_bytes(file, _MAX_BYTES).decode()
     except FileNotFoundError:
         return ""
     except OSError as error:

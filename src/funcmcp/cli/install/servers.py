@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.install.entries import Server
@@ -97,12 +97,20 @@ def slug(name: str) -> str:
 
 def _name_of_url(url: str) -> str:
     try:
-        host = urlsplit(url).hostname
-    except ValueError:  # a bracket of an IPv6 address is missing
+        parts = urlsplit(url)
+        host = parts.hostname if parts.port != 0 else None
+    except ValueError:  # a bracket of an IPv6 address is missing, or the port is not a number up to 65,535
         host = None
     if not host or not url.isprintable() or " " in url:
         raise Failure(f"{url!r} is not a URL. Write one such as https://orders.example.com/mcp.")
+    if "@" in parts.netloc:
+        raise Failure("The URL contains a user, which clients reject. Pass --header 'Authorization: ...' instead.")
     return slug(host)
+
+
+def has_key(url: str) -> bool:
+    """Return whether a URL contains a key of Azure Functions."""
+    return any(name.lower() == "code" for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True))
 
 
 def _checked_name(name: str) -> str:

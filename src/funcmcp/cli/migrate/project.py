@@ -13,6 +13,7 @@ import libcst as cst
 
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.migrate.notes import Note
+from funcmcp.text_files import MAX_BYTES, read_bytes
 
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"}
 _MAX_BYTES = 500_000
@@ -79,10 +80,8 @@ def _read(file: Path, name: str) -> SourceFile | None:
     """Return a file. Return None for a notebook without servers. Raise _UnreadableError if it cannot be migrated."""
     if file.is_symlink():
         raise _UnreadableError(f"a link to {file.readlink()}; migrate that file")
-    if not file.is_file():
-        raise _UnreadableError("not a regular file")
     try:
-        data = file.read_bytes()
+        data = read_bytes(file, MAX_BYTES)
     except OSError as error:
         raise _UnreadableError(f"cannot be read: {error.strerror}") from error
     if file.suffix == ".ipynb":
@@ -133,7 +132,11 @@ def _requirement_notes(root: Path) -> list[Note]:
     notes = []
     for pattern in _REQUIREMENT_FILES:
         for file in sorted(root.glob(pattern)):
-            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+            try:
+                lines = read_bytes(file, MAX_BYTES).decode("utf-8", "replace").splitlines()
+            except OSError as error:
+                notes.append(Note(str(file.relative_to(root)), 0, "missing", f"cannot be read: {error.strerror}"))
+                continue
             for number, line in enumerate(lines, 1):
                 match = _REQUIREMENT.match(line)
                 if match:
