@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import importlib
 import logging
+import os
 import socket
 import sys
 from pathlib import Path
@@ -138,7 +139,11 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         workers=workers,
         reload=sys.stderr.isatty() if reload is None else reload,
     )
-    if stdio:
+    if _has_custom_handler(folder):
+        if stdio:
+            raise Failure("A custom handler is served over HTTP only. Leave --stdio out.")
+        _serve_custom_handler(folder, settings)
+    elif stdio:
         _serve_stdio(folder, settings)
     else:
         _serve_http(folder, settings)
@@ -202,6 +207,49 @@ def _serve_http(folder: Path, settings: HostSettings) -> None:
         if not isinstance(error, AddressError):
             raise
         raise Failure(f"{error.strerror}. Choose another address with --host and --port.") from error
+
+
+def _has_custom_handler(folder: Path) -> bool:
+    from funcmcp.adapters.azure.settings import at
+    from funcmcp.functions_host.folder import FolderError, read_json
+
+    try:
+        return at(read_json(folder / "host.json"), "customHandler") is not None
+    except FolderError:
+        return False
+
+
+def _serve_custom_handler(folder: Path, settings: HostSettings) -> None:
+    from funcmcp.adapters.asgi.application import ASGIApplication
+    from funcmcp.functions_host.custom_handler import MISSING_KEYS, CustomHandlerHost
+    from funcmcp.functions_host.folder import FolderError
+    from funcmcp.functions_host.workers.worker import LoadFailed
+
+    async def serve() -> None:
+        try:
+            served = CustomHandlerHost(folder, dict(os.environ), settings)
+        except (FolderError, ValueError) as error:  # the latter is about keys in the environment
+            raise Failure(str(error)) from error
+        if served.needs_keys:
+            raise Failure(MISSING_KEYS)
+        try:
+            await served.start()
+            server = importlib.import_module(_SERVER)
+            await server.serve_async(
+                ASGIApplication(served),
+                host=settings.host,
+                port=settings.port,
+                on_ready=lambda origin: write_line(
+                    f"{served.folder.path.name} is served at {origin} (Ctrl+C stops it)"
+                ),
+            )
+        except LoadFailed as error:
+            raise Failure(f"The function app can't be loaded. {error}") from error
+        finally:
+            await served.aclose()
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(serve())
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from funcmcp.functions_host.invocation import FunctionRequest
     from funcmcp.functions_host.workers.worker import Invocation, Outcome, Worker
+    from funcmcp.transports.http.messages import HttpRequest
 
 _log = logging.getLogger("funcmcp.host")
 
@@ -40,7 +41,7 @@ _OF_THE_CONNECTION = {
 _REPLACED = {
     *("content-length", "host", "x-forwarded-host", "x-forwarded-proto", _INVOCATION_ID),
 }
-_PATH_CHARACTERS = "/:@!$&'()*+,;=~"
+PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 _IDLE_SECONDS = 2.0
 """A connection is not used again after this time. Node closes idle connections after 5 s."""
 
@@ -98,12 +99,9 @@ class HTTPProxy:
                 await _cancel(sending)
                 await _cancel(call)
                 await _close_unused(sending)
-        headers = [
-            (name, text) for name, text in response.headers.multi_items() if name.lower() not in _OF_THE_CONNECTION
-        ]
         return HttpResponse(
             response.status_code,
-            tuple((name, text) for name, text in headers if name.lower() not in {"date", _INVOCATION_ID}),
+            response_headers(response),
             _parts(response, call, invocation.function, finish),
         )
 
@@ -117,23 +115,30 @@ class HTTPProxy:
         if self._transport is None:
             limits = httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_SECONDS)
             self._transport = httpx2.AsyncHTTPTransport(trust_env=False, limits=limits)
-        headers = [(name, text) for name, text in _forwarded(request).items() if name not in _REPLACED]
+        headers = list(forwarded_headers(request).items())
         headers += [
             (_INVOCATION_ID, invocation_id),
             ("x-forwarded-host", request.headers.get("host", "")),
             ("x-forwarded-proto", request.scheme),
         ]
         query = f"?{request.query_string}" if request.query_string else ""
-        path = quote(request.path, safe=_PATH_CHARACTERS)
+        path = quote(request.path, safe=PATH_CHARACTERS)
         content = None if request.method in {"GET", "HEAD"} else body
         outgoing = httpx2.Request(request.method, f"{url.rstrip('/')}{path}{query}", headers=headers, content=content)
         return await self._transport.handle_async_request(outgoing)
 
 
-def _forwarded(request: FunctionRequest) -> dict[str, str]:
-    """Return the headers of a request but for those that are about its connection."""
+def forwarded_headers(request: HttpRequest) -> dict[str, str]:
+    """Return the headers of a request but for those that are about its connection, and those that the proxy writes."""
     named = {name.strip().lower() for name in request.headers.get("connection", "").split(",")}
-    return {name: text for name, text in request.headers.items() if name not in _OF_THE_CONNECTION | named}
+    dropped = _OF_THE_CONNECTION | _REPLACED | named
+    return {name: text for name, text in request.headers.items() if name not in dropped}
+
+
+def response_headers(response: httpx2.Response) -> tuple[tuple[str, str], ...]:
+    """Return the headers of a response but for those that are about its connection."""
+    dropped = _OF_THE_CONNECTION | {"date", _INVOCATION_ID}
+    return tuple((name, text) for name, text in response.headers.multi_items() if name.lower() not in dropped)
 
 
 async def _response_of(call: asyncio.Task[Outcome], sending: asyncio.Task[httpx2.Response]) -> httpx2.Response | None:

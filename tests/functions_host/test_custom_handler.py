@@ -1,0 +1,302 @@
+"""Custom handlers: programs of an app that answer HTTP requests, behind the functions host."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+
+from funcmcp.client import Client
+from funcmcp.functions_host.custom_handler import CustomHandlerHost, read_custom_handler
+from funcmcp.functions_host.folder import FolderError
+from funcmcp.functions_host.served import HostSettings
+from funcmcp.functions_host.workers.worker import LoadFailed
+from tests import nodejs
+from tests.cli.processes import FUNCMCP, Running, funcmcp, running
+from tests.functions_host.test_served import Post
+from tests.patience import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from funcmcp.transports.http.messages import HttpResponse
+
+SERVER = '''
+import asyncio
+import os
+
+from funcmcp import MCPServer, ToolContext
+
+mcp = MCPServer("Handled", sessions="memory")
+
+
+@mcp.tool
+async def count(n: int, context: ToolContext) -> int:
+    """Count, and report each step."""
+    for number in range(n):
+        await context.progress(number, n)
+    return os.getpid()
+
+
+if __name__ == "__main__":
+    mcp.run("http", port=int(os.environ["FUNCTIONS_CUSTOMHANDLER_PORT"]))
+'''
+ECHO = """
+import json
+import os
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
+        if "hang" in self.path:
+            with open("begun", "a") as file:
+                file.write("x")
+            time.sleep(600)
+        headers = {name.lower(): text for name, text in self.headers.items()}
+        answer = {"path": self.path, "headers": headers, "size": len(body), "pid": os.getpid(), "version": 1}
+        answer = json.dumps(answer)
+        self.send_response(201)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(answer)))
+        self.send_header("x-own", "1")
+        self.end_headers()
+        self.wfile.write(answer.encode())
+
+    do_GET = do_POST
+
+    def log_message(self, *arguments):
+        pass
+
+
+ThreadingHTTPServer.request_queue_size = 128
+ThreadingHTTPServer(("127.0.0.1", int(os.environ["FUNCTIONS_CUSTOMHANDLER_PORT"])), Handler).serve_forever()
+"""
+DESCRIPTION = {"defaultExecutablePath": "python", "arguments": ["server.py"]}
+PROFILE: dict[str, Any] = {
+    "version": "2.0",
+    "ConfigurationProfile": "MCP-custom-handler",
+    "customHandler": {"Description": DESCRIPTION, "http": {"DefaultAuthorizationLevel": "anonymous"}},
+}
+PROXYING: dict[str, Any] = {
+    "version": "2.0",
+    "extensions": {"http": {"routePrefix": ""}},
+    "customHandler": {"description": DESCRIPTION, "enableProxyingHttpRequest": True},
+}
+
+
+def app(folder: Path, host: dict[str, Any], code: str, **levels: str) -> Path:
+    """Write an app. Levels are those of HTTP triggers, by the name of the function, which is its route."""
+    folder.mkdir(exist_ok=True)
+    (folder / "host.json").write_text(json.dumps(host))
+    (folder / "server.py").write_text(code)
+    for name, level in levels.items():
+        (folder / name).mkdir()
+        route = f"{name}/{{*path}}"
+        binding = {"type": "httpTrigger", "direction": "in", "name": "req", "authLevel": level, "route": route}
+        (folder / name / "function.json").write_text(json.dumps({"bindings": [binding]}))
+    return folder
+
+
+@asynccontextmanager
+async def hosted(folder: Path, settings: HostSettings | None = None, **env: str) -> AsyncIterator[CustomHandlerHost]:
+    host = CustomHandlerHost(folder, {**os.environ, **env}, settings or HostSettings())
+    try:
+        await host.start()
+        yield host
+    finally:
+        await host.aclose()
+
+
+async def answer(served: CustomHandlerHost, path: str, query: str = "", **headers: str) -> tuple[HttpResponse, Any]:
+    """Return the response to a POST, and its JSON."""
+    request = Post({"a": 1}, path, query, **headers)
+    response = await served.exchange(request)
+    body = response.body if isinstance(response.body, bytes) else b"".join([part async for part in response.body])
+    return response, json.loads(body)
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+def test_a_server_behind_the_profile_is_listed_and_called_with_its_streams(revision: str, tmp_path: Path) -> None:
+    folder = app(tmp_path / "app", PROFILE, SERVER)
+    with running([*FUNCMCP, "host", str(folder), "--port", "0", "--python", sys.executable]) as process:
+        origin = origin_of(process)
+
+        async def use() -> tuple[list[str], list[float]]:
+            seen: list[float] = []
+            async with Client(f"{origin}/mcp", revision=revision) as client:
+                tools = [tool["name"] for tool in await client.list_tools()]
+                await client.call_tool("count", {"n": 3}, on_progress=lambda update: seen.append(update.progress))
+            return tools, seen
+
+        assert asyncio.run(use()) == (["count"], [0, 1, 2])
+
+
+async def test_requests_are_handed_on_without_keys_and_headers_of_the_front_end(tmp_path: Path) -> None:
+    folder = app(tmp_path / "app", PROXYING, ECHO, open="anonymous", locked="function")
+    keys = {"FUNCMCP_HOST_KEYS": f"default={'k' * 16}"}
+    async with hosted(folder, None, **keys) as host:
+        response, seen = await answer(host, "/open/a b", "x=1", **{"x-ms-client-principal": "forged", "x-custom": "1"})
+        assert (response.status, seen["path"], seen["size"]) == (201, "/open/a%20b?x=1", 8)
+        assert ("x-own", "1") in response.headers
+        assert seen["headers"]["x-custom"] == "1"
+        assert seen["headers"]["x-forwarded-host"] == "localhost:7071"
+        assert seen["headers"]["host"].startswith("127.0.0.1:")
+        assert "x-ms-client-principal" not in seen["headers"]
+        refused, _ = await answer(host, "/locked/a")
+        assert refused.status == 401
+        for query, headers in ((f"code={'k' * 16}&y=2", {}), ("y=2", {"x-functions-key": "k" * 16})):
+            response, seen = await answer(host, "/locked/a", query, **headers)
+            assert (response.status, seen["path"]) == (201, "/locked/a?y=2")
+            assert "x-functions-key" not in seen["headers"]
+        missing, _ = await answer(host, "/other")
+        assert missing.status == 404
+        other_name, _ = await answer(host, "/open/a", host="attacker.example")
+        assert other_name.status == 421
+        other_origin, _ = await answer(host, "/open/a", origin="https://attacker.example")
+        assert other_origin.status == 403
+
+
+async def test_requests_that_have_not_begun_wait_for_the_next_process(tmp_path: Path) -> None:
+    async with hosted(app(tmp_path / "app", PROXYING, ECHO, open="anonymous")) as host:
+        _, first = await answer(host, "/open/a")
+        os.kill(first["pid"], signal.SIGKILL)
+        await asyncio.to_thread(wait_for_end, first["pid"])
+        answers = await asyncio.gather(*(answer(host, "/open/a") for _ in range(30)))
+        assert {response.status for response, _ in answers} == {201}
+        assert first["pid"] not in {seen["pid"] for _, seen in answers}
+
+
+async def test_a_request_that_has_begun_is_an_error_and_is_not_repeated(tmp_path: Path) -> None:
+    folder = app(tmp_path / "app", PROXYING, ECHO, open="anonymous")
+    async with hosted(folder) as host:
+        _, first = await answer(host, "/open/a")
+        hanging = asyncio.create_task(answer(host, "/open/hang"))
+        await asyncio.to_thread(wait_for_file, folder / "begun")
+        os.kill(first["pid"], signal.SIGKILL)
+        response, error = await hanging
+        assert response.status == 502
+        assert "may have had an effect" in error["error"]["message"]
+        assert (await answer(host, "/open/a"))[0].status == 201
+        assert (folder / "begun").read_text() == "x"
+
+
+async def test_a_changed_file_starts_the_program_again(tmp_path: Path) -> None:
+    folder = app(tmp_path / "app", PROXYING, ECHO, open="anonymous")
+    async with hosted(folder, HostSettings(reload=True)) as host:
+        seen: Any = {"version": 1}
+        async with asyncio.timeout(PATIENCE):
+            while seen["version"] == 1:
+                (folder / "server.py").write_text(ECHO.replace('"version": 1', '"version": 2'))
+                await asyncio.sleep(0.5)
+                _, seen = await answer(host, "/open/a")
+        assert seen["version"] == 2
+
+
+async def test_the_program_ends_with_the_host(tmp_path: Path) -> None:
+    async with hosted(app(tmp_path / "app", PROXYING, ECHO, open="anonymous")) as host:
+        _, seen = await answer(host, "/open/a")
+    await asyncio.to_thread(wait_for_end, seen["pid"])
+
+
+@pytest.mark.parametrize(
+    ("code", "program", "reason"),
+    [
+        ("raise SystemExit(3)", "python", r"ended before it listened on port \d+ \(exit code 3\)"),
+        ("", "no-such-program", "no-such-program can't be started: No such file"),
+    ],
+)
+async def test_a_program_that_does_not_start_is_an_error(code: str, program: str, reason: str, tmp_path: Path) -> None:
+    host = {**PROFILE, "customHandler": {"description": {**DESCRIPTION, "defaultExecutablePath": program}}}
+    with pytest.raises(LoadFailed, match=reason):
+        async with hosted(app(tmp_path / "app", host, code)):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("handler", "reason"),
+    [
+        ({}, "has no defaultExecutablePath"),
+        ({"description": DESCRIPTION}, "gets no HTTP requests as they are"),
+        ({"description": DESCRIPTION, "enableForwardingHttpRequest": True}, "no function.json with an HTTP trigger"),
+        ({"description": DESCRIPTION, "port": "x"}, "customHandler.port is 'x', which is not a number"),
+    ],
+)
+def test_what_is_wrong_with_host_json_is_said(handler: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    folder = app(tmp_path / "app", {"version": "2.0", "customHandler": handler}, "")
+    with pytest.raises(FolderError, match=reason):
+        read_custom_handler(folder)
+    result = funcmcp("host", str(folder), "--port", "0")
+    assert result.returncode != 0
+    assert "Traceback" not in result.stderr
+
+
+def test_other_machines_need_keys_unless_every_route_is_anonymous(tmp_path: Path) -> None:
+    locked = {**PROFILE, "customHandler": {"description": DESCRIPTION}}
+    result = funcmcp("host", str(app(tmp_path / "app", locked, ECHO)), "--host", "0.0.0.0", "--port", "0")
+    assert "so it needs keys. Set FUNCMCP_HOST_KEYS=default=KEY" in result.stderr
+    assert "served over HTTP only" in funcmcp("host", str(tmp_path / "app"), "--stdio").stderr
+
+
+def test_a_new_project_that_hosts_itself_is_served(tmp_path: Path) -> None:
+    created = funcmcp("new", "desk", "--hosting", "self-hosted", folder=tmp_path)
+    assert created.returncode == 0, created.stderr
+    host = json.loads((tmp_path / "desk" / "host.json").read_text())
+    del host["customHandler"]["port"]  # of this machine, where other tests run
+    (tmp_path / "desk" / "host.json").write_text(json.dumps(host))
+    with running([*FUNCMCP, "host", "desk", "--port", "0"], folder=tmp_path) as process:
+        result = funcmcp("inspect", f"{origin_of(process)}/mcp", "--json")
+        assert json.loads(result.stdout)["tools"], result.stderr
+
+
+def test_a_program_of_node_is_served(tmp_path: Path) -> None:
+    code = "const http = require('http');\n"
+    code += (
+        "http.createServer((req, res) => res.end('node ' + req.url)).listen(process.env.FUNCTIONS_CUSTOMHANDLER_PORT);"
+    )
+    host = {
+        **PROFILE,
+        "customHandler": {
+            "description": {"defaultExecutablePath": "node", "arguments": ["server.js"]},
+            "http": {"defaultAuthorizationLevel": "anonymous"},
+        },
+    }
+    folder = app(tmp_path / "app", host, "")
+    (folder / "server.js").write_text(code)
+    with running([*FUNCMCP, "host", str(folder), "--port", "0", "--node", str(nodejs.node())]) as process:
+        origin = origin_of(process)
+        assert httpx2.get(f"{origin}/mcp?a=1").text == "node /mcp?a=1"
+
+
+def origin_of(process: Running) -> str:
+    return process.line_with("is served at").partition("is served at ")[2].split()[0]
+
+
+def wait_for_end(pid: int) -> None:
+    while (state := process_state(pid)) not in {"", "Z"}:
+        assert state
+
+
+def process_state(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:  # noqa: PTH123 - read and closed at once
+            return file.read().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return ""
+
+
+def wait_for_file(file: Path) -> None:
+    while not file.exists():
+        pass
