@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -223,6 +224,15 @@ async def test_a_program_that_does_not_start_is_an_error(code: str, program: str
     with pytest.raises(LoadFailed, match=reason):
         async with hosted(app(tmp_path / "app", host, code)):
             pass
+
+
+async def test_a_port_that_another_program_listens_on_is_an_error(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        host = {**PROFILE, "customHandler": {"description": DESCRIPTION, "port": str(port)}}
+        with pytest.raises(LoadFailed, match=f"Another program listens on port {port}"):
+            async with hosted(app(tmp_path / "app", host, ECHO)):
+                pass
 
 
 @pytest.mark.parametrize(

@@ -229,6 +229,9 @@ class CustomHandlerHost(Served):
     async def _run_once(self) -> None:
         """Run the program until it ends."""
         port = self.handler.port or _free_port()
+        if await _accepts(port):
+            self._note_start(f"Another program listens on port {port}, which host.json gives to the custom handler.")
+            return
         command = Command(self._program(), self.handler.folder, self._variables(port))
         self._process = process = ChildProcess(command)
         try:
@@ -368,14 +371,22 @@ def _free_port() -> int:
         return port
 
 
+async def _accepts(port: int) -> bool:
+    """Return whether a program listens on a port of this machine."""
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
 async def _listens(port: int, ended: asyncio.Task[None]) -> bool:
     """Wait until a port accepts connections; return whether it does before the process ends and the time is over."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_START_SECONDS):
             while not ended.done():
-                with contextlib.suppress(OSError):
-                    _, writer = await asyncio.open_connection("127.0.0.1", port)
-                    writer.close()
+                if await _accepts(port):
                     return not ended.done()
                 await asyncio.sleep(_POLL_SECONDS)
     return False
