@@ -61,3 +61,23 @@ def test_diff_reads_deep_files(depth: int, tmp_path: Path) -> None:
     result = funcmcp("diff", str(file), str(file))
     assert "Traceback" not in result.stderr
     assert ("nested too deeply" in result.stderr) == (depth > 1000)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("pyproject.toml", "a = " + "[" * 5000), ("requirements.txt", "-r r0.txt"), ("host.json", None)],
+)
+def test_doctor_has_no_traceback_for_hostile_files(name: str, text: str | None, tmp_path: Path) -> None:
+    (tmp_path / "function_app.py").write_text("import azure.functions as func\napp = func.FunctionApp()\n")
+    (tmp_path / "host.json").write_text('{"version": "2.0"}')
+    if text is None:
+        text = '{"version": "2.0", "customHandler": {"description": {"arguments": 5}}}'
+    (tmp_path / name).write_text(text)
+    if name == "requirements.txt":
+        for number in range(1500):
+            (tmp_path / f"r{number}.txt").write_text(f"-r r{number + 1}.txt")
+        (tmp_path / "r1500.txt").touch()
+    result = funcmcp("doctor", str(tmp_path))
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert name == "host.json" or f"{name} cannot be read: it is nested too deeply." in result.stderr

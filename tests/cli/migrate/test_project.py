@@ -106,3 +106,9 @@ def test_requirements_that_can_not_be_read_are_noted(tmp_path: Path) -> None:
         "requirements.txt": "cannot be read: not a regular file",
         "requirements-dev.txt": "cannot be read: Is a directory",
     }
+
+
+def test_a_deep_expression_is_noted_at_once(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_bytes(SERVER + b"\na = x" + b".y" * 20_000)
+    notes = [note for note in plan_migration(tmp_path).notes if note.level == "missing"]
+    assert [(note.file, note.text) for note in notes] == [("server.py", "cannot be parsed: RecursionError")]

@@ -223,7 +223,8 @@ def _settings(documents: Mapping[str, dict[str, Any]]) -> dict[str, str]:
 
 def _code_file(folder: Path, host: Mapping[str, Any]) -> Path:
     """Return the file that Azure starts with: the script of the custom handler, or function_app.py."""
-    for argument in at(host, "customHandler", "description", "arguments") or []:
+    arguments = at(host, "customHandler", "description", "arguments")
+    for argument in arguments if isinstance(arguments, list) else ():
         if str(argument).endswith(".py"):
             return folder / str(argument)
     return folder / "function_app.py"
@@ -231,12 +232,14 @@ def _code_file(folder: Path, host: Mapping[str, Any]) -> Path:
 
 def _requirements(folder: Path) -> dict[str, Requirement] | None:
     """Return the packages that Azure's build installs: of requirements.txt, or else of pyproject.toml."""
-    if (folder / "requirements.txt").is_file():
-        lines = _requirement_lines(folder / "requirements.txt", set())
-    elif (folder / "pyproject.toml").is_file():
-        lines = _dependencies(folder / "pyproject.toml")
-    else:
+    name = next((name for name in ("requirements.txt", "pyproject.toml") if (folder / name).is_file()), None)
+    if name is None:
         return None
+    try:
+        read = _requirement_lines if name == "requirements.txt" else _dependencies
+        lines = read(folder / name)
+    except RecursionError as error:
+        raise Failure(f"{folder / name} cannot be read: it is nested too deeply.") from error
     requirements = {}
     for line in lines:
         match = _REQUIREMENT.match(line.strip())
@@ -251,8 +254,9 @@ def _normalized(package: str) -> str:
     return re.sub("[-_.]+", "-", package).lower()
 
 
-def _requirement_lines(file: Path, files_read: set[Path]) -> list[str]:
+def _requirement_lines(file: Path, files_read: set[Path] | None = None) -> list[str]:
     """Return the lines of a file and of the files that it includes with ``-r``. Each file is read once."""
+    files_read = set() if files_read is None else files_read
     files_read.add(file.resolve())
     lines = []
     for line in _decoded(file.read_bytes()).splitlines():

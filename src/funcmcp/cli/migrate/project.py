@@ -18,6 +18,8 @@ from funcmcp.text_files import MAX_BYTES, read_bytes
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"}
 _MAX_BYTES = 500_000
 """Bytes of a file. The deepest tree of so many bytes fits on the stack that `plan_migration` provides."""
+_MAX_DEPTH = 2000
+"""Levels of a syntax tree. The time to rewrite it grows with their square: 2,000 take a second or two."""
 _IMPORT = re.compile(rb"^\s*(?:import|from)\s+(?:fastmcp|mcp|azure\.functions|azure)\b", re.MULTILINE)
 _REQUIREMENT = re.compile(r"^\s*[\"']?(fastmcp|mcp)(?:\[[^\]]*\])?\s*(?:[<>=!~,;\"'].*)?$")
 _REQUIREMENT_FILES = ("requirements*.txt", "pyproject.toml")
@@ -109,10 +111,15 @@ def _check_depth(data: bytes) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            ast.parse(data)
+            level: list[ast.AST] = [ast.parse(data)]
         except SyntaxError as error:
             if "too many nested" in str(error):
                 raise RecursionError from error
+            return
+    for _ in range(_MAX_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    if level:
+        raise RecursionError
 
 
 def _files(path: Path) -> list[Path]:
