@@ -432,3 +432,54 @@ def test_the_wheel_has_the_templates_and_the_page(tmp_path: Path) -> None:
     page = {str(path.relative_to(source)) for path in source.rglob("page_files/*")}
     assert len(page) > 10
     assert templates | page <= set(zipfile.ZipFile(wheel).namelist())
+
+
+SERVER = """from funcmcp import MCPServer
+
+mcp = MCPServer("Old")
+
+
+@mcp.tool
+def add(a: int, b: int) -> int:
+    return a + b
+"""
+
+
+@pytest.mark.parametrize("hosting", ["http", "triggers"])
+def test_a_dot_adds_the_files_of_a_hosting_to_a_server(hosting: str, tmp_path: Path) -> None:
+    folder = tmp_path / "Old Server!"
+    folder.mkdir()
+    (folder / "server.py").write_text(SERVER)
+    (folder / "README.md").write_text("mine")
+    (folder / "requirements.txt").write_text("funcmcp[azure]\n")
+    result = funcmcp("new", ".", "--hosting", hosting, folder=folder)
+    assert result.returncode == 0, result.stderr
+    assert "Left as they are: requirements.txt" in result.stdout
+    assert "requirements.txt needs funcmcp[azure" in result.stdout
+    assert (folder / "README.md").read_text() == "mine"
+    assert (folder / "server.py").read_text() == SERVER
+    assert (folder / "host.json").is_file()
+    assert (folder / "infra" / "main.bicep").is_file()
+    assert "name: old-server" in (folder / "azure.yaml").read_text()
+    assert not [name for name in ("tests", "pytest.ini", "sign_in.py") if (folder / name).exists()]
+    assert not list(folder.glob(".funcmcp-new-*"))
+    checked = funcmcp("doctor", str(folder))
+    assert "0 errors" in checked.stdout, checked.stdout
+    again = funcmcp("new", ".", "--hosting", hosting, folder=folder)
+    assert "Added: nothing" in again.stdout
+
+
+def test_a_dot_names_the_module_that_has_to_be_written(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(SERVER)
+    result = funcmcp("new", ".", folder=tmp_path)
+    assert "function_app.py imports mcp from server.py. Name the module of your server there." in result.stdout
+
+
+def test_a_dot_needs_a_server_and_a_folder_that_can_be_written(tmp_path: Path) -> None:
+    result = funcmcp("new", ".", folder=tmp_path)
+    assert "has no Python file. Make a new project: funcmcp new NAME" in result.stderr
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "infra").write_text("a file where a folder has to be")
+    result = funcmcp("new", ".", folder=tmp_path)
+    assert "cannot be written" in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["infra", "server.py"]

@@ -81,9 +81,20 @@ def new(
         ),
     ] = "http",
 ) -> None:
-    """Make a project in a new folder NAME. It has tests, and is for Azure Functions unless --hosting is none."""
-    from funcmcp.cli.new import create
+    """Make a project in a new folder NAME. It has tests, and is for Azure Functions unless --hosting is none.
 
+    With . as NAME, add the files for the hosting to the server in this folder. No file is replaced.
+    """
+    from funcmcp.cli.new import add_to, create
+
+    if name == ".":
+        added = add_to(Path(), hosting)
+        write_line(f"Added: {', '.join(added.written) or 'nothing'}")
+        if added.unchanged:
+            write_line(f"Left as they are: {', '.join(added.unchanged)}")
+        for sentence in added.advice:
+            write_line(sentence)
+        return
     folder = create(name, Path.cwd(), hosting)
     install = "pip install -r requirements-dev.txt"
     write_line(f"Created {folder.name}. Next: cd {folder.name} && {install} && funcmcp run (see README.md)")

@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
+import tempfile
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from funcmcp import __version__
 from funcmcp.cli.failure import Failure
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
-    from pathlib import Path
 
 Hosting: TypeAlias = Literal["http", "triggers", "self-hosted", "none"]
 
@@ -32,6 +33,9 @@ _DEVICES = {"aux", "con", "nul", "prn", *(f"{port}{number}" for port in ("com", 
 
 _SUFFIX = ".template"
 """The suffix of templates. It prevents linters and test runners from reading them as Python files."""
+
+_OF_NEW_PROJECTS = {"README.md", "pytest.ini", "requirements-dev.txt", "server.py", "sign_in.py", "tests"}
+"""Files and folders that are not added to a server that exists."""
 
 _DOTTED = {"dockerignore", "funcignore", "github", "gitignore"}
 """Templates of files and folders whose names begin with a dot."""
@@ -101,6 +105,69 @@ def create(name: str, parent: Path, hosting: Hosting) -> Path:
     finally:
         shutil.rmtree(draft, ignore_errors=True)  # after a success it has the project's name
     return target
+
+
+class Additions(NamedTuple):
+    """What was added to a folder.
+
+    Attributes:
+        written: The new files, as paths in the folder.
+        unchanged: The files that were there and stay as they are.
+        advice: What the author has to do, a sentence each.
+    """
+
+    written: list[str]
+    unchanged: list[str]
+    advice: list[str]
+
+
+def add_to(folder: Path, hosting: Hosting) -> Additions:
+    """Add the files of a hosting to a folder that has a server. No file is replaced.
+
+    Tests, and a server of its own, are for new projects only.
+
+    Args:
+        folder: The folder.
+        hosting: How Azure serves the project.
+
+    Raises:
+        Failure: The folder has no Python file, or cannot be written. Then nothing is added.
+    """
+    if not any(folder.glob("*.py")):
+        raise Failure(f"{folder.resolve()} has no Python file. Make a new project: funcmcp new NAME")
+    plan = _PLANS[hosting]
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".funcmcp-new-") as draft:
+        _write(Path(draft), plan, _placeholders(_name_for(folder), plan))
+        drafts = {str(file.relative_to(draft)): file for file in sorted(Path(draft).rglob("*")) if file.is_file()}
+        names = [name for name in drafts if Path(name).parts[0] not in _OF_NEW_PROJECTS]
+        unchanged = [name for name in names if (folder / name).exists()]
+        written: list[str] = []
+        try:
+            for name in names:
+                if name not in unchanged:
+                    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                    drafts[name].rename(folder / name)
+                    written.append(name)
+        except OSError as error:
+            for name in written:
+                (folder / name).unlink()
+            raise Failure(f"{folder} cannot be written: {error.strerror}.") from error
+    return Additions(written, unchanged, _advice(folder, plan, written, unchanged))
+
+
+def _name_for(folder: Path) -> str:
+    """Return a valid name of a project for a folder."""
+    name = re.sub("[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")[:_MAX_NAME_LENGTH].strip("-")
+    return name if _NAME.fullmatch(name) and name not in _DEVICES else "mcp-server"
+
+
+def _advice(folder: Path, plan: _Plan, written: list[str], unchanged: list[str]) -> list[str]:
+    advice = []
+    if "function_app.py" in written and not (folder / "server.py").is_file():
+        advice.append("function_app.py imports mcp from server.py. Name the module of your server there.")
+    if "requirements.txt" in unchanged:
+        advice.append(f"requirements.txt needs funcmcp[{plan.extras}]{versions(__version__)}.")
+    return [*advice, "Check the project with: funcmcp doctor"]
 
 
 def title_of(name: str) -> str:

@@ -51,7 +51,7 @@ def check_host(project: Project) -> Iterator[Finding]:
         yield Finding(
             "error",
             "host.json",
-            'is missing. It needs at least {"version": "2.0"}. `funcmcp new` writes a complete one.',
+            'is missing. It needs at least {"version": "2.0"}. `funcmcp new .` writes a complete one.',
         )
     elif at(project.host, "version") != "2.0":
         yield Finding("error", "host.json", 'must have "version": "2.0".')
@@ -247,7 +247,7 @@ def check_azure_yaml(project: Project) -> Iterator[Finding]:
     elif any((folder / subject).is_file() for folder in project.folder.resolve().parents):
         yield Finding("ok", subject, "is in a parent folder.")
     else:
-        yield Finding("warning", subject, "is missing. `azd up` needs it, and `funcmcp new` writes one.")
+        yield Finding("warning", subject, "is missing. `azd up` needs it, and `funcmcp new .` writes one.")
 
 
 def _bicep_python(project: Project) -> Version | None:
