@@ -42,6 +42,16 @@ _LEVELS = {
     "critical": logging.CRITICAL,
     "none": logging.CRITICAL + 1,
 }
+_LANGUAGES = {
+    "*.csproj": ".NET",
+    "*.fsproj": ".NET",
+    "pom.xml": "Java",
+    "build.gradle": "Java",
+    "build.gradle.kts": "Java",
+    "profile.ps1": "PowerShell",
+    "go.mod": "Go",
+    "Cargo.toml": "Rust",
+}
 _VERSION = "2.0"
 _AUTHORIZATION_LEVELS = {"anonymous", "system"}
 _OBJECTS = (
@@ -138,6 +148,14 @@ def read_folder(path: Path, environment: Mapping[str, str], *, has_worker: bool 
     options = _host_options(read_json(path / "host.json"), environment)
     runtime = settings.get("FUNCTIONS_WORKER_RUNTIME", "") if has_worker else _runtime_of(path, settings)
     return Folder(path, runtime, options, settings, _cross_origin(local_settings))
+
+
+def language_of(folder: Path) -> str | None:
+    """Return the language of an app that the host does not run by itself, or None. It is part of a sentence."""
+    for pattern, language in _LANGUAGES.items():
+        if any(folder.glob(pattern)):
+            return language
+    return "the older programming model" if any(folder.glob("*/function.json")) else None
 
 
 def worker_environment(folder: Folder, hostname: str) -> dict[str, str]:
@@ -246,6 +264,9 @@ def _runtime_of(path: Path, settings: Mapping[str, str]) -> str:
             runtime = "python"
         elif (path / "package.json").is_file():
             runtime = "node"
+    language = language_of(path)
+    if not runtime and language is not None:
+        raise FolderError(f"The app in {path} is in {language}. funcmcp host runs it with --worker COMMAND only.")
     if not runtime:
         raise FolderError(
             f"The language of {path} is unknown. "

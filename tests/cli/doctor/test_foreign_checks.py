@@ -200,9 +200,18 @@ def test_an_app_in_another_language_is_not_examined(file: str, language: str, ru
     assert faults(folder) == [
         f"warning the code: is not examined: the app is in {language}, and doctor only reads its files."
     ]
+    served = funcmcp("host", str(write(tmp_path / "bare", {"host.json": {"version": "2.0"}, file: ""})))
+    assert f"is in {language}. funcmcp host runs it with --worker COMMAND only." in served.stderr
     anonymous = {"extensions": {"MCP": {"system": {"WebhookAuthorizationLevel": "Anonymous"}}}}
     write(tmp_path, {"host.json": {"version": "2.0", **anonymous}})
     assert faults(folder)[0].startswith("warning webhookAuthorizationLevel: is Anonymous")
+
+
+def test_an_app_of_the_older_model_is_not_examined(tmp_path: Path) -> None:
+    files = {"host.json": {"version": "2.0"}, "hello/function.json": TRIGGER, "hello/__init__.py": ""}
+    folder = write(tmp_path, {**files, "local.settings.json": SETTINGS, ".gitignore": "local.settings.json"})
+    text = "is not examined: the app is in the older programming model, and doctor only reads its files."
+    assert faults(folder) == [f"warning the code: {text}"]
 
 
 def test_a_plain_app_without_faults(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from funcmcp.cli.doctor import app_checks, file_checks, task_checks
 from funcmcp.cli.doctor.foreign_checks import (
     examine_custom_handler,
     examine_other_language,
-    language_of,
     service_folders,
 )
 from funcmcp.cli.doctor.host_checks import (
@@ -18,6 +17,7 @@ from funcmcp.cli.doctor.host_checks import (
     mentions_funcmcp,
 )
 from funcmcp.cli.doctor.project import Finding, Project, read_project
+from funcmcp.functions_host.folder import language_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

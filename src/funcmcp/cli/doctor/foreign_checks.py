@@ -16,20 +16,11 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.adapters.azure.settings import at
 from funcmcp.cli.doctor.file_checks import bundle_finding, check_host, check_ignore_files, is_true
 from funcmcp.cli.doctor.project import Finding, Project, read_files
+from funcmcp.functions_host.folder import language_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LANGUAGES = {
-    "*.csproj": ".NET",
-    "*.fsproj": ".NET",
-    "pom.xml": "Java",
-    "build.gradle": "Java",
-    "build.gradle.kts": "Java",
-    "profile.ps1": "PowerShell",
-    "go.mod": "Go",
-    "Cargo.toml": "Rust",
-}
 _RUNTIMES = {".NET": {"dotnet-isolated", "dotnet"}, "Java": {"java"}, "PowerShell": {"powershell"}}
 _PROFILE = "mcp-custom-handler"
 _FORWARDING = ("enableForwardingHttpRequest", "enableProxyingHttpRequest")
@@ -37,14 +28,6 @@ _MISSPELT = "enableHttpProxyingRequest"
 """A name in a published sample that the Functions host does not know."""
 
 _SERVICE = re.compile(r"""^\s+project:\s*["']?([^"'#\n]+)""", re.MULTILINE)
-
-
-def language_of(folder: Path) -> str | None:
-    """Return the language of an app that is not in Python or for Node, or None."""
-    for pattern, language in _LANGUAGES.items():
-        if any(folder.glob(pattern)):
-            return language
-    return None
 
 
 def service_folders(folder: Path) -> list[Path]:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from funcmcp.adapters.azure.settings import at
 from funcmcp.cli.client_rules.problems import problems_in
 from funcmcp.cli.client_rules.report import short_texts
-from funcmcp.cli.doctor.foreign_checks import check_plain_files, language_of
+from funcmcp.cli.doctor.foreign_checks import check_plain_files
 from funcmcp.cli.doctor.project import Finding
+from funcmcp.functions_host.folder import language_of
 from funcmcp.jsonc import parse
 from funcmcp.text_files import read_text
 
