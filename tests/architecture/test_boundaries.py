@@ -40,6 +40,7 @@ WHO_MAY = {
     "auth/tokens/jwks.py": "the issuer's keys, at the URL that the operator names",
     "client/http_exchange.py": "the server that the caller of the client names",
     "functions_host/blob_service.py": "the storage account of the function app's settings, with --storage azure",
+    "functions_host/custom_handler.py": "the program that it has started, at its port on loopback",
     "functions_host/http_proxy.py": "the port on loopback that the worker names, for the requests of its HTTP triggers",
     "functions_host/workers/process.py": "the worker that it has started, over a socket pair",
     "cli/host.py": "nobody: a socket that sends nothing has the address of this machine in its network",

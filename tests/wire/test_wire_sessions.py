@@ -127,7 +127,7 @@ async def test_a_refused_initialize_leaves_nothing(offering: Offering, params: d
 @rules.verifies(rules.D4)
 async def test_at_the_cap_a_new_session_is_503_and_the_others_go_on() -> None:
     """The response has Retry-After. DELETE makes room at once."""
-    sessions = MemorySessions(limit=2)
+    sessions = MemorySessions(limit=2, per_principal=2)
     app = offer(sessions=sessions).app
     first, second = await connect(app, HANDSHAKE), await connect(app, HANDSHAKE)
     refused = await Peer(app).post(initialize(HANDSHAKE))
