@@ -18,6 +18,8 @@ TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "limits.md").read_tex
 def default_of(name: str) -> str:
     """Return an option's default as the table has it, such as "4 MiB"."""
     value = getattr(Limits(), name)
+    if value is None:
+        value = Limits().share_of(name.removesuffix("_per_principal"))
     if "bytes" in name:
         return f"{value // 1024**2} MiB" if value % 1024**2 == 0 else f"{value // 1024} KiB"
     return f"{value:,.0f}"

@@ -7,6 +7,7 @@ from dataclasses import fields
 import pytest
 
 from funcmcp.server.limits import LimitReachedError, Limits
+from funcmcp.server.load import Load
 
 
 @pytest.mark.parametrize("name", [option.name for option in fields(Limits)])
@@ -26,6 +27,24 @@ def test_nesting_can_be_less_than_64_levels_but_not_more() -> None:
 def test_what_is_said_of_the_time_to_wait_is_whole_seconds_and_enough(seconds: float, said: int) -> None:
     error = LimitReachedError("Wait.", seconds)
     assert error.payload() == {"code": -32603, "message": "Wait.", "data": {"retryAfter": said}}
+
+
+@pytest.mark.parametrize("name", ["requests", "body_bytes", "streams", "subscription_bytes"])
+def test_a_share_is_at_most_half_of_its_total_unless_it_is_set(name: str) -> None:
+    assert Limits(**{name: 20}).share_of(name) == 10
+    assert Limits(**{name: 1}).share_of(name) == 1
+    assert Limits(**{name: 20, f"{name}_per_principal": 15}).share_of(name) == 15
+    assert Limits().share_of(name) <= getattr(Limits(), name) // 2
+
+
+def test_one_address_leaves_half_of_few_places_to_others() -> None:
+    requests = Load(Limits(requests=20)).requests
+    for _ in range(10):
+        requests.take("address:192.0.2.1")
+    with pytest.raises(LimitReachedError) as refused:
+        requests.take("address:192.0.2.1")
+    assert refused.value.is_caller_limit
+    requests.take("address:192.0.2.2")
 
 
 @pytest.mark.parametrize("value", ["10", None, True, 1.5])

@@ -135,7 +135,7 @@ class TestBodies:
         assert second.error is None
 
     def test_the_oldest_body_is_refused_when_nothing_else_can_give_way(self) -> None:
-        bodies = Load(Limits(body_bytes=2 * OVERHEAD)).bodies
+        bodies = Load(Limits(body_bytes=2 * OVERHEAD, body_bytes_per_principal=2 * OVERHEAD)).bodies
         complete, oldest, younger = Body(bodies, ALICE), Body(bodies, ALICE), Body(bodies, ALICE)
         complete.add(0)
         complete.complete()

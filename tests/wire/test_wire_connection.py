@@ -247,7 +247,7 @@ def test_a_half_sent_body_holds_up_nobody_and_may_still_be_finished(
 @pytest.mark.parametrize("revision", ERAS)
 def test_more_half_sent_bodies_than_requests_may_be_under_way_turn_nobody_away(parser: Way, revision: str) -> None:
     """This holds for requests in one packet and for those with a separate body."""
-    app = offer(limits=Limits(requests=2)).app
+    app = offer(limits=Limits(requests=2, requests_per_principal=2)).app
     with serving(app, parser) as port, contextlib.ExitStack() as lines:
         peer = peer_at(app, port, revision)
         request_bytes = request(peer, port, peer.message("tools/list"))

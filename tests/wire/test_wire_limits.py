@@ -108,7 +108,7 @@ async def test_a_body_that_does_not_come_in_time_is_408(revision: str) -> None:
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_requests_beyond_those_that_may_run_at_once_are_503(revision: str, tool: str) -> None:
-    offering = offer(limits=Limits(requests=2))
+    offering = offer(limits=Limits(requests=2, requests_per_principal=2))
     peer = await connect(offering.app, revision)
     held = [peer.start_call(tool, {"key": key}) for key in ("one", "two")]
     for key in ("one", "two"):
@@ -332,7 +332,7 @@ async def test_a_call_goes_on_counting_when_its_client_has_left() -> None:
 
 
 async def test_of_a_batch_as_many_run_as_there_is_room_for() -> None:
-    offering = offer(limits=Limits(requests=2))
+    offering = offer(limits=Limits(requests=2, requests_per_principal=2))
     peer = await connect(offering.app, BATCHES)
     batch = [peer.call_message("wait", {"key": str(number)}, number) for number in range(4)]
     started = peer.start(batch)
@@ -357,7 +357,7 @@ def listen(peer: Peer) -> Exchange:
 
 @pytest.mark.parametrize("revision", ERAS)
 async def test_streams_beyond_those_that_may_be_open_are_503(revision: str) -> None:
-    app = offer(live=True, limits=Limits(streams=2)).app
+    app = offer(live=True, limits=Limits(streams=2, streams_per_principal=2)).app
     peers = [await connect(app, revision) for _ in range(3)]
     streams = [listen(peer) for peer in peers[:2]]
     for stream in streams:

@@ -13,6 +13,9 @@ from funcmcp.protocol.codec import MAX_DEPTH
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError
 
 _MIB = 1024 * 1024
+_SHARES = {"requests": 500, "body_bytes": 32 * _MIB, "streams": 1000, "subscription_bytes": 8 * _MIB}
+"""What one principal may use of a limit by default, unless that is more than half of it."""
+
 _SECONDS = ("message_seconds", "write_seconds")
 """The limits that may be fractions; all others count something."""
 
@@ -36,15 +39,17 @@ class Limits:
         header_bytes: Bytes of all names and values of an HTTP request's header.
         requests: Requests under way at once, each from the last byte of its body. A `subscriptions/listen` counts as
             a stream instead.
-        requests_per_principal: Requests of the same principal.
+        requests_per_principal: Requests of the same principal. None is 500, or half of `requests` if that is less.
         body_bytes: Bytes of all HTTP bodies that come in more than one part, until their requests are answered.
-        body_bytes_per_principal: Bytes of such bodies of the same principal.
+        body_bytes_per_principal: Bytes of such bodies of the same principal. None is 32 MiB, or half of `body_bytes` if
+            that is less.
         unsent_bytes: Bytes of responses that wait for clients to read them, and as many on WebSockets; under
             `funcmcp run` and `mcp.run("http")`.
         streams: Streams that are open at once: GET, `subscriptions/listen`, HTTP+SSE and WebSocket.
-        streams_per_principal: Streams of the same principal.
+        streams_per_principal: Streams of the same principal. None is 1,000, or half of `streams` if that is less.
         subscription_bytes: Bytes of memory that the URIs take up which clients subscribed to.
-        subscription_bytes_per_principal: Bytes of those of the same principal.
+        subscription_bytes_per_principal: Bytes of those of the same principal. None is 8 MiB, or half of
+            `subscription_bytes` if that is less.
         memory_bytes: Bytes of memory of all that clients make the process hold: HTTP bodies that come in more than one
             part, requests that wait while they run with their arguments, streams, subscriptions, and events that
             clients can resume.
@@ -62,20 +67,22 @@ class Limits:
     message_values: int = 250_000
     header_bytes: int = 64 * 1024
     requests: int = 1000
-    requests_per_principal: int = 500
+    requests_per_principal: int | None = None
     body_bytes: int = 128 * _MIB
-    body_bytes_per_principal: int = 32 * _MIB
+    body_bytes_per_principal: int | None = None
     unsent_bytes: int = 128 * _MIB
     streams: int = 10_000
-    streams_per_principal: int = 1000
+    streams_per_principal: int | None = None
     subscription_bytes: int = 64 * _MIB
-    subscription_bytes_per_principal: int = 8 * _MIB
+    subscription_bytes_per_principal: int | None = None
     memory_bytes: int = 256 * _MIB
     memory_bytes_per_principal: int = 18 * _MIB
 
     def __post_init__(self) -> None:
         for option in fields(self):
             value = getattr(self, option.name)
+            if value is None and option.default is None:
+                continue
             expected = "a number" if option.name in _SECONDS else "an integer"
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise TypeError(f"Limits.{option.name} must be {expected} above 0; got {value!r}.")
@@ -85,6 +92,12 @@ class Limits:
                 raise TypeError(f"Limits.{option.name} must be an integer above 0; got {value}.")
         if self.nesting > MAX_DEPTH:
             raise ValueError(f"Limits.nesting may be {MAX_DEPTH} at most; got {self.nesting}.")
+
+    def share_of(self, name: str) -> int:
+        """Return what one principal may use of a limit, such as "requests"."""
+        share: int | None = getattr(self, f"{name}_per_principal")
+        half: int = max(1, getattr(self, name) // 2)
+        return min(_SHARES[name], half) if share is None else share
 
 
 class LimitReachedError(MCPError):

@@ -212,7 +212,7 @@ class Load:
         self.runs = _requests(limits, self.memory)
         self.streams = Budget(
             limits.streams,
-            limits.streams_per_principal,
+            limits.share_of("streams"),
             full="Too many streams are open; try again later.",
             own_full="Too many of your streams are open; end one.",
             retry_after=STREAM_RETRY_SECONDS,
@@ -221,7 +221,7 @@ class Load:
         )
         self.subscriptions = Budget(
             limits.subscription_bytes,
-            limits.subscription_bytes_per_principal,
+            limits.share_of("subscription_bytes"),
             full="Clients subscribe to too many resources; try again later.",
             own_full="You subscribe to too many resources; end a subscription.",
             retry_after=STREAM_RETRY_SECONDS,
@@ -233,7 +233,7 @@ class Load:
 def _requests(limits: Limits, memory: Budget | None = None) -> Budget:
     return Budget(
         limits.requests,
-        limits.requests_per_principal,
+        limits.share_of("requests"),
         full="The server is busy; try again later.",
         own_full="Too many of your requests are under way; wait for their answers.",
         memory=memory,
@@ -257,7 +257,7 @@ class Bodies:
     def __init__(self, limits: Limits, memory: Budget) -> None:
         self.budget = Budget(
             limits.body_bytes,
-            limits.body_bytes_per_principal,
+            limits.share_of("body_bytes"),
             full="The server receives too many bytes now; try again later.",
             own_full="You send too many bytes at once; wait for answers.",
             memory=memory,

@@ -30,7 +30,7 @@ class Attempt:
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
         http = HTTPOptions(sse="/sse", websocket="/ws", rates=MemoryRates(0.001, 1))
-        limits = Limits(header_bytes=1000, requests=2, message_bytes=1000)
+        limits = Limits(header_bytes=1000, requests=2, requests_per_principal=2, message_bytes=1000)
         self.mcp = MCPServer("Shop", auth=APIKeys({"alice": KEY}), http=http, limits=limits)
         self.serving = serving_of(self.mcp)
         self.method = "POST" if endpoint == "streamable" else "GET"

@@ -290,7 +290,7 @@ async def test_other_methods_are_not_allowed(method: str) -> None:
 
 
 async def test_the_number_of_open_streams_is_bounded() -> None:
-    app = served(limits=Limits(streams=2)).app
+    app = served(limits=Limits(streams=2, streams_per_principal=2)).app
     streams = [await opened(app) for _ in range(2)]
     refused = await exchange(app, "GET", "/sse", HOST).answer()
     assert (refused.status, refused.header("retry-after")) == (503, "60")
