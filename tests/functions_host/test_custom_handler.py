@@ -166,6 +166,8 @@ async def test_requests_are_handed_on_without_keys_and_headers_of_the_front_end(
         assert missing.status == 404
         other_name, _ = await answer(host, "/open/a", host="attacker.example")
         assert other_name.status == 421
+        cross_site, _ = await answer(host, "/open/a", **{"sec-fetch-site": "cross-site"})
+        assert cross_site.status == 403
         other_origin, _ = await answer(host, "/open/a", origin="https://attacker.example")
         assert other_origin.status == 403
 
@@ -269,6 +271,14 @@ def test_a_new_project_that_hosts_itself_is_served(tmp_path: Path) -> None:
     with running([*FUNCMCP, "host", "desk", "--port", "0"], folder=tmp_path) as process:
         result = funcmcp("inspect", f"{origin_of(process)}/mcp", "--json")
         assert json.loads(result.stdout)["tools"], result.stderr
+
+
+async def test_a_handler_that_is_open_to_other_machines_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = HostSettings(host="0.0.0.0")
+    async with hosted(app(tmp_path / "app", PROXYING, ECHO, open="anonymous"), settings):
+        assert "The custom handler is open to every machine that reaches 0.0.0.0." in caplog.text
 
 
 def test_a_program_of_node_is_served(tmp_path: Path) -> None:

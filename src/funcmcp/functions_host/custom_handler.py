@@ -32,7 +32,7 @@ from funcmcp.functions_host.http_proxy import PATH_CHARACTERS, forwarded_headers
 from funcmcp.functions_host.invocation import FunctionRequest, drop_front_end_headers
 from funcmcp.functions_host.keys import MASTER_KEY, NAMES_BY_LEVEL, VARIABLE, Keys
 from funcmcp.functions_host.reload import reload_on_change
-from funcmcp.functions_host.routes import RouteTemplate
+from funcmcp.functions_host.routes import CROSS_SITE, RouteTemplate, is_cross_site
 from funcmcp.functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
 from funcmcp.functions_host.workers.worker import LoadFailed
 from funcmcp.jsonc import parse
@@ -194,6 +194,8 @@ class CustomHandlerHost(Served):
         failure = await self._first_start
         if failure is not None:
             raise LoadFailed(failure)
+        if self._is_public and any(not _key_names(level) for _, level in self.handler.routes):
+            _log.warning("The custom handler is open to every machine that reaches %s.", self.settings.host)
         if self.settings.reload:
             self._tasks.append(asyncio.create_task(reload_on_change(self.folder.path, self._restart)))
         self.begin()
@@ -218,10 +220,10 @@ class CustomHandlerHost(Served):
         delay = 0.0
         loop = asyncio.get_running_loop()
         while True:
-            begun = loop.time()
+            started_at = loop.time()
             await self._run_once()
             self._ready.clear()
-            if loop.time() - begun > self.settings.restart.stable_seconds:
+            if loop.time() - started_at > self.settings.restart.stable_seconds:
                 delay = 0.0
             await asyncio.sleep(delay)
             delay = min(max(2 * delay, self.settings.restart.first_delay), self.settings.restart.longest_delay)
@@ -290,9 +292,13 @@ class CustomHandlerHost(Served):
         level = self._level_of(request.path)
         if level is None:
             return refuse(404, INVALID_REQUEST, "No HTTP trigger of the app has this path.")
-        refusal = self._keys.refusal(request, _key_names(level))
+        names = _key_names(level)
+        refusal = self._keys.refusal(request, names)
         if refusal is not None:
             return refusal
+        has_sent_key = bool(names) and self._keys.are_required
+        if not has_sent_key and not self.settings.allows_cross_site and is_cross_site(request):
+            return refuse(403, INVALID_REQUEST, CROSS_SITE)
         try:
             limits = self._server.options.limits
             return await answer_body(request, limits, self._server.load, partial(self._hand_on, request))

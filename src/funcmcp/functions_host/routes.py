@@ -50,7 +50,7 @@ _log = logging.getLogger("funcmcp.host")
 _VARIABLE = re.compile(r"\{\*{0,2}[A-Za-z_]\w*(?:[^{}]|\{\{|\}\})*\}")
 _OF_THE_CONNECTION = {"connection", "content-length", "date", "keep-alive", "transfer-encoding", "upgrade"}
 _FETCH_SITE = b"sec-fetch-site"
-_CROSS_SITE = (
+CROSS_SITE = (
     "A page of another site has sent this request to a program on this machine. If that is what you want, start "
     "funcmcp host with --allow-cross-site."
 )
@@ -180,7 +180,7 @@ class _Found(NamedTuple):
     params: dict[str, str]
 
 
-def _is_cross_site(request: HttpRequest) -> bool:
+def is_cross_site(request: HttpRequest) -> bool:
     """Return whether a page of another site made a browser on this machine send a request.
 
     Browsers send no Origin with a GET for a link, an image or a redirect. The Origin of other requests was checked.
@@ -308,8 +308,8 @@ class HTTPTriggers:
         names = _key_names(trigger)
         refusal = self._keys.refusal(request, names)
         has_sent_key = bool(names) and self._keys.are_required
-        if refusal is None and not has_sent_key and not self._allows_cross_site and _is_cross_site(request):
-            return refuse(403, INVALID_REQUEST, _CROSS_SITE)
+        if refusal is None and not has_sent_key and not self._allows_cross_site and is_cross_site(request):
+            return refuse(403, INVALID_REQUEST, CROSS_SITE)
         return refusal
 
     def _find(self, request: HttpRequest) -> _Found | HttpResponse | None:
