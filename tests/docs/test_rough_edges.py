@@ -18,7 +18,7 @@ from pydantic_core import SchemaValidator
 from pythonjsonlogger.json import JsonFormatter
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer
 from funcmcp.adapters.uvicorn.wsproto_protocol import WsprotoServerProtocol
 from funcmcp.auth import APIKeys, Auth
 from funcmcp.authoring.values.json_schema import arranged
@@ -165,19 +165,6 @@ async def test_a_filtered_list_calls_the_authorize_functions_one_after_the_other
     async with Client(mcp, headers={"x-api-key": "kq3vJ8wZ1xP5sT7u"}) as client:
         assert len(await client.list_tools()) == 3
     assert most == 1
-
-
-async def test_an_async_tool_that_raises_generator_exit_has_no_answer_of_the_server() -> None:
-    mcp = MCPServer("shop")
-
-    @mcp.tool
-    async def leave(context: ToolContext) -> None:
-        await context.log("info", "leaves")
-        raise GeneratorExit
-
-    with pytest.raises((GeneratorExit, Exception)) as raised:
-        await mcp.call_tool("leave", {})
-    assert isinstance(raised.value, GeneratorExit)
 
 
 async def test_a_session_in_memory_belongs_to_one_process() -> None:

@@ -45,6 +45,41 @@ def test_what_work_raises_before_its_first_wait_comes_at_once() -> None:
         begin(fail())
 
 
+def test_generator_exit_that_work_raises_is_a_failure() -> None:
+    async def leave() -> None:
+        raise GeneratorExit
+
+    with pytest.raises(RuntimeError, match="raised GeneratorExit"):
+        begin(leave())
+
+
+async def test_generator_exit_that_work_raises_after_a_wait_is_a_failure() -> None:
+    async def leave() -> None:
+        await asyncio.sleep(0)
+        raise GeneratorExit
+
+    with pytest.raises(RuntimeError, match="raised GeneratorExit"):
+        await begun(leave())
+
+
+async def test_work_that_is_closed_while_it_waits_ends() -> None:
+    cleaned = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned.append(True)
+
+    async def around() -> None:
+        await begun(wait())
+
+    outer = around()
+    outer.send(None)
+    outer.close()
+    assert cleaned == [True]
+
+
 async def test_work_that_waits_goes_on_when_it_is_awaited() -> None:
     event = asyncio.Event()
     waiting = begun(give_after(event, 3))

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_RAISED_GENERATOR_EXIT = "The function raised GeneratorExit."
+"""The failure of work that raised GeneratorExit itself. Otherwise the exception means that the work is closed."""
+
+
 def begin(work: Coroutine[Any, Any, T]) -> T | Waiting[T]:
     """Run a coroutine up to its first wait; return its result, or a `Waiting` to await if there was a wait.
 
@@ -25,6 +29,7 @@ def begin(work: Coroutine[Any, Any, T]) -> T | Waiting[T]:
     Nothing could cancel them anyway.
 
     Raises:
+        RuntimeError: The coroutine raised GeneratorExit.
         BaseException: The coroutine raised it before its first wait.
     """
     try:
@@ -32,6 +37,8 @@ def begin(work: Coroutine[Any, Any, T]) -> T | Waiting[T]:
     except StopIteration as stop:
         result: T = stop.value
         return result
+    except GeneratorExit as error:
+        raise RuntimeError(_RAISED_GENERATOR_EXIT) from error
 
 
 class Waiting(Generic[T]):
@@ -56,6 +63,10 @@ class Waiting(Generic[T]):
             except StopIteration as stop:
                 result: T = stop.value
                 return result
+            except GeneratorExit as error:
+                if isinstance(value, GeneratorExit):  # the work is closed from outside
+                    raise
+                raise RuntimeError(_RAISED_GENERATOR_EXIT) from error
             finally:
                 # An exception in a local variable refers to itself through its traceback. It would keep the
                 # coroutine's objects alive until the next garbage collection.

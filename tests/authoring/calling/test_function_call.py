@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import threading
+import time
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -176,3 +178,52 @@ async def test_a_generator_that_a_plain_function_returns_runs_in_a_thread() -> N
     result = await call(numbers)
     assert result["structuredContent"] == {"result": [1, 2]}
     assert threads != [threading.get_ident()]
+
+
+async def test_an_iterator_is_read_in_the_thread_of_the_function() -> None:
+    """A connection of sqlite3 can be used in its thread only."""
+    connection_threads: list[int] = []
+
+    def rows() -> list[int]:
+        connection_threads.append(threading.get_ident())
+        return (threading.get_ident() for _ in range(3))  # type: ignore[return-value]
+
+    result = await call(rows)
+    assert result["structuredContent"] == {"result": 3 * connection_threads}
+    assert connection_threads != [threading.get_ident()]
+
+
+async def test_the_reading_of_an_iterator_ends_with_its_call() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def numbers() -> Iterable[int]:
+        def generate() -> Iterator[int]:
+            try:
+                while True:
+                    begun.set()
+                    time.sleep(0.001)
+                    yield 1
+            finally:
+                ended.set()
+
+        return generate()
+
+    task = asyncio.ensure_future(call(numbers))
+    async with asyncio.timeout(PATIENCE):
+        assert await asyncio.to_thread(begun.wait, PATIENCE)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.to_thread(ended.wait, PATIENCE)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_an_iterator_that_never_ends_is_an_error(*, is_async: bool) -> None:
+    def numbers() -> Iterable[int]:
+        return itertools.count()
+
+    async def numbers_later() -> Iterable[int]:
+        return itertools.count()
+
+    with pytest.raises(RuntimeError, match="more than 1,000,000 members"):
+        await call(numbers_later if is_async else numbers)

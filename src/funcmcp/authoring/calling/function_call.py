@@ -17,7 +17,6 @@ import functools
 import inspect
 from asyncio import CancelledError
 from collections.abc import Mapping
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, get_origin
 
 from funcmcp.authoring.calling.arguments import is_spread
@@ -31,6 +30,7 @@ from funcmcp.authoring.calling.feature_context import (
 from funcmcp.authoring.calling.services import Scope
 from funcmcp.authoring.signatures.annotations import without_marks
 from funcmcp.authoring.signatures.signature import EMPTY, JSONRPCRequest, Signature
+from funcmcp.authoring.values.iterators import with_members
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class FunctionCall(Generic[Arguments, Result]):
             if not self._is_direct:
                 return await self._run_injected(context, arguments, kwargs, render)
             if self.is_async:
-                return render(await self.function(**kwargs))
+                return render(with_members(await self.function(**kwargs)))
             return render(await self._in_thread(self.function, kwargs))
         except SystemExit as error:
             raise RuntimeError(f"{self.name} raised SystemExit, which must not end the server.") from error
@@ -174,7 +174,7 @@ class FunctionCall(Generic[Arguments, Result]):
                 if self._owner is not None:
                     function = functools.partial(function, await scope.construct(self._owner))
                 if self.is_async:
-                    value = await function(**kwargs)
+                    value = with_members(await function(**kwargs))
                 else:
                     value = await self._in_thread(function, kwargs)
                 result = render(value)
@@ -219,15 +219,19 @@ class FunctionCall(Generic[Arguments, Result]):
     async def _in_thread(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         """Call a plain function in a worker thread; await what it returns if that is awaitable.
 
-        A generator runs there, too: it is code of the author that may block.
+        An iterator is read in the same thread: it is code of the author that may block, and what it uses, such as a
+        connection of sqlite3, may work only there. The reading ends with the call.
         """
-        threads = self._services.threads
-        value = await threads.run(function, kwargs)
-        if inspect.isawaitable(value):
-            return await value
-        if isinstance(value, GeneratorType):
-            return await threads.run(functools.partial(list, value), {})
-        return value
+        is_over = False
+
+        def call(**kwargs: Any) -> Any:
+            return with_members(function(**kwargs), lambda: is_over)
+
+        try:
+            value = await self._services.threads.run(call, kwargs)
+        finally:
+            is_over = True
+        return await value if inspect.isawaitable(value) else value
 
 
 def is_async(function: Any) -> bool:
