@@ -17,10 +17,10 @@ from models import Customer, Line, Receipt, dish_of, receipt_of, review_of
 from traffic import CALLS, DISH, ERAS, HANDSHAKE, Request, initialize, request
 
 from funcmcp import Auth, HTTPOptions, MCPServer
+from funcmcp._serving import serving_of
+from funcmcp._transports.http.messages import HttpRequest
 from funcmcp.auth import BearerTokens, StaticKeys
-from funcmcp.serving import serving_of
 from funcmcp.state import MemoryRates
-from funcmcp.transports.http.messages import HttpRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -6,8 +6,8 @@ import json
 import math
 from typing import Any, NoReturn
 
-from funcmcp.protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
-from funcmcp.protocol.jsonrpc import Malformed, Request, classify
+from funcmcp._protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
+from funcmcp._protocol.jsonrpc import Malformed, Request, classify
 
 _MAX_DIGITS = 4300
 _MAX_REASON = 120

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from funcmcp import HTTPOptions, ListOptions, MCPServer, PromptContext, ResourceContext, ToolContext, ToolError
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.authenticator import first_of
-from funcmcp.auth.easy_auth import EasyAuth
-from funcmcp.auth.policy import Auth
-from funcmcp.auth.protected_resource import ProtectedResource
-from funcmcp.auth.tokens.bearer import BearerTokens
-from funcmcp.auth.tokens.claims import TokenRules
-from funcmcp.auth.tokens.keys import StaticKeys
-from funcmcp.authoring.values.content import ResourceInfo
-from funcmcp.server.limits import Limits
-from funcmcp.serving import serving_of
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._auth.authenticator import first_of
+from funcmcp._auth.easy_auth import EasyAuth
+from funcmcp._auth.policy import Auth
+from funcmcp._auth.protected_resource import ProtectedResource
+from funcmcp._auth.tokens.bearer import BearerTokens
+from funcmcp._auth.tokens.claims import TokenRules
+from funcmcp._auth.tokens.keys import StaticKeys
+from funcmcp._authoring.values.content import ResourceInfo
+from funcmcp._server.limits import Limits
+from funcmcp._serving import serving_of
 from funcmcp.state import KeyRing, MemorySessions, SignedSessions
 
 if TYPE_CHECKING:
-    from funcmcp.transports.http.messages import Exchange, HttpRequest, HttpResponse
+    from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
 
 KEY = "a-good-key-of-the-fuzzer"
 PAGE = "https://app.example.com"

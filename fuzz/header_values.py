@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcmcp.protocol.codec import decode
-from funcmcp.protocol.headers import (
+from funcmcp._protocol.codec import decode
+from funcmcp._protocol.headers import (
     MirroredParameter,
     agree,
     decode_value,
@@ -15,7 +15,7 @@ from funcmcp.protocol.headers import (
     mirrored_parameters,
     mismatch,
 )
-from funcmcp.transports.http.status import accepts, is_json
+from funcmcp._transports.http.status import accepts, is_json
 
 _VERSION = "2026-07-28"
 _PARAMETERS = (

@@ -19,18 +19,18 @@ import uvicorn
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.server import ServerState
 
-from funcmcp.adapters.asgi.application import ASGIApplication, Served
-from funcmcp.adapters.uvicorn.bounded_connection import MAX_FIELDS, SLICE_BYTES
-from funcmcp.adapters.uvicorn.direct_path import direct_path
-from funcmcp.adapters.uvicorn.protocols import http_protocol
-from funcmcp.server.limits import Limits
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
+from funcmcp._adapters.asgi.application import ASGIApplication, Served
+from funcmcp._adapters.uvicorn.bounded_connection import MAX_FIELDS, SLICE_BYTES
+from funcmcp._adapters.uvicorn.direct_path import direct_path
+from funcmcp._adapters.uvicorn.protocols import http_protocol
+from funcmcp._server.limits import Limits
+from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from funcmcp.adapters.uvicorn.bounded_connection import BoundedConnection
-    from funcmcp.transports.http.messages import HttpRequest
+    from funcmcp._adapters.uvicorn.bounded_connection import BoundedConnection
+    from funcmcp._transports.http.messages import HttpRequest
 
 _LIMITS = Limits(header_bytes=1000)
 _SEGMENTS = (1, 7, 64, 1000, SLICE_BYTES, 100_000)

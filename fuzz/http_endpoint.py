@@ -13,17 +13,17 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.protocol.codec import decode
-from funcmcp.protocol.jsonrpc import Request as Call
-from funcmcp.protocol.jsonrpc import classify
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest
+from funcmcp._protocol.codec import decode
+from funcmcp._protocol.jsonrpc import Request as Call
+from funcmcp._protocol.jsonrpc import classify
+from funcmcp._transports.http.messages import BodyTooLargeError, HttpRequest
 from fuzz.answers import check_message
 from fuzz.endpoints import KEY, serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from funcmcp.transports.http.messages import Exchange, HttpResponse, Received
+    from funcmcp._transports.http.messages import Exchange, HttpResponse, Received
 
 _STATUSES = {200, 202, 204, 400, 401, 403, 404, 405, 406, 409, 413, 415, 421}
 _OK, _ACCEPTED, _NO_CONTENT = 200, 202, 204

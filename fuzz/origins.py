@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 
-from funcmcp.transports.http.admission.origin import OriginCheck
-from funcmcp.transports.http.messages import HttpRequest, HttpResponse
-from funcmcp.transports.http.options import HTTPOptions
+from funcmcp._transports.http.admission.origin import OriginCheck
+from funcmcp._transports.http.messages import HttpRequest, HttpResponse
+from funcmcp._transports.http.options import HTTPOptions
 
 HOST, PAGE = "orders.example.com", "https://app.example.com:8443"
 _CHECK = OriginCheck(HTTPOptions(allowed_hosts=[HOST], allowed_origins=[PAGE]))

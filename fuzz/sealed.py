@@ -5,14 +5,14 @@ The first byte selects a genuine token and the second a change. The other bytes 
 
 from __future__ import annotations
 
-from funcmcp.protocol.codec import encode
-from funcmcp.protocol.errors import InvalidParams
-from funcmcp.protocol.jsonrpc import Request
-from funcmcp.server.calls.channel import ClosedChannel
-from funcmcp.server.calls.rounds import InputRequired, Rounds
-from funcmcp.state.seal import KeyRing
-from funcmcp.state.sessions.signed import SignedSessions
-from funcmcp.state.sessions.store import Handshake
+from funcmcp._protocol.codec import encode
+from funcmcp._protocol.errors import InvalidParams
+from funcmcp._protocol.jsonrpc import Request
+from funcmcp._server.calls.channel import ClosedChannel
+from funcmcp._server.calls.rounds import InputRequired, Rounds
+from funcmcp._state.seal import KeyRing
+from funcmcp._state.sessions.signed import SignedSessions
+from funcmcp._state.sessions.store import Handshake
 from fuzz.driving import drive
 
 SESSION, STATE = "session", "request state"

@@ -10,15 +10,15 @@ import base64
 import hashlib
 import hmac
 
-from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.easy_auth import HEADER, EasyAuth
-from funcmcp.auth.principal import Principal
-from funcmcp.auth.protected_resource import unauthorized
-from funcmcp.auth.tokens.bearer import BearerTokens
-from funcmcp.auth.tokens.claims import TokenRules
-from funcmcp.auth.tokens.compact import TokenError, read
-from funcmcp.auth.tokens.keys import StaticKeys
-from funcmcp.protocol.codec import encode
+from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.easy_auth import HEADER, EasyAuth
+from funcmcp._auth.principal import Principal
+from funcmcp._auth.protected_resource import unauthorized
+from funcmcp._auth.tokens.bearer import BearerTokens
+from funcmcp._auth.tokens.claims import TokenRules
+from funcmcp._auth.tokens.compact import TokenError, read
+from funcmcp._auth.tokens.keys import StaticKeys
+from funcmcp._protocol.codec import encode
 from fuzz.driving import drive
 
 ISSUER, AUDIENCE, NOW = "https://login.example.com", "https://orders.example.com/mcp", 1_800_000_000.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from funcmcp.protocol.uri_template import MAX_URI, InvalidTemplateError, UnsafeValueError, URITemplate, Values
+from funcmcp._protocol.uri_template import MAX_URI, InvalidTemplateError, UnsafeValueError, URITemplate, Values
 
 _VARIABLE = re.compile(r"\{([+?]?)([^{}]*)\}")
 _IN_ESCAPES = frozenset("%0123456789ABCDEF")

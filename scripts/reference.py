@@ -38,17 +38,17 @@ MODULES = [
 """The public modules."""
 
 OPTIONS = {
-    "tool": "funcmcp.authoring.features.tools.ToolOptions",
-    "prompt": "funcmcp.authoring.features.prompts.PromptOptions",
-    "resource": "funcmcp.authoring.features.resources.ResourceOptions",
-    "custom_route": "funcmcp.authoring.features.permissions.AccessOptions",
-    "resource_list": "funcmcp.authoring.features.permissions.AccessOptions",
-    "tools_from_asgi": "funcmcp.adapters.asgi.openapi_tools.ASGIToolsOptions",
-    "tool_from_http_function": "funcmcp.adapters.azure.http_function_tools.HTTPFunctionOptions",
+    "tool": "funcmcp._authoring.features.tools.ToolOptions",
+    "prompt": "funcmcp._authoring.features.prompts.PromptOptions",
+    "resource": "funcmcp._authoring.features.resources.ResourceOptions",
+    "custom_route": "funcmcp._authoring.features.permissions.AccessOptions",
+    "resource_list": "funcmcp._authoring.features.permissions.AccessOptions",
+    "tools_from_asgi": "funcmcp._adapters.asgi.openapi_tools.ASGIToolsOptions",
+    "tool_from_http_function": "funcmcp._adapters.azure.http_function_tools.HTTPFunctionOptions",
 }
 """Methods and functions with keyword options, and the classes that document the options."""
 
-PROPERTIES = {"services": "funcmcp.authoring.calling.services.Services"}
+PROPERTIES = {"services": "funcmcp._authoring.calling.services.Services"}
 """Properties whose value has methods for users, and the private class of the value."""
 
 HEAD = """\

@@ -144,7 +144,7 @@ SERVERS = {
     "granian": ["granian", "--interface", "asgi", "--port", "{port}", "served:app"],
     "hypercorn --workers 0": ["hypercorn", "--workers", "0", "--bind", "127.0.0.1:{port}", "served:app"],
     "hypercorn": ["hypercorn", "--bind", "127.0.0.1:{port}", "served:app"],
-    "funcmcp run": ["funcmcp.cli.main", "run", "--port", "{port}", "served:mcp"],
+    "funcmcp run": ["funcmcp._cli.main", "run", "--port", "{port}", "served:mcp"],
 }
 """The commands of the servers, as ``python -m`` takes them."""
 

@@ -10,12 +10,12 @@ import pytest
 
 import funcmcp
 from funcmcp import HTTPOptions, MCPServer, RegistrationError, ServerInfo, ToolContext, content
+from funcmcp._server.connections.hub import RESOURCES
+from funcmcp._serving import serving_of
+from funcmcp._state.seal import KEY_BYTES, KeyRing
+from funcmcp._state.sessions.memory import MemorySessions
+from funcmcp._state.sessions.signed import SignedSessions
 from funcmcp.auth import APIKeys
-from funcmcp.server.connections.hub import RESOURCES
-from funcmcp.serving import serving_of
-from funcmcp.state.seal import KEY_BYTES, KeyRing
-from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.signed import SignedSessions
 from tests import schemas
 from tests.patience import PATIENCE
 from tests.server_options import grouped
@@ -273,9 +273,9 @@ def test_a_mistake_at_registration_says_what_to_write() -> None:
             "import funcmcp.azure; funcmcp.azure.http_app(MCPServer('x'), streams=True)",
             "azure-streams",
         ),
-        ("redis", "import funcmcp.adapters.redis.sessions", "redis"),
+        ("redis", "import funcmcp._adapters.redis.sessions", "redis"),
         ("opentelemetry", "MCPServer('x').trace()", "otel"),
-        ("joserfc", "import funcmcp.auth.tokens.bearer", "auth"),
+        ("joserfc", "import funcmcp._auth.tokens.bearer", "auth"),
     ],
 )
 def test_a_missing_extra_is_named_with_the_command_that_installs_it(library: str, code: str, extra: str) -> None:

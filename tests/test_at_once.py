@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from funcmcp.at_once import at_once
+from funcmcp._at_once import at_once
 
 
 class Store:

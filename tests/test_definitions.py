@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.definitions import Definition
+from funcmcp._definitions import Definition
 
 
 class Dish(Definition, kw_only=True):

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funcmcp.adapters.azure.settings import route_prefix
-from funcmcp.cli.doctor.host_checks import is_plain_function_app
-from funcmcp.cli.doctor.project import read_project
-from funcmcp.functions_host.folder import FolderError, read_folder
-from funcmcp.jsonc import JSONTextError, parse
+from funcmcp._adapters.azure.settings import route_prefix
+from funcmcp._cli.doctor.host_checks import is_plain_function_app
+from funcmcp._cli.doctor.project import read_project
+from funcmcp._functions_host.folder import FolderError, read_folder
+from funcmcp._jsonc import JSONTextError, parse
 
 if TYPE_CHECKING:
     from pathlib import Path

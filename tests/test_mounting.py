@@ -16,9 +16,9 @@ from funcmcp import (
     ToolContext,
     ToolError,
 )
+from funcmcp._serving import serving_of
 from funcmcp.auth import APIKeys, Auth
 from funcmcp.content import ResourceInfo
-from funcmcp.serving import serving_of
 from funcmcp.testing import Client, MemoryRequest, accept
 from tests import schemas
 

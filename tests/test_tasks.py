@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import CancellationToken, MCPServer, RegistrationError, ToolContext
-from funcmcp.protocol.tasks import EXTENSION
-from funcmcp.serving import serving_of
+from funcmcp._protocol.tasks import EXTENSION
+from funcmcp._serving import serving_of
 from funcmcp.tasks import MemoryTasks, SQLiteTasks, TaskOptions
 from tests.patience import PATIENCE
 from tests.server.task_parts import ask, create, get, until

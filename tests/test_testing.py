@@ -12,7 +12,7 @@ from funcmcp import MCPServer, ToolContext
 from funcmcp.testing import REVISIONS, Client, accept, cancel, decline
 
 if TYPE_CHECKING:
-    from funcmcp.client.answers import Callback
+    from funcmcp._client.answers import Callback
 
 ASKING = pytest.mark.parametrize("revision", [revision for revision in REVISIONS if revision >= "2025-06-18"])
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp import text_files
-from funcmcp.text_files import read_text
+from funcmcp import _text_files as text_files
+from funcmcp._text_files import read_text
 from tests.cli.processes import funcmcp
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from funcmcp import MCPError
-from funcmcp.client.errors import AuthenticationError
-from funcmcp.transports.http.endpoints import page
-from funcmcp.visible_text import UNSAFE, visible, visible_line
+from funcmcp._client.errors import AuthenticationError
+from funcmcp._transports.http.endpoints import page
+from funcmcp._visible_text import UNSAFE, visible, visible_line
 
 HIDDEN_TEXTS = [
     "\u200b", "\u2060", "\ufeff", "\u00ad", "\u3164", "\u202e", "\U000e0041", "\U000e0100", "\u200d", "\ufe0f",

@@ -11,27 +11,32 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.lazy_names import lazy_names
+from funcmcp._public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp import content
-    from funcmcp.app import MCPServer
-    from funcmcp.auth.policy import Auth
-    from funcmcp.auth.principal import Principal
-    from funcmcp.authoring.calling.feature_context import CancellationToken, PromptContext, ResourceContext, ToolContext
-    from funcmcp.authoring.calling.questions import Elicit, ListRoots, Sample
-    from funcmcp.authoring.features.prompts import prompt
-    from funcmcp.authoring.features.resources import resource
-    from funcmcp.authoring.features.tools import tool
-    from funcmcp.authoring.signatures.signature import Arguments, Header
-    from funcmcp.authoring.values.string_formats import Format
-    from funcmcp.protocol.errors import InvalidParams, MCPError, ResourceNotFound, ToolError
-    from funcmcp.server.catalog.completion import Completion
-    from funcmcp.server.catalog.registry import RegistrationError
-    from funcmcp.server.limits import Limits
-    from funcmcp.server.middleware import Middleware
-    from funcmcp.server.options import ListOptions, ServerInfo
-    from funcmcp.transports.http.options import HTTPOptions
+    from funcmcp._app import MCPServer
+    from funcmcp._auth.policy import Auth
+    from funcmcp._auth.principal import Principal
+    from funcmcp._authoring.calling.feature_context import (
+        CancellationToken,
+        PromptContext,
+        ResourceContext,
+        ToolContext,
+    )
+    from funcmcp._authoring.calling.questions import Elicit, ListRoots, Sample
+    from funcmcp._authoring.features.prompts import prompt
+    from funcmcp._authoring.features.resources import resource
+    from funcmcp._authoring.features.tools import tool
+    from funcmcp._authoring.signatures.signature import Arguments, Header
+    from funcmcp._authoring.values.string_formats import Format
+    from funcmcp._protocol.errors import InvalidParams, MCPError, ResourceNotFound, ToolError
+    from funcmcp._server.catalog.completion import Completion
+    from funcmcp._server.catalog.registry import RegistrationError
+    from funcmcp._server.limits import Limits
+    from funcmcp._server.middleware import Middleware
+    from funcmcp._server.options import ListOptions, ServerInfo
+    from funcmcp._transports.http.options import HTTPOptions
 
 __version__ = "0.1.0"
 
@@ -67,24 +72,24 @@ __all__ = [
 ]
 
 _HOMES = {
-    "app": ["MCPServer"],
-    "auth.policy": ["Auth"],
-    "auth.principal": ["Principal"],
-    "authoring.calling.feature_context": ["CancellationToken", "PromptContext", "ResourceContext", "ToolContext"],
-    "authoring.calling.questions": ["Elicit", "ListRoots", "Sample"],
-    "authoring.features.prompts": ["prompt"],
-    "authoring.features.resources": ["resource"],
-    "authoring.features.tools": ["tool"],
-    "authoring.signatures.signature": ["Arguments", "Header"],
-    "authoring.values.string_formats": ["Format"],
+    "_app": ["MCPServer"],
+    "_auth.policy": ["Auth"],
+    "_auth.principal": ["Principal"],
+    "_authoring.calling.feature_context": ["CancellationToken", "PromptContext", "ResourceContext", "ToolContext"],
+    "_authoring.calling.questions": ["Elicit", "ListRoots", "Sample"],
+    "_authoring.features.prompts": ["prompt"],
+    "_authoring.features.resources": ["resource"],
+    "_authoring.features.tools": ["tool"],
+    "_authoring.signatures.signature": ["Arguments", "Header"],
+    "_authoring.values.string_formats": ["Format"],
     "content": ["content"],
-    "protocol.errors": ["InvalidParams", "MCPError", "ResourceNotFound", "ToolError"],
-    "server.catalog.completion": ["Completion"],
-    "server.catalog.registry": ["RegistrationError"],
-    "server.limits": ["Limits"],
-    "server.middleware": ["Middleware"],
-    "server.options": ["ListOptions", "ServerInfo"],
-    "transports.http.options": ["HTTPOptions"],
+    "_protocol.errors": ["InvalidParams", "MCPError", "ResourceNotFound", "ToolError"],
+    "_server.catalog.completion": ["Completion"],
+    "_server.catalog.registry": ["RegistrationError"],
+    "_server.limits": ["Limits"],
+    "_server.middleware": ["Middleware"],
+    "_server.options": ["ListOptions", "ServerInfo"],
+    "_transports.http.options": ["HTTPOptions"],
 }
 
 _NAMES_IN_OTHER_FRAMEWORKS = {

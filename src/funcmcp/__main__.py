@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from funcmcp.cli.main import main
+from funcmcp._cli.main import main
 
 main()

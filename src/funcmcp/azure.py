@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp.adapters.azure import settings as azure_settings
-from funcmcp.adapters.azure.triggers.extra_bindings import Bindings, Input, Output
-from funcmcp.auth.well_known import WELL_KNOWN
-from funcmcp.serving import serving_of
+from funcmcp._adapters.azure import settings as azure_settings
+from funcmcp._adapters.azure.triggers.extra_bindings import Bindings, Input, Output
+from funcmcp._auth.well_known import WELL_KNOWN
+from funcmcp._serving import serving_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from funcmcp.adapters.azure.http_trigger import AuthLevel, FunctionApp
-    from funcmcp.app import MCPServer
-    from funcmcp.auth.protected_resource import ProtectedResource
+    from funcmcp._adapters.azure.http_trigger import AuthLevel, FunctionApp
+    from funcmcp._app import MCPServer
+    from funcmcp._auth.protected_resource import ProtectedResource
 
 __all__ = ["Bindings", "Input", "Output", "http_app", "protected_resource", "public_url", "trigger_app"]
 
@@ -59,10 +59,10 @@ def http_app(
             its tasks is no store for a function app.
         ImportError: Another package has HTTP streams switched on in this app, or a package is missing.
     """
-    from funcmcp.adapters.azure import http_trigger as azure_http  # noqa: PLC0415 - vendor code, loaded when it is used
+    from funcmcp._adapters.azure import http_trigger as azure_http  # noqa: PLC0415 - vendor code, loaded when it is used
 
     if streams:
-        import funcmcp.adapters.azure.http_streams  # noqa: PLC0415, F401 - the import switches streams on
+        import funcmcp._adapters.azure.http_streams  # noqa: PLC0415, F401 - the import switches streams on
     function_app = azure_http.FunctionApp() if app is None else app
     azure_http.register(serving_of(mcp), function_app, route=route, auth_level=auth_level)
     return function_app
@@ -92,7 +92,7 @@ def trigger_app(
         RegistrationError: The Functions host does not support a feature of the server. The text names the feature and
             the remedy.
     """
-    from funcmcp.adapters.azure.triggers import registration as azure_triggers  # noqa: PLC0415 - vendor code, loaded when it is used
+    from funcmcp._adapters.azure.triggers import registration as azure_triggers  # noqa: PLC0415 - vendor code, loaded when it is used
 
     function_app = azure_triggers.FunctionApp() if app is None else app
     azure_triggers.register(serving_of(mcp), function_app, bindings or {})
@@ -132,7 +132,7 @@ def protected_resource(
     Raises:
         ValueError: host.json can't be read, or a URL is invalid.
     """
-    from funcmcp.auth.protected_resource import ProtectedResource  # noqa: PLC0415 - not without `auth`
+    from funcmcp._auth.protected_resource import ProtectedResource  # noqa: PLC0415 - not without `auth`
 
     prefix = azure_settings.route_prefix()
     return ProtectedResource(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp.lazy_names import lazy_names
+from funcmcp._public_names import lazy_names
 
 if TYPE_CHECKING:
-    from funcmcp.authoring.features.ui import UI, UIResource
-    from funcmcp.authoring.signatures.signature import JSONRPCRequest, JSONRPCResponse
-    from funcmcp.authoring.values.content import (
+    from funcmcp._authoring.features.ui import UI, UIResource
+    from funcmcp._authoring.signatures.signature import JSONRPCRequest, JSONRPCResponse
+    from funcmcp._authoring.values.content import (
         Audio,
         Content,
         Contents,
@@ -44,9 +44,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "authoring.features.ui": ["UI", "UIResource"],
-    "authoring.signatures.signature": ["JSONRPCRequest", "JSONRPCResponse"],
-    "authoring.values.content": [
+    "_authoring.features.ui": ["UI", "UIResource"],
+    "_authoring.signatures.signature": ["JSONRPCRequest", "JSONRPCResponse"],
+    "_authoring.values.content": [
         "Audio",
         "Content",
         "Contents",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp.lazy_names import lazy_names
+from funcmcp._public_names import lazy_names
 
 if TYPE_CHECKING:
-    from funcmcp.transports.http.endpoints.custom_routes import HTTPRequest, HTTPResponse
+    from funcmcp._transports.http.endpoints.custom_routes import HTTPRequest, HTTPResponse
 
 __all__ = ["HTTPRequest", "HTTPResponse"]
 
-_HOMES = {"transports.http.endpoints.custom_routes": ["HTTPRequest", "HTTPResponse"]}
+_HOMES = {"_transports.http.endpoints.custom_routes": ["HTTPRequest", "HTTPResponse"]}
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

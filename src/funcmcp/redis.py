@@ -12,23 +12,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp.lazy_names import lazy_names
+from funcmcp._public_names import lazy_names
 
 if TYPE_CHECKING:
-    from funcmcp.adapters.redis.bus import RedisBus
-    from funcmcp.adapters.redis.link import RedisLink
-    from funcmcp.adapters.redis.rates import RedisRates
-    from funcmcp.adapters.redis.revocations import RedisRevocations
-    from funcmcp.adapters.redis.sessions import RedisSessions
+    from funcmcp._adapters.redis.bus import RedisBus
+    from funcmcp._adapters.redis.link import RedisLink
+    from funcmcp._adapters.redis.rates import RedisRates
+    from funcmcp._adapters.redis.revocations import RedisRevocations
+    from funcmcp._adapters.redis.sessions import RedisSessions
 
 __all__ = ["RedisBus", "RedisLink", "RedisRates", "RedisRevocations", "RedisSessions"]
 
 _HOMES = {
-    "adapters.redis.bus": ["RedisBus"],
-    "adapters.redis.link": ["RedisLink"],
-    "adapters.redis.rates": ["RedisRates"],
-    "adapters.redis.revocations": ["RedisRevocations"],
-    "adapters.redis.sessions": ["RedisSessions"],
+    "_adapters.redis.bus": ["RedisBus"],
+    "_adapters.redis.link": ["RedisLink"],
+    "_adapters.redis.rates": ["RedisRates"],
+    "_adapters.redis.revocations": ["RedisRevocations"],
+    "_adapters.redis.sessions": ["RedisSessions"],
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -18,25 +18,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp.lazy_names import lazy_names
+from funcmcp._public_names import lazy_names
 
 if TYPE_CHECKING:
-    from funcmcp.adapters.azure.tasks import AzureTasks
-    from funcmcp.adapters.redis.tasks import RedisTasks
-    from funcmcp.server.catalog.task_options import TaskOptions
-    from funcmcp.state.tasks.memory import MemoryTasks
-    from funcmcp.state.tasks.sqlite import SQLiteTasks
-    from funcmcp.state.tasks.store import TaskLimits, TaskStore
+    from funcmcp._adapters.azure.tasks import AzureTasks
+    from funcmcp._adapters.redis.tasks import RedisTasks
+    from funcmcp._server.catalog.task_options import TaskOptions
+    from funcmcp._state.tasks.memory import MemoryTasks
+    from funcmcp._state.tasks.sqlite import SQLiteTasks
+    from funcmcp._state.tasks.store import TaskLimits, TaskStore
 
 __all__ = ["AzureTasks", "MemoryTasks", "RedisTasks", "SQLiteTasks", "TaskLimits", "TaskOptions", "TaskStore"]
 
 _HOMES = {
-    "adapters.azure.tasks": ["AzureTasks"],
-    "adapters.redis.tasks": ["RedisTasks"],
-    "server.catalog.task_options": ["TaskOptions"],
-    "state.tasks.memory": ["MemoryTasks"],
-    "state.tasks.sqlite": ["SQLiteTasks"],
-    "state.tasks.store": ["TaskLimits", "TaskStore"],
+    "_adapters.azure.tasks": ["AzureTasks"],
+    "_adapters.redis.tasks": ["RedisTasks"],
+    "_server.catalog.task_options": ["TaskOptions"],
+    "_state.tasks.memory": ["MemoryTasks"],
+    "_state.tasks.sqlite": ["SQLiteTasks"],
+    "_state.tasks.store": ["TaskLimits", "TaskStore"],
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.client.answers import Answers
-from funcmcp.client.connection import Client
-from funcmcp.client.streamable_http import MemoryRequest, post, read_messages
-from funcmcp.protocol.revisions import REVISIONS as _REVISIONS
+from funcmcp._client.answers import Answers
+from funcmcp._client.connection import Client
+from funcmcp._client.streamable_http import MemoryRequest, post, read_messages
+from funcmcp._protocol.revisions import REVISIONS as _REVISIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from funcmcp.client.answers import Callback
+    from funcmcp._client.answers import Callback
 
 __all__ = ["REVISIONS", "Answers", "Client", "MemoryRequest", "accept", "cancel", "decline", "post", "read_messages"]
 

@@ -21,14 +21,14 @@ from opentelemetry.trace import SpanKind, StatusCode
 from pydantic import BaseModel
 
 from funcmcp import MCPServer, ToolContext, ToolError
-from funcmcp.authoring.values.content import ToolResult
+from funcmcp._authoring.values.content import ToolResult
+from funcmcp._protocol.codec import encode
+from funcmcp._protocol.errors import MCPError
+from funcmcp._serving import serving_of
+from funcmcp._transports.connection import Connection
 from funcmcp.client import InvalidResponseError
-from funcmcp.protocol.codec import encode
-from funcmcp.protocol.errors import MCPError
-from funcmcp.serving import serving_of
 from funcmcp.tasks import TaskOptions
 from funcmcp.testing import Client, accept, post, read_messages
-from funcmcp.transports.connection import Connection
 from tests.patience import PATIENCE
 from tests.server.parts import NEWEST, PER_REQUEST
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from funcmcp.transports.http.messages import HttpResponse
+    from funcmcp._transports.http.messages import HttpResponse
 
 EVERY_ERA = pytest.mark.parametrize("revision", [NEWEST, PER_REQUEST])
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -424,7 +424,7 @@ async def main():
         await client.call_tool("add", {"a": 1, "b": 2}, meta={"traceparent": "%s"})
 
 asyncio.run(main())
-from funcmcp.serving import serving_of
+from funcmcp._serving import serving_of
 server = serving_of(mcp).server
 assert server.answer == server._respond
 print([name for name in sys.modules if "opentelemetry" in name])

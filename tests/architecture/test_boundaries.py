@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._auth.principal import Principal
+from funcmcp._protocol.uri_template import _EXPRESSION
+from funcmcp._state.seal import KeyRing
 from funcmcp.auth import api_key
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.principal import Principal
-from funcmcp.protocol.uri_template import _EXPRESSION
 from funcmcp.state import seal
-from funcmcp.state.seal import KeyRing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,32 +30,32 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 REACHING_OUT = {"aiohttp", "ftplib", "grpc", "http.client", "httpx", "httpx2", "redis", "requests", "smtplib", "socket"}
 REACHING_OUT |= {"azure.identity", "azure.storage", "ssl", "telnetlib", "urllib.request", "urllib3", "xmlrpc"}
 WHO_MAY = {
-    "adapters/azure/storage.py": "the storage account that the operator names",
-    "adapters/redis/sessions.py": "the Redis that the operator names",
-    "adapters/redis/bus.py": "the same",
-    "adapters/redis/shared_pipeline.py": "the same",
-    "adapters/redis/tasks.py": "the same",
-    "adapters/redis/link.py": "the same",
-    "adapters/uvicorn/server.py": "listens only",
-    "auth/tokens/jwks.py": "the issuer's keys, at the URL that the operator names",
-    "client/http_exchange.py": "the server that the caller of the client names",
-    "functions_host/blob_service.py": "the storage account of the function app's settings, with --storage azure",
-    "functions_host/custom_handler.py": "the program that it has started, at its port on loopback",
-    "functions_host/http_proxy.py": "the port on loopback that the worker names, for the requests of its HTTP triggers",
-    "functions_host/workers/process.py": "the worker that it has started, over a socket pair",
-    "cli/host.py": "nobody: a socket that sends nothing has the address of this machine in its network",
-    "functions_host/workers/python_main.py": "the host that has started it, over the same",
-    "functions_host/workers/rpc_stream.py": "listens only",
+    "_adapters/azure/storage.py": "the storage account that the operator names",
+    "_adapters/redis/sessions.py": "the Redis that the operator names",
+    "_adapters/redis/bus.py": "the same",
+    "_adapters/redis/shared_pipeline.py": "the same",
+    "_adapters/redis/tasks.py": "the same",
+    "_adapters/redis/link.py": "the same",
+    "_adapters/uvicorn/server.py": "listens only",
+    "_auth/tokens/jwks.py": "the issuer's keys, at the URL that the operator names",
+    "_client/http_exchange.py": "the server that the caller of the client names",
+    "_functions_host/blob_service.py": "the storage account of the function app's settings, with --storage azure",
+    "_functions_host/custom_handler.py": "the program that it has started, at its port on loopback",
+    "_functions_host/http_proxy.py": "the port on loopback that the worker names, for the requests of its HTTP triggers",
+    "_functions_host/workers/process.py": "the worker that it has started, over a socket pair",
+    "_cli/host.py": "nobody: a socket that sends nothing has the address of this machine in its network",
+    "_functions_host/workers/python_main.py": "the host that has started it, over the same",
+    "_functions_host/workers/rpc_stream.py": "listens only",
 }
 
 RUNNING_CODE = {"eval", "exec", "compile", "__import__"}
 FROM_DATA = {"code", "dill", "jsonpickle", "marshal", "pickle", "shelve", "subprocess", "yaml", "xml", "pty", "ctypes"}
-STARTS_A_PROCESS = {"cli/doctor/project.py": "Python itself, to import the code that the person at the command names"}
+STARTS_A_PROCESS = {"_cli/doctor/project.py": "Python itself, to import the code that the person at the command names"}
 STARTS_A_SERVER = {
-    "client/stdio.py": "the command that the caller of the client names",
-    "functions_host/workers/child_process.py": "the worker of the function app that the person at the command names",
+    "_client/stdio.py": "the command that the caller of the client names",
+    "_functions_host/workers/child_process.py": "the worker of the function app that the person at the command names",
 }
-CALLS_THE_KERNEL = {"functions_host/workers/python_main.py": "prctl, so that a worker ends with its host"}
+CALLS_THE_KERNEL = {"_functions_host/workers/python_main.py": "prctl, so that a worker ends with its host"}
 CALLS_OF_THE_SYSTEM = re.compile(r"os\.(system|popen|exec\w*|spawn\w*|posix_spawn\w*)")
 
 

@@ -49,10 +49,10 @@ def imported(path: Path) -> set[str]:
 
 def test_packages_of_azure_are_imported_in_its_adapters_alone() -> None:
     importing = {named(path) for path in MODULES if imported(path) & {"azure", "azurefunctions"}}
-    outside = {name for name in importing if not name.startswith("src/funcmcp/adapters/azure/")}
+    outside = {name for name in importing if not name.startswith("src/funcmcp/_adapters/azure/")}
     assert outside == {
-        "src/funcmcp/functions_host/blob_service.py",
-        "src/funcmcp/functions_host/workers/python_main.py",
+        "src/funcmcp/_functions_host/blob_service.py",
+        "src/funcmcp/_functions_host/workers/python_main.py",
     }
 
 
@@ -64,30 +64,30 @@ def loaded(code: str) -> set[str]:
 
 
 FOR_FEW_SERVERS = {
-    "funcmcp.adapters.asgi.websocket",
-    "funcmcp.auth.authenticator",
-    "funcmcp.auth.policy",
-    "funcmcp.auth.principal",
-    "funcmcp.auth.protected_resource",
-    "funcmcp.authoring.signatures.docstring",
-    "funcmcp.authoring.values.handwritten_schema",
-    "funcmcp.server.calls.task_call",
-    "funcmcp.server.catalog.completion",
-    "funcmcp.server.catalog.task_options",
-    "funcmcp.server.handlers.task_calls",
-    "funcmcp.server.handlers.tasks",
-    "funcmcp.server.tasks.service",
-    "funcmcp.state.sessions.memory",
-    "funcmcp.state.tasks.memory",
-    "funcmcp.state.tasks.record",
-    "funcmcp.state.tasks.store",
-    "funcmcp.transports.connection",
-    "funcmcp.transports.http.admission.authentication",
-    "funcmcp.transports.http.admission.cors",
-    "funcmcp.transports.http.endpoints.custom_routes",
-    "funcmcp.transports.http.endpoints.http_sse",
-    "funcmcp.transports.http.endpoints.resource_metadata",
-    "funcmcp.transports.websocket",
+    "funcmcp._adapters.asgi.websocket",
+    "funcmcp._auth.authenticator",
+    "funcmcp._auth.policy",
+    "funcmcp._auth.principal",
+    "funcmcp._auth.protected_resource",
+    "funcmcp._authoring.signatures.docstring",
+    "funcmcp._authoring.values.handwritten_schema",
+    "funcmcp._server.calls.task_call",
+    "funcmcp._server.catalog.completion",
+    "funcmcp._server.catalog.task_options",
+    "funcmcp._server.handlers.task_calls",
+    "funcmcp._server.handlers.tasks",
+    "funcmcp._server.tasks.service",
+    "funcmcp._state.sessions.memory",
+    "funcmcp._state.tasks.memory",
+    "funcmcp._state.tasks.record",
+    "funcmcp._state.tasks.store",
+    "funcmcp._transports.connection",
+    "funcmcp._transports.http.admission.authentication",
+    "funcmcp._transports.http.admission.cors",
+    "funcmcp._transports.http.endpoints.custom_routes",
+    "funcmcp._transports.http.endpoints.http_sse",
+    "funcmcp._transports.http.endpoints.resource_metadata",
+    "funcmcp._transports.websocket",
 }
 """Modules that are loaded when a server needs them, so that other servers start sooner."""
 
@@ -104,13 +104,13 @@ def add(a: int, b: int) -> int:
 def test_a_server_with_a_tool_loads_only_what_the_tool_needs() -> None:
     modules = loaded(SERVER)
     assert not modules & {"azure", "httpx2", "jsonschema_rs", "rich", "typer", "uvicorn"}
-    assert "funcmcp.serving" in modules
+    assert "funcmcp._serving" in modules
     assert not modules & FOR_FEW_SERVERS
 
 
 def test_a_function_app_without_sign_in_loads_no_authentication() -> None:
     modules = loaded(SERVER + "import funcmcp.azure\napp = funcmcp.azure.http_app(mcp, auth_level='anonymous')\n")
-    assert "funcmcp.adapters.azure.http_trigger" in modules
+    assert "funcmcp._adapters.azure.http_trigger" in modules
     assert not modules & FOR_FEW_SERVERS
 
 

@@ -110,7 +110,7 @@ def test_importing_the_public_modules_loads_no_library() -> None:
     modules = loaded(f"import {', '.join(LAZY_MODULES)}")
     assert not modules & HEAVY
     private = {module for module in modules if module.startswith("funcmcp.")}
-    assert private == {*LAZY_MODULES, "funcmcp.lazy_names"} - {"funcmcp"}
+    assert private == {*LAZY_MODULES, "funcmcp._public_names"} - {"funcmcp"}
 
 
 PUBLIC_MODULES = {*LAZY_MODULES, "funcmcp.azure", "funcmcp.testing"}
@@ -137,7 +137,7 @@ def test_code_for_users_imports_public_modules_only(path: Path) -> None:
 
 def test_imports_in_text_are_recognized() -> None:
     lines = [
-        "from funcmcp.app import MCPServer",
+        "from funcmcp._app import MCPServer",
         "    import funcmcp.azure",
         "> from funcmcp import (",
         "not from funcmcp.x import",

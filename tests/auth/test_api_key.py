@@ -8,10 +8,10 @@ import hmac
 
 import pytest
 
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.principal import Principal
 from funcmcp.auth import api_key
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.principal import Principal
 
 ALICE, BOB, OLD = "alice-0123456789abcdef", "bob-0123456789abcdef", "bob-fedcba9876543210"
 

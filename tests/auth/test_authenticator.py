@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.auth.authenticator import Challenge, first_of
-from funcmcp.auth.principal import Principal
+from funcmcp._auth.authenticator import Challenge, first_of
+from funcmcp._auth.principal import Principal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from funcmcp.auth.authenticator import Authenticator, Identity
+    from funcmcp._auth.authenticator import Authenticator, Identity
 
 ALICE, BOB = Principal("alice"), Principal("bob")
 EXPIRED, UNKNOWN = Challenge("invalid_token", "Expired."), Challenge("invalid_token", "Unknown.")

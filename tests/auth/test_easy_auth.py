@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.easy_auth import EasyAuth
-from funcmcp.auth.principal import Principal
+from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.easy_auth import EasyAuth
+from funcmcp._auth.principal import Principal
 
 ON = {"WEBSITE_AUTH_ENABLED": "True"}
 ROLE = "http://schemas.microsoft.com/ws/2008/06/identity/claims/role"

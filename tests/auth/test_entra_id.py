@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.entra_id import entra
-from funcmcp.auth.principal import Principal
-from funcmcp.auth.tokens.jwks import JWKS
-from funcmcp.auth.tokens.keys import StaticKeys
+from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.entra_id import entra
+from funcmcp._auth.principal import Principal
+from funcmcp._auth.tokens.jwks import JWKS
+from funcmcp._auth.tokens.keys import StaticKeys
 from tests.auth.making_tokens import NOW, Clock, bearing, claims, key, public, sign
 
 TENANT = "11111111-2222-3333-4444-555555555555"

@@ -6,8 +6,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from funcmcp.auth.owner import lists_tasks, owner_of
-from funcmcp.auth.principal import Principal
+from funcmcp._auth.owner import lists_tasks, owner_of
+from funcmcp._auth.principal import Principal
 
 ALICE = Principal(
     "alice", "https://login.example.com", "app", frozenset({"read"}), frozenset({"admin"}), {"sub": "alice"}, "Alice"

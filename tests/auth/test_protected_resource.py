@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.protected_resource import ProtectedResource, insufficient_scope, unauthorized
+from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.protected_resource import ProtectedResource, insufficient_scope, unauthorized
 
 ISSUER = "https://login.example.com"
 METADATA = "https://orders.example.com/.well-known/oauth-protected-resource/mcp"

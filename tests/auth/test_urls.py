@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.auth.urls import checked
+from funcmcp._auth.urls import checked
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field
 
-from funcmcp.authoring.calling.feature_context import CancellationToken, ToolContext
-from funcmcp.authoring.calling.services import Services
-from funcmcp.authoring.features.decorators import features_of
-from funcmcp.authoring.features.tools import tool
-from funcmcp.authoring.signatures.signature import JSONRPCRequest, JSONRPCResponse
-from funcmcp.protocol.errors import ToolError
-from funcmcp.server.catalog.features import RawResponse
-from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp._authoring.calling.feature_context import CancellationToken, ToolContext
+from funcmcp._authoring.calling.services import Services
+from funcmcp._authoring.features.decorators import features_of
+from funcmcp._authoring.features.tools import tool
+from funcmcp._authoring.signatures.signature import JSONRPCRequest, JSONRPCResponse
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.catalog.features import RawResponse
+from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring.tool_calls import call, schema_of, tool_of
 
 

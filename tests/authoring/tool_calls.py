@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
-from funcmcp.authoring.calling.services import Services
-from funcmcp.authoring.features.tools import make_tool
-from funcmcp.protocol.jsonrpc import Request
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.calls.context import RequestContext
-from funcmcp.server.calls.route import RoutedRequest
-from funcmcp.server.catalog.features import JSONResult
-from funcmcp.server.connections.client import Client
+from funcmcp._authoring.calling.services import Services
+from funcmcp._authoring.features.tools import make_tool
+from funcmcp._protocol.jsonrpc import Request
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.calls.context import RequestContext
+from funcmcp._server.calls.route import RoutedRequest
+from funcmcp._server.catalog.features import JSONResult
+from funcmcp._server.connections.client import Client
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from funcmcp.authoring.features.tools import ToolOptions
-    from funcmcp.server.calls.context import HTTPRequestInfo
-    from funcmcp.server.catalog.features import Tool
+    from funcmcp._authoring.features.tools import ToolOptions
+    from funcmcp._server.calls.context import HTTPRequestInfo
+    from funcmcp._server.catalog.features import Tool
 
 EVERYTHING: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from funcmcp.adapters.azure.settings import route_prefix
+from funcmcp._adapters.azure.settings import route_prefix
 from tests.azure.queue import listen
 from tests.azure.worker import FunctionsWorker, LoadError, http_input
 from tests.patience import PATIENCE

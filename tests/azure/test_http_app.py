@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
-from funcmcp.serving import serving_of
-from funcmcp.transports.http.messages import HttpResponse
+from funcmcp._serving import serving_of
+from funcmcp._transports.http.messages import HttpResponse
 from tests.azure.serving import write_app, write_sample
 from tests.azure.worker import http_input, needs_worker, worker
 from tests.patience import PATIENCE
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from funcmcp.transports.http.messages import HttpRequest
+    from funcmcp._transports.http.messages import HttpRequest
     from tests.azure.worker import Invoked, Worker
 
 URL = "https://shop.azurewebsites.net/api/mcp"
@@ -46,8 +46,8 @@ import azure.functions as func
 
 import funcmcp.azure
 from funcmcp import MCPServer, ToolContext
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.policy import Auth
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._auth.policy import Auth
 
 
 class Shop:
@@ -92,8 +92,8 @@ funcmcp.azure.http_app(mcp, app=app)
 GUARDED = """
 import funcmcp.azure
 from funcmcp import MCPServer
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.policy import Auth
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._auth.policy import Auth
 
 resource = funcmcp.azure.protected_resource(["https://login.example.com"], scopes=["shop.read"])
 mcp = MCPServer("shop", auth=Auth(APIKeys({"me": "kq3vJ8wZ1xP5sT7u"}), resource=resource))
@@ -110,8 +110,8 @@ import azure.functions as func
 
 import funcmcp.azure
 from funcmcp import MCPServer
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.policy import Auth
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._auth.policy import Auth
 
 app = func.FunctionApp()
 for name in ("one", "two"):
@@ -276,7 +276,7 @@ def test_a_browsers_preflight_needs_no_key(tmp_path: Path) -> None:
 
 async def test_lines_of_one_header_are_joined_as_the_platform_keeps_one_but_for_cookies() -> None:
     func = pytest.importorskip("azure.functions")
-    from funcmcp.adapters.azure.http_trigger import Site
+    from funcmcp._adapters.azure.http_trigger import Site
 
     lines = (
         ("www-authenticate", "Bearer"),
@@ -335,7 +335,7 @@ def test_a_server_whose_metadata_nobody_would_find_is_refused(tmp_path: Path) ->
     code = GUARDED.replace(
         'funcmcp.azure.protected_resource(["https://login.example.com"], scopes=["shop.read"])', own
     ).replace(
-        "import funcmcp.azure", "import funcmcp.azure\nfrom funcmcp.auth.protected_resource import ProtectedResource"
+        "import funcmcp.azure", "import funcmcp.azure\nfrom funcmcp._auth.protected_resource import ProtectedResource"
     )
     folder = write_app(tmp_path, code, prefix="api")
     run = subprocess.run(

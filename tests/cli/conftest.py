@@ -27,7 +27,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from funcmcp import MCPServer, ToolContext, ToolError
-from funcmcp.authoring.values.content import EmbeddedResource, Image, ResourceLink, Text, ToolResult
+from funcmcp._authoring.values.content import EmbeddedResource, Image, ResourceLink, Text, ToolResult
 
 mcp = MCPServer("Kinds")
 
@@ -168,7 +168,7 @@ async def stream(context: ToolContext) -> None:
     "hanging_without_alarm.py": """
 from hanging import mcp
 
-from funcmcp.transports import exit_deadline
+from funcmcp._transports import exit_deadline
 
 # On a loaded machine the alarm, which comes a moment after the thread that ends the process, may be first.
 exit_deadline._ALARM_SECONDS = 1000.0
@@ -261,7 +261,7 @@ def look() -> str:
 """,
     "closed.py": """
 from funcmcp import MCPServer, ToolContext
-from funcmcp.auth.api_key import APIKeys
+from funcmcp._auth.api_key import APIKeys
 
 mcp = MCPServer("Closed", auth=APIKeys({"ann": "key-of-ann-123456"}))
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from funcmcp.cli.arguments import read_json, read_pairs, read_value, warnings_of
-from funcmcp.cli.failure import Failure
+from funcmcp._cli.arguments import read_json, read_pairs, read_value, warnings_of
+from funcmcp._cli.failure import Failure
 
 SCHEMA = {
     "properties": {

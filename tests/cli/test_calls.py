@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp import MCPServer
-from funcmcp.cli.calls import outcome_of, read_calls
-from funcmcp.cli.failure import Failure
+from funcmcp._cli.calls import outcome_of, read_calls
+from funcmcp._cli.failure import Failure
 from funcmcp.client import Client
 
 if TYPE_CHECKING:

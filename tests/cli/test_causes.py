@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from funcmcp.cli import causes
-from funcmcp.cli.causes import cause_of, place_in
+from funcmcp._cli import causes
+from funcmcp._cli.causes import cause_of, place_in
 
 TRACEBACK = """Starting
 Traceback (most recent call last):

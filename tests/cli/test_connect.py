@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.cli.connect import open_source
-from funcmcp.cli.failure import Failure
+from funcmcp._cli.connect import open_source
+from funcmcp._cli.failure import Failure
 
 URL = "http://127.0.0.1:8000/mcp"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.cli.show import print_server
+from funcmcp._cli.show import print_server
 from tests.cli.forking import funcmcp
 from tests.cli.processes import FUNCMCP, running
 from tests.client.servers import NOT_INITIALIZED, OK, answering, redirect, results_of, sending

@@ -20,8 +20,8 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from funcmcp.cli.targets import function_app_in
-from funcmcp.protocol.loopback import is_loopback
+from funcmcp._cli.targets import function_app_in
+from funcmcp._protocol.loopback import is_loopback
 from tests.cli.processes import FUNCMCP, PYTHON, funcmcp, running
 from tests.functions_host.apps import KINDS, write_app
 from tests.functions_host.workers.test_process import is_running

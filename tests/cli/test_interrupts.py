@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from funcmcp.cli import interrupts
+from funcmcp._cli import interrupts
 
 
 def test_the_result_of_a_coroutine_is_returned_and_the_signal_handler_restored() -> None:

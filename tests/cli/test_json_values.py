@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.cli.json_values import as_list, as_object
+from funcmcp._cli.json_values import as_list, as_object
 
 
 @pytest.mark.parametrize("value", [None, 1, "text", True, [{}]])

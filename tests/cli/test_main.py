@@ -24,7 +24,7 @@ def test_the_console_script_prints_the_version() -> None:
 
 def test_the_version_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from funcmcp.cli.main import main\n"
+        "import sys; from funcmcp._cli.main import main\n"
         "sys.argv[1:] = ['--version']\n"
         "try: main()\n"
         "finally: print(*sys.modules)"
@@ -47,7 +47,7 @@ def test_a_missing_library_is_one_line_with_the_command_that_installs_it(library
     arguments = {"uvicorn": ["run", "x.py"]}.get(library, ["inspect", "http://127.0.0.1:1/mcp"])
     ended = python(
         f"import sys; sys.modules[{library!r}] = None; sys.argv[1:] = {arguments!r}\n"
-        "from funcmcp.cli.main import main; main()"
+        "from funcmcp._cli.main import main; main()"
     )
     assert ended.returncode == 1
     assert ended.stderr == f'{library} is not installed. The command line needs: pip install "funcmcp[cli]"\n'
@@ -56,8 +56,8 @@ def test_a_missing_library_is_one_line_with_the_command_that_installs_it(library
 @pytest.mark.parametrize(
     ("library", "imported", "extra"),
     [
-        ("joserfc", "funcmcp.auth.entra_id", "auth"),
-        ("redis", "funcmcp.adapters.redis.sessions", "redis"),
+        ("joserfc", "funcmcp._auth.entra_id", "auth"),
+        ("redis", "funcmcp._adapters.redis.sessions", "redis"),
         ("azure", "funcmcp.azure", "azure"),
     ],
 )
@@ -69,7 +69,7 @@ def test_an_extra_that_the_server_needs_is_named_with_the_line_that_needs_it(
     server.write_text(f"import funcmcp\nimport {imported}\n{needs}\n")
     ended = python(
         f"import sys; sys.modules[{library!r}] = None; sys.argv[1:] = ['run', {str(server)!r}]\n"
-        "from funcmcp.cli.main import main; main()"
+        "from funcmcp._cli.main import main; main()"
     )
     assert ended.returncode == 1
     [line] = ended.stderr.splitlines()

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from funcmcp import __version__
-from funcmcp.cli.failure import Failure
-from funcmcp.cli.new import create, title_of, versions
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.new import create, title_of, versions
 from funcmcp.client import Client
 from tests.azure.messages import TypedData
 from tests.azure.serving import serve_app
@@ -28,7 +28,7 @@ from tests.requirements import require
 from tests.serving import REPOSITORY
 
 if TYPE_CHECKING:
-    from funcmcp.cli.new import Hosting
+    from funcmcp._cli.new import Hosting
 
 HOSTINGS: tuple[Hosting, ...] = ("http", "triggers", "self-hosted")
 ALL_HOSTINGS: tuple[Hosting, ...] = (*HOSTINGS, "none")
@@ -229,7 +229,7 @@ def test_the_project_of_triggers_loads_in_azures_worker(projects: dict[str, Path
 @pytest.mark.parametrize("hosting", ["http", "self-hosted"])
 def test_with_an_application_of_entra_callers_must_sign_in(projects: dict[str, Path], hosting: str) -> None:
     settings = {**SIGN_IN, "WEBSITE_HOSTNAME": "localhost:7071"}
-    shown = "import server; from funcmcp.serving import serving_of; r = serving_of(server.mcp).metadata; "
+    shown = "import server; from funcmcp._serving import serving_of; r = serving_of(server.mcp).metadata; "
     shown += "print(r.resource, *r.authorization_servers, *r.scopes)"
     run = subprocess.run(
         [PYTHON, "-c", shown], cwd=projects[hosting], env=environment(settings), capture_output=True, text=True,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from funcmcp.cli import output
+from funcmcp._cli import output
 
 COMMAND_LINE = Path(output.__file__).parent
 WRITERS = {"output.py", "console.py"}

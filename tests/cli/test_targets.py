@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from funcmcp import __version__
-from funcmcp.cli.failure import Failure
-from funcmcp.cli.targets import load
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.targets import load
 from tests.cli.forking import funcmcp
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.client.answers import Answers, UndeclaredQuestionError
+from funcmcp._client.answers import Answers, UndeclaredQuestionError
 
 ELICIT = {"method": "elicitation/create", "params": {"message": "Who?"}}
 SAMPLE = {"method": "sampling/createMessage", "params": {"maxTokens": 10}}

@@ -8,22 +8,22 @@ import pytest
 from pydantic import BaseModel
 
 from funcmcp import HTTPOptions, ListOptions, PromptContext, ResourceContext, ServerInfo
-from funcmcp.app import MCPServer
+from funcmcp._app import MCPServer
+from funcmcp._protocol.codec import decode, encode
+from funcmcp._protocol.errors import InvalidParams, MCPError
+from funcmcp._protocol.headers import mirrored_parameters
+from funcmcp._server.catalog.features import Tool
+from funcmcp._serving import serving_of
+from funcmcp._state.sessions.memory import MemorySessions
+from funcmcp._transports.http.messages import HttpRequest, HttpResponse
+from funcmcp._transports.http.status import JSON_HEADERS
 from funcmcp.client import Client, InvalidResponseError
-from funcmcp.protocol.codec import decode, encode
-from funcmcp.protocol.errors import InvalidParams, MCPError
-from funcmcp.protocol.headers import mirrored_parameters
-from funcmcp.server.catalog.features import Tool
-from funcmcp.serving import serving_of
-from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.transports.http.messages import HttpRequest, HttpResponse
-from funcmcp.transports.http.status import JSON_HEADERS
 from tests import rules, schemas
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PER_REQUEST, text_result, tool
 from tests.transports.http.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import RequestContext
+    from funcmcp._server.calls.context import RequestContext
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 THAT_ASK = pytest.mark.parametrize("revision", ["2025-06-18", NEWEST, PER_REQUEST])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from funcmcp._client.errors import one_line
 from funcmcp.client import AuthenticationError, ClientError, RequestTimeoutError, SessionEndedError
-from funcmcp.client.errors import one_line
 
 
 @pytest.mark.parametrize(

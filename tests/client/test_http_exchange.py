@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp._client.http_exchange import HTTPExchange
+from funcmcp._client.streamable_http import post
 from funcmcp.client import (
     AuthenticationError,
     Client,
@@ -20,8 +22,6 @@ from funcmcp.client import (
     LogMessage,
     ProgressUpdate,
 )
-from funcmcp.client.http_exchange import HTTPExchange
-from funcmcp.client.streamable_http import post
 from tests import schemas
 from tests.cli.processes import FUNCMCP, running
 from tests.client.servers import OK, answering, redirect, results_of, sending
@@ -37,7 +37,7 @@ import asyncio
 from pydantic import BaseModel
 
 from funcmcp import MCPServer, ToolContext
-from funcmcp.state.sessions.memory import MemorySessions
+from funcmcp._state.sessions.memory import MemorySessions
 
 sessions = MemorySessions()
 mcp = MCPServer("Remote", version="1.2", sessions=sessions)

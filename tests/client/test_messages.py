@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from funcmcp.client.messages import encode_message, is_response_to, member_of, parse_message, result_of
-from funcmcp.protocol.errors import InvalidResponseError, MCPError
+from funcmcp._client.messages import encode_message, is_response_to, member_of, parse_message, result_of
+from funcmcp._protocol.errors import InvalidResponseError, MCPError
 
 
 def test_a_message_is_parsed() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.client.notifications import LogMessage, ProgressUpdate, log_message_of, progress_of
+from funcmcp._client.notifications import LogMessage, ProgressUpdate, log_message_of, progress_of
 
 
 def test_progress_has_its_members() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp._transports.http.messages import HttpResponse
 from funcmcp.client import Client, InvalidResponseError, SessionEndedError
-from funcmcp.transports.http.messages import HttpResponse
 from tests.server.parts import NEWEST, PER_REQUEST
 
 if TYPE_CHECKING:

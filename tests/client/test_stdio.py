@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp._client.stdio import StdioTransport, default_environment
 from funcmcp.client import (
     Client,
     ConnectionFailedError,
@@ -19,7 +20,6 @@ from funcmcp.client import (
     RequestTimeoutError,
     StdioCommand,
 )
-from funcmcp.client.stdio import StdioTransport, default_environment
 from tests import schemas
 from tests.patience import PATIENCE
 
@@ -252,7 +252,7 @@ async def test_responses_with_ids_of_any_type_are_left_alone(monkeypatch: pytest
 
 
 async def test_a_server_that_closes_its_stdout_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.client.stdio._KILL_SECONDS", 0.2)
+    monkeypatch.setattr("funcmcp._client.stdio._KILL_SECONDS", 0.2)
     command = script("import os, sys", "sys.stdin.readline()", "os.close(1)", "for line in sys.stdin: pass")
     with pytest.raises(ConnectionFailedError, match=r"has closed its stdout\."):
         await connect(command, revision="2025-11-25")
@@ -285,7 +285,7 @@ async def test_a_server_that_ends_at_an_unknown_method_is_started_again_for_the_
 async def test_a_server_that_leaves_an_unknown_method_unanswered_is_asked_for_the_handshake(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("funcmcp.client.requests._PROBE_SECONDS", 0.3)
+    monkeypatch.setattr("funcmcp._client.requests._PROBE_SECONDS", 0.3)
     answer = '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'
     command = script(
         "import sys",
@@ -298,7 +298,7 @@ async def test_a_server_that_leaves_an_unknown_method_unanswered_is_asked_for_th
 
 async def test_a_slow_start_does_not_choose_an_old_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     """The official SDK refuses the handshake after it has answered ``server/discover``, however late."""
-    monkeypatch.setattr("funcmcp.client.requests._PROBE_SECONDS", 0.1)
+    monkeypatch.setattr("funcmcp._client.requests._PROBE_SECONDS", 0.1)
     command = script(
         "import json, sys, time",
         "time.sleep(0.3)",
@@ -314,7 +314,7 @@ async def test_a_slow_start_does_not_choose_an_old_revision(monkeypatch: pytest.
 
 
 async def test_a_program_that_never_answers_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.client.requests._PROBE_SECONDS", 0.2)
+    monkeypatch.setattr("funcmcp._client.requests._PROBE_SECONDS", 0.2)
     lines = "import sys\nfor line in sys.stdin: pass"
     command = StdioCommand(sys.executable, "-c", lines, start_seconds=0.3)
     with pytest.raises(ConnectionFailedError, match=r"did not answer within 0\.3 seconds\."):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.client.streamable_http import post, read_messages
-from funcmcp.protocol.errors import InvalidResponseError
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
-from funcmcp.transports.http.status import JSON_HEADERS
-from funcmcp.transports.http.streams import sse
+from funcmcp._client.streamable_http import post, read_messages
+from funcmcp._protocol.errors import InvalidResponseError
+from funcmcp._transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
+from funcmcp._transports.http.status import JSON_HEADERS
+from funcmcp._transports.http.streams import sse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -43,9 +43,9 @@ def test_headers_are_for_http() -> None:
 @pytest.mark.parametrize(
     ("target", "absent"),
     [
-        ('"http://127.0.0.1:1/mcp"', {"funcmcp.app", "funcmcp.client.stdio", "pydantic", "uvicorn"}),
+        ('"http://127.0.0.1:1/mcp"', {"funcmcp.app", "funcmcp._client.stdio", "pydantic", "uvicorn"}),
         ('StdioCommand("python")', {"funcmcp.app", "httpx2", "pydantic", "uvicorn"}),
-        ('__import__("funcmcp").MCPServer("a")', {"funcmcp.client.stdio", "httpx2", "uvicorn"}),
+        ('__import__("funcmcp").MCPServer("a")', {"funcmcp._client.stdio", "httpx2", "uvicorn"}),
     ],
 )
 def test_a_target_loads_only_what_it_needs(target: str, absent: set[str]) -> None:

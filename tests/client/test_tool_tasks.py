@@ -11,6 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 from funcmcp import Elicit, MCPError, MCPServer, ToolContext, ToolError
+from funcmcp._protocol.replies import result_reply
+from funcmcp._serving import serving_of
+from funcmcp._transports.http.messages import HttpResponse
 from funcmcp.client import (
     Client,
     ClientError,
@@ -19,20 +22,17 @@ from funcmcp.client import (
     Task,
     TaskCancelledError,
 )
-from funcmcp.protocol.replies import result_reply
-from funcmcp.serving import serving_of
 from funcmcp.tasks import TaskOptions
 from funcmcp.testing import accept
-from funcmcp.transports.http.messages import HttpResponse
 from tests.patience import PATIENCE
 from tests.server.parts import NEWEST, PER_REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from funcmcp.protocol.replies import Reply
-    from funcmcp.server.calls.context import RequestContext
-    from funcmcp.server.middleware import CallNext
+    from funcmcp._protocol.replies import Reply
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.middleware import CallNext
     from funcmcp.testing import MemoryRequest
 
 BOTH_ERAS = pytest.mark.parametrize("revision", [NEWEST, PER_REQUEST])

@@ -13,7 +13,7 @@ import httpx2
 import uvicorn
 from pydantic_core import from_json
 
-from funcmcp.adapters.uvicorn.server import listen, origin_of
+from funcmcp._adapters.uvicorn.server import listen, origin_of
 from samples.orders.restaurant import OrderService
 from samples.signin.authorization import AuthorizationServer
 from samples.signin.server import signed_in

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SERVER = '''
 from funcmcp import MCPServer
-from funcmcp.auth.api_key import APIKeys
+from funcmcp._auth.api_key import APIKeys
 
 KITCHEN = "sha256:dcca4c6ee26114d88cad1caea4841bba1c02dc4bb24587fd571e8fa823b0c92b"
 mcp = MCPServer("Orders", auth=APIKeys({"kitchen": KITCHEN}, scopes={"kitchen": ["orders.read"]}))

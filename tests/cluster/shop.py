@@ -16,15 +16,15 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from funcmcp import MCPServer, ToolContext
-from funcmcp.adapters.redis.bus import RedisBus
-from funcmcp.adapters.redis.link import RedisLink
-from funcmcp.adapters.redis.revocations import RedisRevocations
-from funcmcp.adapters.redis.sessions import RedisSessions
-from funcmcp.auth.policy import Auth
-from funcmcp.auth.tokens.bearer import BearerTokens
-from funcmcp.auth.tokens.claims import TokenRules
-from funcmcp.auth.tokens.keys import StaticKeys
-from funcmcp.state.sessions.signed import SignedSessions
+from funcmcp._adapters.redis.bus import RedisBus
+from funcmcp._adapters.redis.link import RedisLink
+from funcmcp._adapters.redis.revocations import RedisRevocations
+from funcmcp._adapters.redis.sessions import RedisSessions
+from funcmcp._auth.policy import Auth
+from funcmcp._auth.tokens.bearer import BearerTokens
+from funcmcp._auth.tokens.claims import TokenRules
+from funcmcp._auth.tokens.keys import StaticKeys
+from funcmcp._state.sessions.signed import SignedSessions
 
 INSTANCE = secrets.token_hex(4)
 

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from funcmcp.adapters.redis.link import RedisLink
+from funcmcp._adapters.redis.link import RedisLink
 from tests.cluster.serving import SHOP
 from tests.cluster.tokens import Tokens
 from tests.instances import Caller, per_request, text_of

@@ -28,10 +28,10 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from funcmcp.server.log import logger
-from funcmcp.serving import serving_of
-from funcmcp.state.sessions.store import StoreUnavailableError
-from funcmcp.state.tasks.record import TaskKey
+from funcmcp._server.log import logger
+from funcmcp._serving import serving_of
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks.record import TaskKey
 from tests.cluster.task_worker import LEASE, Ledger, make_server
 from tests.redis_server import RedisServer, redis_server
 from tests.server.task_parts import create, get

@@ -15,12 +15,12 @@ from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp import MCPServer, ToolContext
-from funcmcp.adapters.redis.link import RedisLink
-from funcmcp.serving import serving_of
+from funcmcp._adapters.redis.link import RedisLink
+from funcmcp._serving import serving_of
 from funcmcp.tasks import RedisTasks
 
 if TYPE_CHECKING:
-    from funcmcp.server.dispatch import Server
+    from funcmcp._server.dispatch import Server
 
 LEASE = 1.0
 TIMEOUT = 3.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.adapters.redis.link import RedisLink
+from funcmcp._adapters.redis.link import RedisLink
 from tests.cluster.serving import instances
 from tests.instances import INITIALIZE, per_request, text_of
 from tests.patience import PATIENCE

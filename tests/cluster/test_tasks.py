@@ -13,10 +13,10 @@ import httpx2
 import pytest
 
 from funcmcp import MCPServer
-from funcmcp.adapters.redis import tasks as redis_tasks
-from funcmcp.adapters.redis.link import RedisLink
-from funcmcp.server.tasks import worker
-from funcmcp.serving import serving_of
+from funcmcp._adapters.redis import tasks as redis_tasks
+from funcmcp._adapters.redis.link import RedisLink
+from funcmcp._server.tasks import worker
+from funcmcp._serving import serving_of
 from funcmcp.tasks import RedisTasks
 from tests.cluster.task_worker import Ledger, make_server
 from tests.instances import Caller, per_request
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-    from funcmcp.server.dispatch import Server
+    from funcmcp._server.dispatch import Server
     from tests.redis_server import RedisServer
 
 TASKS = 40

@@ -17,9 +17,9 @@ import pytest
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
 from pydantic import AnyHttpUrl
 
+from funcmcp._compat.auth import native_auth
 from funcmcp.auth import APIKeys, Auth, Principal
 from funcmcp.compat import AccessToken, FastMCP, MCPServer, StaticTokenVerifier, TokenVerifier, get_access_token
-from funcmcp.compat.auth import native_auth
 from funcmcp.tasks import SQLiteTasks
 from tests.compat.token_cases import CASES
 from tests.patience import PATIENCE

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp._protocol.errors import MCPError
 from funcmcp.compat import Context, FastMCP, TextResource, Tool
-from funcmcp.protocol.errors import MCPError
 from funcmcp.testing import Client
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from mcp import types
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from pydantic import BaseModel, Field
 
+from funcmcp._protocol.errors import MCPError
 from funcmcp.compat import (
     AssistantMessage,
     Context,
@@ -34,7 +35,6 @@ from funcmcp.compat import (
     configure_logging,
     get_logger,
 )
-from funcmcp.protocol.errors import MCPError
 from funcmcp.testing import Client
 
 City = Annotated[str, Field(description="The city")]

@@ -94,7 +94,7 @@ async def test_an_application_mounts_the_server_with_its_lifespan() -> None:
 
 
 def test_an_sse_application_has_the_paths_of_the_settings() -> None:
-    from funcmcp.serving import serving_of
+    from funcmcp._serving import serving_of
 
     mcp = server(sse_path="/events")
     assert mcp.sse_app().routes

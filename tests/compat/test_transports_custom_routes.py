@@ -16,7 +16,7 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from funcmcp import HTTPOptions, Limits
-from funcmcp.adapters.asgi.application import SEPARATES_TRAILERS
+from funcmcp._adapters.asgi.application import SEPARATES_TRAILERS
 from funcmcp.compat import FastMCP
 from tests.compat import starlette_routes
 from tests.compat.listening import listening, under_uvicorn

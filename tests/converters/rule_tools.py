@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from funcmcp import MCPServer
-from funcmcp.cli.client_rules.rules import RULES
+from funcmcp._cli.client_rules.rules import RULES
 from funcmcp.middleware import RequestContext, on_list
 from tests.cli.client_rules.test_rules import CASES
 

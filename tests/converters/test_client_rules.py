@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.cli.client_rules.problems import problems_of
-from funcmcp.cli.client_rules.rules import RULES
+from funcmcp._cli.client_rules.problems import problems_of
+from funcmcp._cli.client_rules.rules import RULES
 from tests.cli.client_rules.test_rules import CASES
 from tests.converters import rule_tools
 from tests.converters.libraries import LIBRARIES, Library

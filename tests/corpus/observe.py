@@ -33,7 +33,7 @@ _SERVERS = (
     ("mcp.server.fastmcp.server", "FastMCP"),
     ("mcp.server.mcpserver.server", "MCPServer"),
     ("mcp.server.lowlevel.server", "Server"),
-    ("funcmcp.compat.server", "FastMCP"),
+    ("funcmcp._compat.server", "FastMCP"),
     ("funcmcp.app", "MCPServer"),
 )
 

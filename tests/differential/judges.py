@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 from pydantic_core import ValidationError
 
-from funcmcp.protocol.errors import ToolError
+from funcmcp._protocol.errors import ToolError
 from tests.authoring.tool_calls import run, tool_of
 from tests.differential import vocabulary
 from tests.differential.differences import RULES

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from funcmcp.server.limits import Limits
-from funcmcp.state.tasks.store import TaskLimits
+from funcmcp._server.limits import Limits
+from funcmcp._state.tasks.store import TaskLimits
 from fuzz.memory import MAX_GROWTH
 
 TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "limits.md").read_text(encoding="utf-8")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from funcmcp.protocol import errors
-from funcmcp.transports.http.status import PER_REQUEST_STATUS
+from funcmcp._protocol import errors
+from funcmcp._transports.http.status import PER_REQUEST_STATUS
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -19,9 +19,9 @@ from pythonjsonlogger.json import JsonFormatter
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from funcmcp import MCPServer
-from funcmcp.adapters.uvicorn.wsproto_protocol import WsprotoServerProtocol
+from funcmcp._adapters.uvicorn.wsproto_protocol import WsprotoServerProtocol
+from funcmcp._authoring.values.json_schema import arranged
 from funcmcp.auth import APIKeys, Auth
-from funcmcp.authoring.values.json_schema import arranged
 from funcmcp.client import Client
 from funcmcp.compat import Depends, FastMCP
 from tests.docs.test_security import names_in

@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 import pytest
 
-from funcmcp.functions_host.blob_service import ServiceBlobs
-from funcmcp.functions_host.blobs import BlobError
-from funcmcp.functions_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp._functions_host.blob_service import ServiceBlobs
+from funcmcp._functions_host.blobs import BlobError
+from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
 from funcmcp.testing import Client
 from tests.cli.processes import funcmcp
 from tests.functions_host.apps import write_app
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+    from funcmcp._transports.http.messages import HttpRequest, HttpResponse
     from tests.azurite import Azurite
 
 APP = '''
@@ -144,7 +144,7 @@ async def test_bindings_of_a_served_app(tmp_path: Path, azurite: Azurite) -> Non
             http.path = PATH
             return await host.exchange(http)
 
-        with patch("funcmcp.functions_host.blob_service._RETRIES", 0):
+        with patch("funcmcp._functions_host.blob_service._RETRIES", 0):
             await host.start()
         try:
             async with Client(exchange) as client:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.functions_host.blobs import BlobError, FolderBlobs
+from funcmcp._functions_host.blobs import BlobError, FolderBlobs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
+from funcmcp._functions_host.custom_handler import CustomHandlerHost, read_custom_handler
+from funcmcp._functions_host.folder import FolderError
+from funcmcp._functions_host.served import HostSettings
+from funcmcp._functions_host.workers.worker import LoadFailed
 from funcmcp.client import Client
-from funcmcp.functions_host.custom_handler import CustomHandlerHost, read_custom_handler
-from funcmcp.functions_host.folder import FolderError
-from funcmcp.functions_host.served import HostSettings
-from funcmcp.functions_host.workers.worker import LoadFailed
 from tests import nodejs
 from tests.cli.processes import FUNCMCP, Running, funcmcp, running
 from tests.functions_host.test_served import Post
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from funcmcp.transports.http.messages import HttpResponse
+    from funcmcp._transports.http.messages import HttpResponse
 
 SERVER = '''
 import asyncio

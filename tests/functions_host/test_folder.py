@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.functions_host.folder import FolderError, HostOptions, read_folder, worker_environment
+from funcmcp._functions_host.folder import FolderError, HostOptions, read_folder, worker_environment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from funcmcp.functions_host.invocation import prompt_trigger, resource_trigger, text_of, tool_trigger
-from funcmcp.functions_host.workers.worker import Value
-from funcmcp.protocol.jsonrpc import Request
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.calls.channel import ClosedChannel
-from funcmcp.server.calls.context import RequestContext
-from funcmcp.server.calls.route import RoutedRequest
-from funcmcp.server.connections.client import Client
-from funcmcp.transports.http.messages import HttpRequest
+from funcmcp._functions_host.invocation import prompt_trigger, resource_trigger, text_of, tool_trigger
+from funcmcp._functions_host.workers.worker import Value
+from funcmcp._protocol.jsonrpc import Request
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.calls.channel import ClosedChannel
+from funcmcp._server.calls.context import RequestContext
+from funcmcp._server.calls.route import RoutedRequest
+from funcmcp._server.connections.client import Client
+from funcmcp._transports.http.messages import HttpRequest
 
 INFO = {"name": "ClientApp", "version": "1.0.0"}
 

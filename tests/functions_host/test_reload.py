@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.functions_host.folder import FolderError
-from funcmcp.functions_host.reload import is_part_of_app
-from funcmcp.functions_host.served import PATH, FunctionsHost, HostSettings
-from funcmcp.functions_host.workers.worker import LoadFailed
+from funcmcp._functions_host.folder import FolderError
+from funcmcp._functions_host.reload import is_part_of_app
+from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp._functions_host.workers.worker import LoadFailed
 from funcmcp.testing import Client
 from tests.functions_host.apps import write_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+    from funcmcp._transports.http.messages import HttpRequest, HttpResponse
 
 APP = '''
 import azure.functions as func

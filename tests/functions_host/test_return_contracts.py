@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from funcmcp.functions_host.results import ReturnError, prompt_result, resource_result, tool_result
-from funcmcp.functions_host.return_contracts import CONTRACTS, REFUSED, ReturnContract, warning_for
-from funcmcp.functions_host.workers.worker import NULL, Value
+from funcmcp._functions_host.results import ReturnError, prompt_result, resource_result, tool_result
+from funcmcp._functions_host.return_contracts import CONTRACTS, REFUSED, ReturnContract, warning_for
+from funcmcp._functions_host.workers.worker import NULL, Value
 
 TEXT = {"type": "text", "text": "hi"}
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}

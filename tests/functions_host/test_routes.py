@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from funcmcp.functions_host.bindings import BindingError
-from funcmcp.functions_host.routes import RouteTemplate
-from funcmcp.functions_host.served import PATH, FunctionsHost, HostSettings
-from funcmcp.transports.http.messages import HttpRequest
+from funcmcp._functions_host.bindings import BindingError
+from funcmcp._functions_host.routes import RouteTemplate
+from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp._transports.http.messages import HttpRequest
 from tests.functions_host.apps import write_app, write_node_app
 from tests.nodejs import node
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from funcmcp.transports.http.messages import HttpResponse, Received
+    from funcmcp._transports.http.messages import HttpResponse, Received
 
 APP = '''
 import json

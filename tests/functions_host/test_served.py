@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from funcmcp.functions_host.keys import KeysError
-from funcmcp.functions_host.served import PATH, FunctionsHost, HostSettings
-from funcmcp.functions_host.workers.supervised import RestartPolicy
-from funcmcp.protocol.errors import MCPError
+from funcmcp._functions_host.keys import KeysError
+from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp._functions_host.workers.supervised import RestartPolicy
+from funcmcp._protocol.errors import MCPError
+from funcmcp._transports.http.messages import HttpRequest
 from funcmcp.testing import Client
-from funcmcp.transports.http.messages import HttpRequest
 from tests.functions_host.apps import KINDS, write_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.transports.http.messages import HttpResponse, Received
+    from funcmcp._transports.http.messages import HttpResponse, Received
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

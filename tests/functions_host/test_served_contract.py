@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.functions_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
 from funcmcp.testing import Client
 from tests.functions_host.apps import write_app
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+    from funcmcp._transports.http.messages import HttpRequest, HttpResponse
 
 APP = """
 import json

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest_asyncio
 
-from funcmcp.functions_host.served import PATH, FunctionsHost
+from funcmcp._functions_host.served import PATH, FunctionsHost
 from funcmcp.testing import Client
 from tests.cli.processes import FUNCMCP, funcmcp, running
 from tests.functions_host.apps import write_app
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+    from funcmcp._transports.http.messages import HttpRequest, HttpResponse
 
 import pytest
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from funcmcp._protocol.errors import ToolError
 from funcmcp.middleware import Timing, log_requests, time_requests
-from funcmcp.protocol.errors import ToolError
 from tests.server.parts import answer, context, server, tool
 
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.auth.principal import Principal
+from funcmcp._auth.principal import Principal
+from funcmcp._protocol.errors import ToolError
 from funcmcp.middleware import cache_results
-from funcmcp.protocol.errors import ToolError
 from tests import schemas
 from tests.server.parts import answer, context, prompt, resource, server, template, text_result, tool
 
 if TYPE_CHECKING:
-    from funcmcp.server.dispatch import Server
+    from funcmcp._server.dispatch import Server
 
 
 class Counting:
@@ -82,7 +82,7 @@ async def test_errors_are_not_cached() -> None:
 
 async def test_a_result_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr("funcmcp.middleware.response_cache.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("funcmcp._middleware.response_cache.time.monotonic", lambda: now[0])
     served, counting = counted()
     await call(served)
     now[0] += 59

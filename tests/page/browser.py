@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from funcmcp.adapters.uvicorn.server import listen, origin_of
+from funcmcp._adapters.uvicorn.server import listen, origin_of
 from tests import nodejs
 from tests.patience import PATIENCE
 

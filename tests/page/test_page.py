@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
-from funcmcp.cli.install.clients import CLIENTS
-from funcmcp.cli.install.entries import Server, entry_for
+from funcmcp._cli.install.clients import CLIENTS
+from funcmcp._cli.install.entries import Server, entry_for
 from tests.page.browser import Browser, running_browser, serving
 from tests.page.features import Features
 from tests.patience import PATIENCE

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol import adaptation
-from funcmcp.protocol.revisions import REVISIONS
+from funcmcp._protocol import adaptation
+from funcmcp._protocol.revisions import REVISIONS
 from tests import schemas
 from tests.protocol import official
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.answers import is_answer, read_answer
+from funcmcp._protocol.answers import is_answer, read_answer
 
 FORM = {
     "type": "object",

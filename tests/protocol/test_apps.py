@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.protocol.apps import EXTENSION, PAGE_TYPE, is_page
+from funcmcp._protocol.apps import EXTENSION, PAGE_TYPE, is_page
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.content_blocks import may_have_binary_blocks, without_binary
+from funcmcp._protocol.content_blocks import may_have_binary_blocks, without_binary
 
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 AUDIO = {"type": "audio", "data": "aGk=", "mimeType": "audio/wav", "annotations": {"priority": 1}}

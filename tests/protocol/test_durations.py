@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from funcmcp.protocol.durations import seconds_text, seconds_until
+from funcmcp._protocol.durations import seconds_text, seconds_until
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol import envelope
-from funcmcp.protocol.errors import InvalidParams
+from funcmcp._protocol import envelope
+from funcmcp._protocol.errors import InvalidParams
 from tests import schemas
 
 VERSION = "io.modelcontextprotocol/protocolVersion"

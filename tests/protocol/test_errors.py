@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.protocol import errors
-from funcmcp.protocol.errors import InvalidParams, MCPError, MissingClientCapability, ResourceNotFound, ToolError
+from funcmcp._protocol import errors
+from funcmcp._protocol.errors import InvalidParams, MCPError, MissingClientCapability, ResourceNotFound, ToolError
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp.protocol import headers
-from funcmcp.protocol.headers import (
+from funcmcp._protocol import headers
+from funcmcp._protocol.headers import (
     MirroredParameter,
     decode_value,
     encode_mirrored,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.protocol.levels import LEVELS
+from funcmcp._protocol.levels import LEVELS
 from tests import schemas
 
 

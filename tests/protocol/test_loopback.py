@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.protocol.loopback import address_of, is_loopback
+from funcmcp._protocol.loopback import address_of, is_loopback
 
 
 @pytest.mark.parametrize(

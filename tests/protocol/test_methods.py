@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.protocol.methods import CLIENT_METHODS, METHODS, methods_of
+from funcmcp._protocol.methods import CLIENT_METHODS, METHODS, methods_of
 from tests import schemas
 from tests.protocol import official
 

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from funcmcp import MCPServer, content
+from funcmcp._protocol.errors import ToolError
+from funcmcp._protocol.objects import ContentBlock, ResourceTemplate, objects_of
 from funcmcp.client import (
     CallToolResult,
     Client,
@@ -17,8 +19,6 @@ from funcmcp.client import (
     Resource,
     Tool,
 )
-from funcmcp.protocol.errors import ToolError
-from funcmcp.protocol.objects import ContentBlock, ResourceTemplate, objects_of
 from tests import schemas
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)

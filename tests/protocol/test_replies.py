@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from funcmcp.protocol.errors import MCPError
-from funcmcp.protocol.replies import Reply, encoded_result_reply, error_reply, result_reply
+from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.replies import Reply, encoded_result_reply, error_reply, result_reply
 from tests import schemas
 
 PER_REQUEST = "2026-07-28"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.protocol.revisions import ASSUMED, REVISIONS, handshake_revision
+from funcmcp._protocol.revisions import ASSUMED, REVISIONS, handshake_revision
 from tests import schemas
 from tests.protocol import official
 

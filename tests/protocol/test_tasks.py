@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.protocol.tasks import EXTENSION, STATUSES, TaskStatus, created, declares, members, poll_seconds, timestamp
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._protocol.tasks import EXTENSION, STATUSES, TaskStatus, created, declares, members, poll_seconds, timestamp
 from tests import schemas
 
 TASK = TaskStatus("id", "working", None, 1_753_660_800.25, 1_753_660_801.0, 3600.0, 0.25)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from funcmcp.protocol.uri_template import MAX_URI, InvalidTemplateError, UnsafeValueError, URITemplate
+from funcmcp._protocol.uri_template import MAX_URI, InvalidTemplateError, UnsafeValueError, URITemplate
 
 if TYPE_CHECKING:
-    from funcmcp.protocol.uri_template import Values
+    from funcmcp._protocol.uri_template import Values
 
 
 def match(template: str, uri: str) -> Values | None:

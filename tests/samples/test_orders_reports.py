@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from funcmcp._serving import serving_of
 from funcmcp.client import Client
-from funcmcp.serving import serving_of
 from samples.orders.restaurant import CreateOrder, OrderService
 
 if TYPE_CHECKING:

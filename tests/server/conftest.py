@@ -11,5 +11,5 @@ import pytest
 def apart(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
     """A log without the handlers of the test run."""
     replacement = logging.Logger("funcmcp")  # noqa: LOG001 - one without a parent, whose handlers are not seen
-    monkeypatch.setattr("funcmcp.server.log.logger", replacement)
+    monkeypatch.setattr("funcmcp._server.log.logger", replacement)
     return replacement

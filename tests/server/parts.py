@@ -6,18 +6,18 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.protocol.jsonrpc import Request
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.protocol.uri_template import URITemplate
-from funcmcp.server.calls.channel import ClosedChannel
-from funcmcp.server.calls.context import RequestContext
-from funcmcp.server.calls.route import RoutedRequest
-from funcmcp.server.catalog.completion import Completion
-from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
-from funcmcp.server.connections.client import Client
-from funcmcp.server.dispatch import Server
-from funcmcp.server.options import ServerOptions
-from funcmcp.state.seal import KeyRing
+from funcmcp._protocol.jsonrpc import Request
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._protocol.uri_template import URITemplate
+from funcmcp._server.calls.channel import ClosedChannel
+from funcmcp._server.calls.context import RequestContext
+from funcmcp._server.calls.route import RoutedRequest
+from funcmcp._server.catalog.completion import Completion
+from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
+from funcmcp._server.connections.client import Client
+from funcmcp._server.dispatch import Server
+from funcmcp._server.options import ServerOptions
+from funcmcp._state.seal import KeyRing
 from tests import schemas
 from tests.patience import PATIENCE
 from tests.server_options import grouped
@@ -25,14 +25,14 @@ from tests.server_options import grouped
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from funcmcp.auth.policy import Auth
-    from funcmcp.protocol.replies import Reply
-    from funcmcp.server.calls.channel import Channel
-    from funcmcp.server.catalog.features import PromptHandler, ResourceHandler, ResourceLister, ToolHandler
-    from funcmcp.server.connections.conversation import Conversation
-    from funcmcp.server.middleware import Middleware
-    from funcmcp.state.bus import Bus
-    from funcmcp.state.tasks.store import TaskStore
+    from funcmcp._auth.policy import Auth
+    from funcmcp._protocol.replies import Reply
+    from funcmcp._server.calls.channel import Channel
+    from funcmcp._server.catalog.features import PromptHandler, ResourceHandler, ResourceLister, ToolHandler
+    from funcmcp._server.connections.conversation import Conversation
+    from funcmcp._server.middleware import Middleware
+    from funcmcp._state.bus import Bus
+    from funcmcp._state.tasks.store import TaskStore
 
 
 NEWEST = "2025-11-25"

@@ -7,19 +7,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.auth.principal import Principal
-from funcmcp.protocol.tasks import EXTENSION
-from funcmcp.state.tasks.memory import MemoryTasks
+from funcmcp._auth.principal import Principal
+from funcmcp._protocol.tasks import EXTENSION
+from funcmcp._state.tasks.memory import MemoryTasks
 from tests.patience import PATIENCE
 from tests.server.parts import NEWEST, PER_REQUEST, answer, context, server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from funcmcp.server.calls.channel import Channel
-    from funcmcp.server.calls.context import RequestContext
-    from funcmcp.server.catalog.features import Tool
-    from funcmcp.server.dispatch import Server
+    from funcmcp._server.calls.channel import Channel
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.features import Tool
+    from funcmcp._server.dispatch import Server
 
 ERAS = (NEWEST, PER_REQUEST)
 DECLARED: dict[str, Any] = {"extensions": {EXTENSION: {}}, "elicitation": {}}

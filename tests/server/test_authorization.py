@@ -5,24 +5,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.auth.access import PRINCIPALS_ONLY, Access
-from funcmcp.auth.policy import Auth
-from funcmcp.auth.principal import Principal
-from funcmcp.protocol.jsonrpc import Request
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.authorization import Guard, Refusal
-from funcmcp.server.catalog.catalog import Catalog
-from funcmcp.server.catalog.lookup import Lookup
-from funcmcp.server.dispatch import Server
-from funcmcp.server.handlers.resources import may_read
-from funcmcp.server.options import ServerOptions
+from funcmcp._auth.access import PRINCIPALS_ONLY, Access
+from funcmcp._auth.policy import Auth
+from funcmcp._auth.principal import Principal
+from funcmcp._protocol.jsonrpc import Request
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.authorization import Guard, Refusal
+from funcmcp._server.catalog.catalog import Catalog
+from funcmcp._server.catalog.lookup import Lookup
+from funcmcp._server.dispatch import Server
+from funcmcp._server.handlers.resources import may_read
+from funcmcp._server.options import ServerOptions
 from tests.patience import PATIENCE
 from tests.server.parts import KEYS, prompt, resource, template, tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
+    from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 
 ALICE = Principal("alice", "issuer", scopes=frozenset({"read", "mail"}))
 ANYBODY = Access(allow_anonymous=True)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.errors import InvalidParams, MCPError
-from funcmcp.server.catalog.features import RawResponse
-from funcmcp.server.load import RUN_BYTES
+from funcmcp._protocol.errors import InvalidParams, MCPError
+from funcmcp._server.catalog.features import RawResponse
+from funcmcp._server.load import RUN_BYTES
 from tests import schemas
 from tests.server.parts import NEWEST, PER_REQUEST, answer, context, reply_to, server, text_result, tool
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import RequestContext
-    from funcmcp.server.catalog.features import ToolHandler
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.features import ToolHandler
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from funcmcp.protocol.errors import InvalidParams, ToolError
-from funcmcp.server.exception_groups import meaning_of, members_of, shown_text
+from funcmcp._protocol.errors import InvalidParams, ToolError
+from funcmcp._server.exception_groups import meaning_of, members_of, shown_text
 
 
 def nested(error: BaseException, depth: int) -> BaseException:

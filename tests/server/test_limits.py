@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from funcmcp.server.limits import LimitReachedError, Limits
-from funcmcp.server.load import Load
+from funcmcp._server.limits import LimitReachedError, Limits
+from funcmcp._server.load import Load
 
 
 @pytest.mark.parametrize("name", [option.name for option in fields(Limits)])

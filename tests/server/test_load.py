@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from funcmcp.server.limits import LimitReachedError, Limits
-from funcmcp.server.load import RUN_BYTES, STREAM_BYTES, Body, Load
+from funcmcp._server.limits import LimitReachedError, Limits
+from funcmcp._server.load import RUN_BYTES, STREAM_BYTES, Body, Load
 
 ALICE, BOB = "principal:alice", "principal:bob"
 HERE, THERE = "address:192.0.2.1", "address:192.0.2.2"

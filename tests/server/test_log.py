@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp.server.log import MAX_QUOTED, log_failure, quote, types_and_texts, write_to_stderr
+from funcmcp._server.log import MAX_QUOTED, log_failure, quote, types_and_texts, write_to_stderr
 from tests.server.failures import parse_failure
 
 if TYPE_CHECKING:

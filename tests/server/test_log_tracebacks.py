@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.server.log import log_failure, traceback_of
+from funcmcp._server.log import log_failure, traceback_of
 from tests.server.failures import parse_failure
 
 FORGING = "x\n2026-01-01 ERROR forged\r2026 \x1b[31m \u2028 2026"

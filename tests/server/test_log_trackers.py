@@ -15,7 +15,7 @@ import structlog
 from pythonjsonlogger.json import JsonFormatter
 from structlog.stdlib import ExtraAdder, ProcessorFormatter
 
-from funcmcp.server.log import log_failure
+from funcmcp._server.log import log_failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,7 +165,7 @@ def failure() -> BaseException:
 def apart(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
     """A log without the handlers of the test run."""
     replacement = logging.Logger("funcmcp")  # noqa: LOG001 - one without a parent, whose handlers are not seen
-    monkeypatch.setattr("funcmcp.server.log.logger", replacement)
+    monkeypatch.setattr("funcmcp._server.log.logger", replacement)
     return replacement
 
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp._protocol.errors import InvalidParams, ResourceNotFound, ToolError
+from funcmcp._server.limits import LimitReachedError
+from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp.middleware import log_requests
-from funcmcp.protocol.errors import InvalidParams, ResourceNotFound, ToolError
-from funcmcp.server.limits import LimitReachedError
-from funcmcp.state.sessions.store import StoreUnavailableError
 from tests import schemas
 from tests.server.parts import NEWEST, PER_REQUEST, answer, context, reply_to, resource, server, tool
 
 if TYPE_CHECKING:
-    from funcmcp.protocol.replies import Reply
-    from funcmcp.server.calls.context import RequestContext
-    from funcmcp.server.middleware import CallNext, Middleware
+    from funcmcp._protocol.replies import Reply
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.middleware import CallNext, Middleware
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 CALL = ("tools/call", {"name": "greet"})

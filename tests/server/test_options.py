@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol import adaptation
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.options import ListOptions, ServerInfo, ServerOptions, shown_types
+from funcmcp._protocol import adaptation
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.options import ListOptions, ServerInfo, ServerOptions, shown_types
 from tests import schemas
 
 ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"]}

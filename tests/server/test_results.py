@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from funcmcp.protocol.revisions import REVISIONS
+from funcmcp._protocol.revisions import REVISIONS
 from tests.server.parts import NEWEST, server
 
 

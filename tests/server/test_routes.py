@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.jsonrpc import Request
-from funcmcp.protocol.methods import METHODS
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.state.tasks.memory import MemoryTasks
+from funcmcp._protocol.jsonrpc import Request
+from funcmcp._protocol.methods import METHODS
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._state.tasks.memory import MemoryTasks
 from tests.server.parts import PER_REQUEST, prompt, resource, server, template, tool
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.route import RoutedRequest
+    from funcmcp._server.calls.route import RoutedRequest
 
 SERVED = server(
     tool("t", interactive=True),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
+from funcmcp._server.run import Run, RunCancelledError, Waiting, begin
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from funcmcp.server.wakeup import Wakeup
+from funcmcp._server.wakeup import Wakeup
 from tests.patience import PATIENCE
 
 

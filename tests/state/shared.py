@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp.state.bus import LocalBus
-from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.store import Notes, SharedSessions, StoreUnavailableError
+from funcmcp._state.bus import LocalBus
+from funcmcp._state.sessions.memory import MemorySessions
+from funcmcp._state.sessions.store import Notes, SharedSessions, StoreUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp.state.bus import Bus
-    from funcmcp.state.sessions.store import Handshake, SessionKey
+    from funcmcp._state.bus import Bus
+    from funcmcp._state.sessions.store import Handshake, SessionKey
 
 
 class SharedMemory:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcmcp.state.bus import LocalBus
+from funcmcp._state.bus import LocalBus
 
 
 async def test_a_message_is_heard_by_the_others_that_subscribed_to_its_topic() -> None:

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from funcmcp.state.keys import configured_keys, hkdf, shared_by_children
-from funcmcp.state.seal import KeyRing
+from funcmcp._state.keys import configured_keys, hkdf, shared_by_children
+from funcmcp._state.seal import KeyRing
 from tests.patience import PATIENCE
 
 FIRST, SECOND = b"\xfb\xff" * 20, b"second" * 6

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.state.rates import MemoryRates
+from funcmcp._state.rates import MemoryRates
 
 if TYPE_CHECKING:
     from tests.clock import Clock

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp.state.seal import KeyRing
+from funcmcp._state.seal import KeyRing
 
 KEYS = KeyRing([b"current" * 5])
 TOKEN = KEYS.seal("state", b'{"answered":{}}')

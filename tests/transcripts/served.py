@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from funcmcp import Elicit, ListOptions, ListRoots, MCPServer, PromptContext, ResourceContext, Sample, ToolContext
-from funcmcp.authoring.values.content import (
+from funcmcp._authoring.values.content import (
     Audio,
     Content,
     Contents,
@@ -19,7 +19,7 @@ from funcmcp.authoring.values.content import (
     ResourceInfo,
     ResourceLink,
 )
-from funcmcp.serving import serving_of
+from funcmcp._serving import serving_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

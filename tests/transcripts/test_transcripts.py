@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.methods import methods_of
+from funcmcp._protocol.methods import methods_of
 from tests.schemas import REVISIONS
 from tests.transcripts.play import LINE, Player
 from tests.transcripts.scenarios import SCENARIOS

@@ -6,9 +6,9 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.serving import serving_of
-from funcmcp.transports.connection import Connection
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._serving import serving_of
+from funcmcp._transports.connection import Connection
 from tests.patience import PATIENCE
 from tests.schemas import validate
 from tests.wire.offering import offer

@@ -294,7 +294,7 @@ class TestInBothEras:
     async def test_more_requests_than_anybody_needs_are_refused(
         self, revision: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("funcmcp.transports.connection._MAX_UNANSWERED", 2)
+        monkeypatch.setattr("funcmcp._transports.connection._MAX_UNANSWERED", 2)
         client = await talk(revision)
         for key in ("a", "b"):
             await client.say(client.call("wait", {"key": key}, id=key))
@@ -511,7 +511,7 @@ class TestTheEnd:
         assert client.connection.closed
 
     async def test_a_call_that_ignores_the_end_is_left_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("funcmcp.transports.connection._CLOSING_SECONDS", 0.01)
+        monkeypatch.setattr("funcmcp._transports.connection._CLOSING_SECONDS", 0.01)
         client, gate, begun = await talk(), asyncio.Event(), asyncio.Event()
 
         @client.offering.app.tool(timeout=None)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
-from funcmcp.auth.principal import Principal
-from funcmcp.serving import serving_of
+from funcmcp._auth.principal import Principal
+from funcmcp._serving import serving_of
+from funcmcp._transports.connection import Connection
 from funcmcp.testing import MemoryRequest
-from funcmcp.transports.connection import Connection
 from tests import rules
 from tests.patience import PATIENCE
 from tests.transports.http.endpoints.test_http_sse import HOST, JSON, OLD, Stream, call, exchange

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.server.limits import Limits
-from funcmcp.serving import serving_of
-from funcmcp.state.rates import MemoryRates
-from funcmcp.transports import stdio
+from funcmcp._server.limits import Limits
+from funcmcp._serving import serving_of
+from funcmcp._state.rates import MemoryRates
+from funcmcp._transports import stdio
 from tests import rules
 from tests.patience import PATIENCE
 from tests.transports.http.endpoints.test_http_sse import HOST, JSON, Stream, call, exchange, opened, served

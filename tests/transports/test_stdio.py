@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.transports.stdio import LineSplitter
+from funcmcp._transports.stdio import LineSplitter
 from tests.cli.processes import FUNCMCP, PYTHON, environment
 from tests.patience import PATIENCE
 from tests.schemas import validate

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
-from funcmcp.server.limits import Limits
-from funcmcp.serving import serving_of
+from funcmcp._server.limits import Limits
+from funcmcp._serving import serving_of
 from tests import rules
 from tests.cli.processes import FUNCMCP, Running, running
 from tests.patience import PATIENCE

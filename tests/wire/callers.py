@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from funcmcp import MCPServer, PromptContext, ResourceContext, ToolContext
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.policy import Auth, Lists
-from funcmcp.auth.protected_resource import ProtectedResource
-from funcmcp.authoring.values.content import ResourceInfo
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._auth.policy import Auth, Lists
+from funcmcp._auth.protected_resource import ProtectedResource
+from funcmcp._authoring.values.content import ResourceInfo
 from tests.server_options import grouped
 from tests.wire.peer import HANDSHAKE, Answer, Peer, exchange, initialize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from funcmcp.auth.principal import Principal
+    from funcmcp._auth.principal import Principal
 
 ALICE, BOB, BOBS_NEXT, CAROL = ("key-of-" + name * 4 for name in ("alice", "bobby", "bob2", "carol"))
 METADATA = "https://orders.example.com/.well-known/oauth-protected-resource/mcp"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 import uvicorn
 
-from funcmcp.adapters.asgi.application import served_by
-from funcmcp.adapters.uvicorn.direct_path import direct_path
-from funcmcp.adapters.uvicorn.protocols import http_protocol
-from funcmcp.server.limits import Limits
+from funcmcp._adapters.asgi.application import served_by
+from funcmcp._adapters.uvicorn.direct_path import direct_path
+from funcmcp._adapters.uvicorn.protocols import http_protocol
+from funcmcp._server.limits import Limits
 from tests.patience import PATIENCE
 from tests.wire.offering import Offering, offer, offer_all
 from tests.wire.peer import HANDSHAKE, PER_REQUEST

@@ -17,10 +17,10 @@ import httptools
 import uvicorn
 from uvicorn.server import ServerState
 
-from funcmcp.adapters.asgi.application import served_by
-from funcmcp.adapters.uvicorn.direct_path import direct_path
-from funcmcp.adapters.uvicorn.direct_protocol import DirectCycle
-from funcmcp.adapters.uvicorn.protocols import http_protocol
+from funcmcp._adapters.asgi.application import served_by
+from funcmcp._adapters.uvicorn.direct_path import direct_path
+from funcmcp._adapters.uvicorn.direct_protocol import DirectCycle
+from funcmcp._adapters.uvicorn.protocols import http_protocol
 from fuzz.http_bytes import Transport
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from funcmcp import MCPServer, PromptContext, ResourceContext, ResourceNotFound, ToolError
-from funcmcp.authoring.values.content import (
+from funcmcp._authoring.values.content import (
     Audio,
     Content,
     Contents,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from funcmcp import Elicit, InvalidParams, ListOptions, MCPError, MCPServer, ServerInfo, ToolContext, ToolError
-from funcmcp.authoring.values.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.store import SessionStore
+from funcmcp._authoring.values.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._state.sessions.memory import MemorySessions
+from funcmcp._state.sessions.store import SessionStore
 from tests.server_options import grouped
 from tests.wire.features import add_features
 from tests.wire.gates import Gates
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from funcmcp import HTTPOptions
-    from funcmcp.state.sessions.store import Handshake
+    from funcmcp._state.sessions.store import Handshake
 
 TIMEOUT = 0.2
 

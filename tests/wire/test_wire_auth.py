@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer
-from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.policy import Auth, Lists
+from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.policy import Auth, Lists
 from tests import rules
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, CAROL, KEYS, METADATA, RESOURCE, Shop, open_shop
 from tests.wire.peer import BATCHES, ERAS, HANDSHAKE, PER_REQUEST, check, exchange, initialize, to_bytes
@@ -17,7 +17,7 @@ from tests.wire.peer import BATCHES, ERAS, HANDSHAKE, PER_REQUEST, check, exchan
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from funcmcp.auth.policy import Lists
+    from funcmcp._auth.policy import Lists
     from tests.wire.callers import Caller
     from tests.wire.peer import Answer
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.serving import serving_of
+from funcmcp._serving import serving_of
 from tests import rules
 from tests.schemas import validate
 from tests.wire.peer import HANDSHAKES, META, PER_REQUEST, check, connect, exchange

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.server.limits import Limits
-from funcmcp.transports.http.options import HTTPOptions
+from funcmcp._server.limits import Limits
+from funcmcp._transports.http.options import HTTPOptions
 from tests import rules
 from tests.wire.conftest import SMALL_LIMIT, serving
 from tests.wire.line import connection, head, post, request

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
-from funcmcp.auth.principal import Principal
-from funcmcp.server import authorization
-from funcmcp.serving import serving_of
+from funcmcp._auth.principal import Principal
+from funcmcp._server import authorization
+from funcmcp._serving import serving_of
 from tests import rules
 from tests.transports.http.endpoints.test_http_sse import OLD, call, opened
 from tests.wire.callers import Caller

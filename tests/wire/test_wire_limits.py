@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
-from funcmcp.auth.principal import Principal
-from funcmcp.server.limits import Limits
-from funcmcp.serving import serving_of
-from funcmcp.state.rates import MemoryRates
-from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.transports.http.admission import authentication
+from funcmcp._auth.principal import Principal
+from funcmcp._server.limits import Limits
+from funcmcp._serving import serving_of
+from funcmcp._state.rates import MemoryRates
+from funcmcp._state.sessions.memory import MemorySessions
+from funcmcp._transports.http.admission import authentication
 from tests import rules
 from tests.patience import PATIENCE
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop

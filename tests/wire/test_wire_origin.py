@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.transports.http.options import HTTPOptions
+from funcmcp._transports.http.options import HTTPOptions
 from tests import rules
 from tests.wire.offering import offer
 from tests.wire.peer import ERAS, HANDSHAKE, PER_REQUEST, Peer, check, connect, exchange, initialize, to_bytes

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from funcmcp import MCPServer
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.authenticator import first_of
-from funcmcp.auth.principal import Principal
-from funcmcp.auth.tokens.bearer import BearerTokens
-from funcmcp.auth.tokens.keys import StaticKeys
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._auth.authenticator import first_of
+from funcmcp._auth.principal import Principal
+from funcmcp._auth.tokens.bearer import BearerTokens
+from funcmcp._auth.tokens.keys import StaticKeys
 from tests.auth.making_tokens import AUDIENCE, ISSUER, Clock, claims, public, sign
 from tests.patience import PATIENCE
 from tests.serving import serve
@@ -29,8 +29,8 @@ ALICE, BOB = "key-of-" + "alice" * 4, "key-of-" + "bobby" * 4
 
 SERVER = f"""
 from funcmcp import HTTPOptions, MCPServer, ToolContext
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.authenticator import first_of
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._auth.authenticator import first_of
 
 keys = {{"alice": {ALICE!r}, "bob": {BOB!r}}}
 auth = first_of(APIKeys(keys, header="Authorization"), APIKeys(keys))

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from funcmcp import MCPServer, ToolContext
-from funcmcp.server.calls import rounds
-from funcmcp.state.seal import KeyRing
-from funcmcp.state.sessions.signed import SignedSessions
+from funcmcp._server.calls import rounds
+from funcmcp._state.seal import KeyRing
+from funcmcp._state.sessions.signed import SignedSessions
 from tests.patience import PATIENCE
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, KEYS, Caller
 from tests.wire.peer import PER_REQUEST

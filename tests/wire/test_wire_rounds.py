@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.server.calls import rounds
+from funcmcp._server.calls import rounds
 from tests import rules
 from tests.wire.offering import offer
 from tests.wire.peer import PER_REQUEST, connect

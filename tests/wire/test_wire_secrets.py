@@ -22,12 +22,12 @@ SERVER = f"""
 import logging
 
 from funcmcp import HTTPOptions, MCPServer, ToolContext, ToolError
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.authenticator import first_of
-from funcmcp.auth.tokens.bearer import BearerTokens
-from funcmcp.auth.easy_auth import EasyAuth
-from funcmcp.auth.tokens.jwks import JWKS
-from funcmcp.auth.policy import Auth
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._auth.authenticator import first_of
+from funcmcp._auth.tokens.bearer import BearerTokens
+from funcmcp._auth.easy_auth import EasyAuth
+from funcmcp._auth.tokens.jwks import JWKS
+from funcmcp._auth.policy import Auth
 
 logging.basicConfig(level=logging.DEBUG)
 

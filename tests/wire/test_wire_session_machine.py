@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from funcmcp.state.seal import KeyRing
-from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.signed import SignedSessions
-from funcmcp.state.sessions.store import UNUSED_SECONDS
+from funcmcp._state.seal import KeyRing
+from funcmcp._state.sessions.memory import MemorySessions
+from funcmcp._state.sessions.signed import SignedSessions
+from funcmcp._state.sessions.store import UNUSED_SECONDS
 from tests.patience import PATIENCE
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, CAROL, Caller, open_shop
 from tests.wire.peer import HANDSHAKES
@@ -29,7 +29,7 @@ from tests.wire.peer import initialize as initialize_message
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
-    from funcmcp.state.sessions.store import SessionStore
+    from funcmcp._state.sessions.store import SessionStore
     from tests.wire.callers import Shop
     from tests.wire.peer import Answer
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.state.seal import KeyRing
-from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.signed import SignedSessions
+from funcmcp._state.seal import KeyRing
+from funcmcp._state.sessions.memory import MemorySessions
+from funcmcp._state.sessions.signed import SignedSessions
 from tests import rules
 from tests.wire.offering import offer
 from tests.wire.peer import HANDSHAKE, HANDSHAKES, PER_REQUEST, Peer, connect, initialize
@@ -145,7 +145,7 @@ async def test_at_the_cap_a_new_session_is_503_and_the_others_go_on() -> None:
 
 async def test_a_session_that_can_not_be_ended_for_good_is_503_and_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """DELETE is refused where a revocation would have to be forgotten."""
-    monkeypatch.setattr("funcmcp.state.sessions.ended.BUCKETS", 1)
+    monkeypatch.setattr("funcmcp._state.sessions.ended.BUCKETS", 1)
     app = offer(sessions=SignedSessions(KeyRing())).app  # type: ignore[arg-type]
     ended = [await connect(app, HANDSHAKE) for _ in range(64)]
     for peer in ended:

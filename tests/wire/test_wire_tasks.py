@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from funcmcp import HTTPOptions, MCPServer, ToolContext, ToolError
+from funcmcp._protocol.errors import MCPError
+from funcmcp._state.rates import MemoryRates
+from funcmcp._state.tasks.record import TaskKey
 from funcmcp.auth import APIKeys, Auth
-from funcmcp.protocol.errors import MCPError
-from funcmcp.state.rates import MemoryRates
-from funcmcp.state.tasks.record import TaskKey
 from funcmcp.tasks import MemoryTasks, TaskLimits
 from tests.clock import Clock
 from tests.instances import Caller, per_request
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from funcmcp.state.tasks.record import TaskRecord
+    from funcmcp._state.tasks.record import TaskRecord
 
 URL = "http://127.0.0.1:8000/mcp"
 ALICE, BOB = "kq3vJ8wZ1xP5sT7u", "mB4nY6tR2eW9aQ0z"

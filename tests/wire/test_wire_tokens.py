@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from funcmcp import MCPServer
-from funcmcp.auth.authenticator import first_of
-from funcmcp.auth.easy_auth import HEADER, EasyAuth
-from funcmcp.auth.tokens.bearer import BearerTokens
-from funcmcp.auth.tokens.keys import StaticKeys
+from funcmcp._auth.authenticator import first_of
+from funcmcp._auth.easy_auth import HEADER, EasyAuth
+from funcmcp._auth.tokens.bearer import BearerTokens
+from funcmcp._auth.tokens.keys import StaticKeys
 from tests import rules
 from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, claims, key, pem, public, sign, text
 from tests.wire.callers import Caller

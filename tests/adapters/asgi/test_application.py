@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.adapters.asgi.application import ASGIApplication, ASGIRequest, ClientDisconnectedError, Served
-from funcmcp.server.limits import Limits
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
+from funcmcp._adapters.asgi.application import ASGIApplication, ASGIRequest, ClientDisconnectedError, Served
+from funcmcp._server.limits import Limits
+from funcmcp._transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from tests import schemas
 from tests.patience import PATIENCE
 from tests.server.parts import PER_REQUEST, text_result, tool
@@ -19,7 +19,7 @@ from tests.transports.http.endpoint import Endpoint, mirrored, per_request
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from funcmcp.server.calls.context import RequestContext
+    from funcmcp._server.calls.context import RequestContext
 
 DISCONNECT = {"type": "http.disconnect"}
 

@@ -8,9 +8,9 @@ from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from funcmcp import HTTPOptions, MCPServer
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.policy import Auth
-from funcmcp.auth.protected_resource import ProtectedResource
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._auth.policy import Auth
+from funcmcp._auth.protected_resource import ProtectedResource
 
 RESOURCE = ProtectedResource(
     resource="https://example.com/shop/mcp", authorization_servers=["https://login.example.com"]

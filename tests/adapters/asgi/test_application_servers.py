@@ -54,7 +54,7 @@ app.mount("/api", mcp)
 COMMANDS = {
     "uvicorn": ["uvicorn", "--port", "{port}", "--log-level", "error", "{target}"],
     "uvicorn-h11": ["uvicorn", "--http", "h11", "--port", "{port}", "--log-level", "error", "{target}"],
-    "run": ["funcmcp.cli.main", "run", "--port", "{port}", "{target}"],
+    "run": ["funcmcp._cli.main", "run", "--port", "{port}", "{target}"],
     "granian": ["granian", "--interface", "asgi", "--port", "{port}", "{target}"],
     "hypercorn": ["hypercorn", "--bind", "127.0.0.1:{port}", "{target}"],
 }
@@ -161,10 +161,10 @@ if "{parser}" == "h11":
     sys.modules["httptools"] = None
 
 from funcmcp import MCPServer
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.authenticator import first_of
-from funcmcp.auth.policy import Auth
-from funcmcp.auth.principal import Principal
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._auth.authenticator import first_of
+from funcmcp._auth.policy import Auth
+from funcmcp._auth.principal import Principal
 
 async def by_certificate(headers):
     name = headers.get("x-client-certificate")
@@ -267,7 +267,7 @@ if "{parser}" == "h11":
     sys.modules["httptools"] = None
 
 from funcmcp import HTTPOptions, MCPServer
-from funcmcp.state.rates import MemoryRates
+from funcmcp._state.rates import MemoryRates
 
 mcp = MCPServer("rated", http=HTTPOptions(proxies=1, rates=MemoryRates(per_second=0.001, burst=1)))
 
@@ -319,7 +319,7 @@ import asyncio
 import json
 import sys
 
-from funcmcp.adapters.azure.http_streams import WebApp, WebServer
+from funcmcp._adapters.azure.http_streams import WebApp, WebServer
 
 if sys.argv[2] == "h11":
     sys.modules["httptools"] = None

@@ -16,15 +16,15 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from funcmcp import MCPServer, RegistrationError
-from funcmcp.adapters.asgi import in_process_calls as asgi_calls
-from funcmcp.serving import serving_of
+from funcmcp._adapters.asgi import in_process_calls as asgi_calls
+from funcmcp._serving import serving_of
 from funcmcp.testing import Client
 from tests.schemas import validate_as
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from funcmcp.authoring.openapi.operations import Operation
+    from funcmcp._authoring.openapi.operations import Operation
 
 
 class Line(BaseModel):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import uvloop
 
-from funcmcp.adapters.asgi.shutdown_signals import SIGNALS, ShutdownSignals
+from funcmcp._adapters.asgi.shutdown_signals import SIGNALS, ShutdownSignals
 from tests import shutdown
 from tests.patience import PATIENCE
 

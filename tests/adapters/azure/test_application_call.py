@@ -10,11 +10,11 @@ import azure.functions as func
 import pytest
 
 import funcmcp.azure
-from funcmcp.adapters.azure.app_functions import functions_of
-from funcmcp.adapters.azure.http_trigger import Site, StreamedRequest, StreamedResponse
+from funcmcp._adapters.azure.app_functions import functions_of
+from funcmcp._adapters.azure.http_trigger import Site, StreamedRequest, StreamedResponse
+from funcmcp._serving import serving_of
+from funcmcp._transports.http.messages import HttpRequest
 from funcmcp.compat import FastMCP
-from funcmcp.serving import serving_of
-from funcmcp.transports.http.messages import HttpRequest
 from tests.compat.starlette_routes import Events, add_routes
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from funcmcp import MCPServer, RegistrationError, ToolError
-from funcmcp.adapters.azure.route_templates import path_of, variables_of
+from funcmcp._adapters.azure.route_templates import path_of, variables_of
 from funcmcp.testing import Client
 from tests.schemas import validate_as
 

@@ -27,7 +27,7 @@ import azure.functions as func
 
 import funcmcp.azure
 from funcmcp import MCPServer, ToolContext
-from funcmcp.server.limits import Limits
+from funcmcp._server.limits import Limits
 
 mcp = MCPServer("live", limits=Limits(message_bytes=2000), sessions="memory")
 gates = {}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp import azure
-from funcmcp.adapters.azure.settings import PREFIX_VARIABLE, at, route_prefix
-from funcmcp.transports.http.admission.origin import OriginCheck
-from funcmcp.transports.http.messages import HttpRequest
-from funcmcp.transports.http.options import HTTPOptions
+from funcmcp._adapters.azure.settings import PREFIX_VARIABLE, at, route_prefix
+from funcmcp._transports.http.admission.origin import OriginCheck
+from funcmcp._transports.http.messages import HttpRequest
+from funcmcp._transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.adapters.azure import storage
-from funcmcp.adapters.azure.storage import Clients, Storage, StorageSettings, check_packages, storage_settings
-from funcmcp.state.sessions.store import StoreUnavailableError
+from funcmcp._adapters.azure import storage
+from funcmcp._adapters.azure.storage import Clients, Storage, StorageSettings, check_packages, storage_settings
+from funcmcp._state.sessions.store import StoreUnavailableError
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:

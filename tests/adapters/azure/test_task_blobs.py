@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from funcmcp.adapters.azure.task_blobs import (
+from funcmcp._adapters.azure.task_blobs import (
     NAME,
     BlobName,
     bytes_in,
@@ -20,7 +20,7 @@ from funcmcp.adapters.azure.task_blobs import (
     number_in,
     to_content,
 )
-from funcmcp.state.tasks.record import NewTask, TaskKey, new_record
+from funcmcp._state.tasks.record import NewTask, TaskKey, new_record
 
 RECORD = new_record(NewTask(TaskKey("ab", "x" * 44), "add", b""), 1000.0)
 

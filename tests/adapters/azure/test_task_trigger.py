@@ -11,7 +11,7 @@ import pytest
 
 import funcmcp.azure
 from funcmcp import MCPServer
-from funcmcp.serving import serving_of
+from funcmcp._serving import serving_of
 from funcmcp.tasks import AzureTasks, MemoryTasks, RedisTasks, SQLiteTasks
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from funcmcp.adapters.azure import storage, tasks
-from funcmcp.adapters.azure.task_blobs import name_of
-from funcmcp.adapters.azure.tasks import AzureTasks
-from funcmcp.state.sessions.store import StoreUnavailableError
-from funcmcp.state.tasks.record import NewTask, Outcome, TaskKey
+from funcmcp._adapters.azure import storage, tasks
+from funcmcp._adapters.azure.task_blobs import name_of
+from funcmcp._adapters.azure.tasks import AzureTasks
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks.record import NewTask, Outcome, TaskKey
 from tests.patience import PATIENCE
 from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, new_task
 from tests.state.tasks.machine import TaskStoreMachine
@@ -25,7 +25,7 @@ from tests.state.tasks.machine import TaskStoreMachine
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from funcmcp.state.tasks.store import TaskStore
+    from funcmcp._state.tasks.store import TaskStore
     from tests.azurite import Azurite
     from tests.clock import Clock
 

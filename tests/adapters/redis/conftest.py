@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.adapters.redis.link import RedisLink
+from funcmcp._adapters.redis.link import RedisLink
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import uvloop
 
-from funcmcp.adapters.redis.bus import RedisBus
-from funcmcp.adapters.redis.link import RedisLink
-from funcmcp.adapters.redis.rates import RedisRates
-from funcmcp.adapters.redis.revocations import RedisRevocations
-from funcmcp.adapters.redis.sessions import RedisSessions
-from funcmcp.state.sessions.store import Handshake, SessionKey, StoreUnavailableError
+from funcmcp._adapters.redis.bus import RedisBus
+from funcmcp._adapters.redis.link import RedisLink
+from funcmcp._adapters.redis.rates import RedisRates
+from funcmcp._adapters.redis.revocations import RedisRevocations
+from funcmcp._adapters.redis.sessions import RedisSessions
+from funcmcp._state.sessions.store import Handshake, SessionKey, StoreUnavailableError
 from tests.patience import PATIENCE
 from tests.redis_forwarder import forwarder
 from tests.redis_server import redis_server

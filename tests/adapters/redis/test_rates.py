@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.adapters.redis.link import RedisLink
-from funcmcp.adapters.redis.rates import RedisRates
-from funcmcp.adapters.redis.sessions import RedisSessions
-from funcmcp.state.sessions.store import Handshake, SessionsFullError
+from funcmcp._adapters.redis.link import RedisLink
+from funcmcp._adapters.redis.rates import RedisRates
+from funcmcp._adapters.redis.sessions import RedisSessions
+from funcmcp._state.sessions.store import Handshake, SessionsFullError
 from tests import rules
 from tests.patience import PATIENCE
 from tests.redis_server import redis_server

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.adapters.redis.bus import RedisBus
-from funcmcp.adapters.redis.link import RedisLink
-from funcmcp.adapters.redis.revocations import RedisRevocations
-from funcmcp.adapters.redis.sessions import RedisSessions
-from funcmcp.state.bus import RESUMED
-from funcmcp.state.seal import KeyRing
-from funcmcp.state.sessions.ended import digest_of
-from funcmcp.state.sessions.signed import SignedSessions
-from funcmcp.state.sessions.store import Handshake, Notes, SessionKey, SessionsFullError, StoreUnavailableError
+from funcmcp._adapters.redis.bus import RedisBus
+from funcmcp._adapters.redis.link import RedisLink
+from funcmcp._adapters.redis.revocations import RedisRevocations
+from funcmcp._adapters.redis.sessions import RedisSessions
+from funcmcp._state.bus import RESUMED
+from funcmcp._state.seal import KeyRing
+from funcmcp._state.sessions.ended import digest_of
+from funcmcp._state.sessions.signed import SignedSessions
+from funcmcp._state.sessions.store import Handshake, Notes, SessionKey, SessionsFullError, StoreUnavailableError
 from tests.patience import PATIENCE
 from tests.redis_server import redis_server
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from redis.exceptions import ResponseError
 
-from funcmcp.adapters.redis.link import RedisLink
-from funcmcp.adapters.redis.shared_pipeline import SharedPipeline
-from funcmcp.state.sessions.store import StoreUnavailableError
+from funcmcp._adapters.redis.link import RedisLink
+from funcmcp._adapters.redis.shared_pipeline import SharedPipeline
+from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

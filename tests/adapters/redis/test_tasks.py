@@ -11,11 +11,11 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from funcmcp.adapters.redis import tasks
-from funcmcp.adapters.redis.link import RedisLink
-from funcmcp.adapters.redis.tasks import RedisTasks
-from funcmcp.state.sessions.store import StoreUnavailableError
-from funcmcp.state.tasks.store import TaskLimits
+from funcmcp._adapters.redis import tasks
+from funcmcp._adapters.redis.link import RedisLink
+from funcmcp._adapters.redis.tasks import RedisTasks
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks.store import TaskLimits
 from tests.patience import PATIENCE
 from tests.redis_server import redis_server
 from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, claim_one, new_task
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-    from funcmcp.state.tasks.record import Claim, TaskKey
-    from funcmcp.state.tasks.store import TaskStore
+    from funcmcp._state.tasks.record import Claim, TaskKey
+    from funcmcp._state.tasks.store import TaskStore
     from tests.redis_server import RedisServer
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import uvicorn
 
-from funcmcp.adapters.uvicorn.bounded_connection import SLICE_BYTES
-from funcmcp.adapters.uvicorn.protocols import http_protocol
-from funcmcp.server.limits import Limits
+from funcmcp._adapters.uvicorn.bounded_connection import SLICE_BYTES
+from funcmcp._adapters.uvicorn.protocols import http_protocol
+from funcmcp._server.limits import Limits
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:

@@ -16,19 +16,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
-from funcmcp.adapters.asgi.application import ASGIApplication, Served
-from funcmcp.adapters.uvicorn.direct_path import direct_path
-from funcmcp.adapters.uvicorn.direct_protocol import DirectCycle
-from funcmcp.adapters.uvicorn.protocols import http_protocol
-from funcmcp.adapters.uvicorn.server import _Server
-from funcmcp.server.limits import Limits
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
+from funcmcp._adapters.asgi.application import ASGIApplication, Served
+from funcmcp._adapters.uvicorn.direct_path import direct_path
+from funcmcp._adapters.uvicorn.direct_protocol import DirectCycle
+from funcmcp._adapters.uvicorn.protocols import http_protocol
+from funcmcp._adapters.uvicorn.server import _Server
+from funcmcp._server.limits import Limits
+from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
 from fuzz.http_bytes import Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from funcmcp.transports.http.messages import HttpRequest
+    from funcmcp._transports.http.messages import HttpRequest
 
 LIMITS = Limits(header_bytes=3000, message_bytes=5000)
 JSON = (("content-type", "application/json"),)

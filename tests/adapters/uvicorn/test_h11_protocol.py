@@ -7,8 +7,8 @@ import time
 from collections import Counter
 from typing import Any
 
-from funcmcp.adapters.uvicorn.h11_protocol import ROUND_BYTES
-from funcmcp.server.limits import Limits
+from funcmcp._adapters.uvicorn.h11_protocol import ROUND_BYTES
+from funcmcp._server.limits import Limits
 from tests.adapters.uvicorn.test_bounded_connection import OK, Application, connected, running
 from tests.patience import PATIENCE
 

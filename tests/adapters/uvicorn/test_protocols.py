@@ -15,11 +15,11 @@ import uvicorn
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from funcmcp import MCPServer
-from funcmcp.adapters.uvicorn import server as adapter
-from funcmcp.adapters.uvicorn.h11_protocol import H11ServerProtocol
-from funcmcp.adapters.uvicorn.httptools_protocol import HttpToolsServerProtocol
-from funcmcp.adapters.uvicorn.protocols import http_protocol, websocket_protocol
-from funcmcp.server.limits import Limits
+from funcmcp._adapters.uvicorn import server as adapter
+from funcmcp._adapters.uvicorn.h11_protocol import H11ServerProtocol
+from funcmcp._adapters.uvicorn.httptools_protocol import HttpToolsServerProtocol
+from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
+from funcmcp._server.limits import Limits
 from tests.patience import PATIENCE
 from tests.wire.conftest import running_server
 

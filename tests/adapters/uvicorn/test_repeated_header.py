@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.adapters.uvicorn.repeated_header import RepeatedHeader, repeated_header
-from funcmcp.transports.http.messages import RequestHeader
+from funcmcp._adapters.uvicorn.repeated_header import RepeatedHeader, repeated_header
+from funcmcp._transports.http.messages import RequestHeader
 
 BEFORE, AFTER = b"POST /mcp HTTP/1.1\r\nhost: a\r\nContent-Length: ", b"\r\naccept: b\r\n\r\n"
 PAIRS = [(b"host", b"a"), (b"content-length", b"2"), (b"accept", b"b")]

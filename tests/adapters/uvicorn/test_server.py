@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.adapters.uvicorn.server import AddressError, listen, origin_of, serve, serve_processes
+from funcmcp._adapters.uvicorn.server import AddressError, listen, origin_of, serve, serve_processes
 from tests.cli.processes import PYTHON, Running, running
 from tests.patience import PATIENCE
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from funcmcp.adapters.uvicorn.server import Application
+    from funcmcp._adapters.uvicorn.server import Application
 
 APPS = """
 import asyncio
@@ -35,7 +35,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from funcmcp.adapters.uvicorn.server import WorkerError, serve, serve_processes
+from funcmcp._adapters.uvicorn.server import WorkerError, serve, serve_processes
 
 
 def say(text):

@@ -14,10 +14,10 @@ import uvicorn
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import CloseConnection, Ping, Pong, Request, TextMessage
 
-from funcmcp.adapters.uvicorn.bounded_connection import SLICE_BYTES
-from funcmcp.adapters.uvicorn.protocols import websocket_protocol
-from funcmcp.adapters.uvicorn.wsproto_protocol import MAX_FRAGMENTS
-from funcmcp.server.limits import Limits
+from funcmcp._adapters.uvicorn.bounded_connection import SLICE_BYTES
+from funcmcp._adapters.uvicorn.protocols import websocket_protocol
+from funcmcp._adapters.uvicorn.wsproto_protocol import MAX_FRAGMENTS
+from funcmcp._server.limits import Limits
 from tests import rules
 from tests.patience import PATIENCE
 from tests.wire.conftest import running_server

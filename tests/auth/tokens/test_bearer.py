@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.principal import Principal
-from funcmcp.auth.tokens.bearer import BearerTokens
-from funcmcp.auth.tokens.claims import TokenRules
-from funcmcp.auth.tokens.keys import StaticKeys
+from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.principal import Principal
+from funcmcp._auth.tokens.bearer import BearerTokens
+from funcmcp._auth.tokens.claims import TokenRules
+from funcmcp._auth.tokens.keys import StaticKeys
 from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, bearing, claims, key, pem, public, sign, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from funcmcp.auth.tokens.compact import SignedToken
-    from funcmcp.auth.tokens.keys import VerificationKey
+    from funcmcp._auth.tokens.compact import SignedToken
+    from funcmcp._auth.tokens.keys import VerificationKey
 
 GOOD = sign(claims())
 
@@ -369,7 +369,7 @@ class TestMemory:
         assert await refusal(forged, bearer) == await refusal(forged, bearer)
 
     async def test_only_so_many_tokens_are_remembered(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("funcmcp.auth.tokens.bearer._CACHE_SIZE", 2)
+        monkeypatch.setattr("funcmcp._auth.tokens.bearer._CACHE_SIZE", 2)
         keys = CountingKeys(public("P-256"))
         bearer = tokens(keys=keys, algorithms=["ES256"])
         first, second, third = (

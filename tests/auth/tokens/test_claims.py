@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from funcmcp.auth.tokens.claims import TokenRules, check_audience, check_issuer
-from funcmcp.auth.tokens.compact import TokenError
+from funcmcp._auth.tokens.claims import TokenRules, check_audience, check_issuer
+from funcmcp._auth.tokens.compact import TokenError
 from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW
 
 CLAIMS: dict[str, Any] = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "exp": NOW + 60}

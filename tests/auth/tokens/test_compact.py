@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.auth.tokens.compact import MAX_TOKEN, SignedToken, TokenError, read, read_object
+from funcmcp._auth.tokens.compact import MAX_TOKEN, SignedToken, TokenError, read, read_object
 
 
 def encode(data: bytes) -> str:

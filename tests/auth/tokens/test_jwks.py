@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.principal import Principal
-from funcmcp.auth.tokens.bearer import BearerTokens
-from funcmcp.auth.tokens.claims import TokenRules
-from funcmcp.auth.tokens.compact import TokenError, read
-from funcmcp.auth.tokens.jwks import JWKS
+from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.principal import Principal
+from funcmcp._auth.tokens.bearer import BearerTokens
+from funcmcp._auth.tokens.claims import TokenRules
+from funcmcp._auth.tokens.compact import TokenError, read
+from funcmcp._auth.tokens.jwks import JWKS
 from tests.auth.issuer import certificate, serving
 from tests.auth.making_tokens import AUDIENCE, ISSUER, Clock, bearing, claims, key, public, sign
 from tests.patience import PATIENCE

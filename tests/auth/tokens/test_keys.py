@@ -18,8 +18,8 @@ import pytest
 from joserfc import jwe
 from joserfc.jwk import OctKey
 
-from funcmcp.auth.tokens.compact import TokenError, read
-from funcmcp.auth.tokens.keys import StaticKeys, UnfitKeyError, read_key
+from funcmcp._auth.tokens.compact import TokenError, read
+from funcmcp._auth.tokens.keys import StaticKeys, UnfitKeyError, read_key
 from tests.auth import vectors
 from tests.auth.making_tokens import claims, key, pem, public, sign, text
 from tests.patience import PATIENCE
@@ -200,16 +200,16 @@ def test_the_repr_of_a_key_does_not_show_it() -> None:
 
 
 def test_without_the_extra_the_error_says_what_to_install() -> None:
-    code = "import sys; sys.modules['joserfc'] = None; import funcmcp.auth.tokens.bearer"
+    code = "import sys; sys.modules['joserfc'] = None; import funcmcp._auth.tokens.bearer"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert run.stderr.splitlines()[-1].endswith('Checking tokens needs: pip install "funcmcp[auth]"')
 
 
 def test_api_keys_load_no_cryptography_and_given_keys_no_http_client() -> None:
     code = (
-        "import sys, funcmcp.auth.api_key, funcmcp.auth.easy_auth, funcmcp.auth.protected_resource\n"
+        "import sys, funcmcp._auth.api_key, funcmcp._auth.easy_auth, funcmcp._auth.protected_resource\n"
         "assert not {'joserfc', 'cryptography', 'httpx2', 'asyncio'} & set(sys.modules)\n"
-        "import funcmcp.auth.entra_id\n"
+        "import funcmcp._auth.entra_id\n"
         "assert 'joserfc' in sys.modules and 'httpx2' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], timeout=PATIENCE, check=True)

@@ -34,9 +34,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
-from funcmcp.authoring.signatures.signature import Arguments
-from funcmcp.protocol.errors import ToolError
-from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp._authoring.signatures.signature import Arguments
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
 from tests.authoring.tool_calls import call, schema_of
 

@@ -10,9 +10,9 @@ import pytest
 from pydantic import Field
 
 from funcmcp import MCPServer, ResourceContext
-from funcmcp.authoring.signatures.choices import choices_of
-from funcmcp.server.catalog.completion import Completion
-from funcmcp.serving import serving_of
+from funcmcp._authoring.signatures.choices import choices_of
+from funcmcp._server.catalog.completion import Completion
+from funcmcp._serving import serving_of
 from tests.authoring.models import Colour, Level
 from tests.server.parts import answer, context
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from funcmcp.authoring.calling.feature_context import CancellationToken, ToolContext
-from funcmcp.authoring.calling.questions import Elicit, ListRoots, Sample
-from funcmcp.protocol.errors import MissingClientCapability, ToolError
+from funcmcp._authoring.calling.feature_context import CancellationToken, ToolContext
+from funcmcp._authoring.calling.questions import Elicit, ListRoots, Sample
+from funcmcp._protocol.errors import MissingClientCapability, ToolError
 from tests.authoring.tool_calls import Peer, call, context, tool_of
 from tests.patience import PATIENCE
 

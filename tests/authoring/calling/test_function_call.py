@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from funcmcp.authoring.calling.feature_context import CancellationToken, ToolContext
-from funcmcp.authoring.calling.function_call import is_async
-from funcmcp.authoring.calling.services import Services
-from funcmcp.authoring.signatures.signature import JSONRPCRequest
-from funcmcp.protocol.errors import ToolError
-from funcmcp.server.catalog.features import JSONResult
-from funcmcp.server.catalog.registry import RegistrationError
-from funcmcp.server.run import begin
+from funcmcp._authoring.calling.feature_context import CancellationToken, ToolContext
+from funcmcp._authoring.calling.function_call import is_async
+from funcmcp._authoring.calling.services import Services
+from funcmcp._authoring.signatures.signature import JSONRPCRequest
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.catalog.features import JSONResult
+from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._server.run import begin
 from tests.authoring.tool_calls import call, context, run, tool_of
 from tests.patience import PATIENCE
 

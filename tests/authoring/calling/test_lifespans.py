@@ -16,9 +16,9 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from funcmcp import MCPServer, ToolContext
-from funcmcp.authoring.calling.lifespans import LifespanError
+from funcmcp._authoring.calling.lifespans import LifespanError
+from funcmcp._serving import serving_of
 from funcmcp.client import Client
-from funcmcp.serving import serving_of
 from tests.cli.processes import PYTHON, environment, running
 from tests.patience import PATIENCE
 

@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel, EmailStr, Field
 from typing_extensions import TypedDict
 
-from funcmcp.authoring.calling.questions import Elicit, Elicited, ElicitURL, ListRoots, Root, Sample, Sampled
-from funcmcp.authoring.values.content import Image
-from funcmcp.protocol.errors import ToolError
-from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp._authoring.calling.questions import Elicit, Elicited, ElicitURL, ListRoots, Root, Sample, Sampled
+from funcmcp._authoring.values.content import Image
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring.models import Colour, Level, Size
 
 

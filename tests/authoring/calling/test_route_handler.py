@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from funcmcp.authoring.calling.route_handler import route_handler
-from funcmcp.authoring.calling.services import Services
+from funcmcp._authoring.calling.route_handler import route_handler
+from funcmcp._authoring.calling.services import Services
 
 
 async def test_a_plain_function_runs_in_a_thread_and_may_return_an_awaitable() -> None:

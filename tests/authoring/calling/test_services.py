@@ -12,13 +12,13 @@ import httpx2
 import pytest
 
 from funcmcp import MCPError, MCPServer, ToolContext
-from funcmcp.authoring.calling.services import Services
+from funcmcp._authoring.calling.services import Services
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._server.run import Run, RunCancelledError
 from funcmcp.content import ResourceInfo
 from funcmcp.http import HTTPRequest
 from funcmcp.middleware import CallNext, Reply, RequestContext
-from funcmcp.protocol.errors import ToolError
-from funcmcp.server.catalog.registry import RegistrationError
-from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.testing import Client
 from tests.authoring.tool_calls import call, context, schema_of, tool_of
 from tests.instances import per_request

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.authoring.calling.threads import Threads
+from funcmcp._authoring.calling.threads import Threads
 from tests.patience import PATIENCE
 
 WHERE: contextvars.ContextVar[str] = contextvars.ContextVar("WHERE", default="nowhere")

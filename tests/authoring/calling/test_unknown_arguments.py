@@ -13,9 +13,9 @@ from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from funcmcp import Arguments, MCPServer, ToolError, prompt, tool
-from funcmcp.authoring.calling.unknown_arguments import ArgumentRules, unknown_arguments
-from funcmcp.authoring.signatures.signature import Spread
-from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp._authoring.calling.unknown_arguments import ArgumentRules, unknown_arguments
+from funcmcp._authoring.signatures.signature import Spread
+from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp.testing import Client
 from tests.authoring.tool_calls import call, schema_of
 

@@ -8,8 +8,8 @@ import pytest
 
 import funcmcp
 from funcmcp import MCPServer, PromptContext, RegistrationError, ResourceContext
-from funcmcp.authoring.features.decorators import decorate, with_name
-from funcmcp.serving import serving_of
+from funcmcp._authoring.features.decorators import decorate, with_name
+from funcmcp._serving import serving_of
 from tests.server.parts import answer, context
 
 

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer, RegistrationError, prompt, resource, tool
-from funcmcp.auth.access import PRINCIPALS_ONLY, Access
-from funcmcp.serving import serving_of
+from funcmcp._auth.access import PRINCIPALS_ONLY, Access
+from funcmcp._serving import serving_of
 
 if TYPE_CHECKING:
-    from funcmcp.auth.principal import Principal
+    from funcmcp._auth.principal import Principal
 
 
 def allow(principal: Principal) -> bool:

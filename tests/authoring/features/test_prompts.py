@@ -13,10 +13,10 @@ import pytest
 from pydantic import BaseModel, Field
 
 from funcmcp import MCPServer, PromptContext, RegistrationError, ToolContext
-from funcmcp.authoring.calling.services import Services
-from funcmcp.authoring.features.prompts import make_prompt
-from funcmcp.authoring.signatures.signature import Arguments
-from funcmcp.authoring.values.content import (
+from funcmcp._authoring.calling.services import Services
+from funcmcp._authoring.features.prompts import make_prompt
+from funcmcp._authoring.signatures.signature import Arguments
+from funcmcp._authoring.values.content import (
     Audio,
     EmbeddedResource,
     Icon,
@@ -26,7 +26,7 @@ from funcmcp.authoring.values.content import (
     ResourceLink,
     Text,
 )
-from funcmcp.serving import serving_of
+from funcmcp._serving import serving_of
 from tests import schemas
 from tests.authoring import tool_calls
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Point, Size

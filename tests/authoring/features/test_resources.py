@@ -15,10 +15,10 @@ from pydantic import BaseModel, BeforeValidator, Field
 from typing_extensions import TypedDict
 
 from funcmcp import MCPServer, RegistrationError, ResourceContext, ResourceNotFound, ToolContext, ToolError
-from funcmcp.authoring.features.resources import resource
-from funcmcp.authoring.signatures.signature import Arguments
-from funcmcp.authoring.values.content import Contents, Icon, ResourceInfo
-from funcmcp.serving import serving_of
+from funcmcp._authoring.features.resources import resource
+from funcmcp._authoring.signatures.signature import Arguments
+from funcmcp._authoring.values.content import Contents, Icon, ResourceInfo
+from funcmcp._serving import serving_of
 from tests import schemas
 from tests.authoring.models import Colour, CreateOrder, Level
 from tests.server.parts import NEWEST, PER_REQUEST, Recorder, answer, context

@@ -11,16 +11,16 @@ from typing import Annotated, Any, NoReturn
 import pytest
 from pydantic import BaseModel, Field, StringConstraints
 
-from funcmcp.authoring.calling.feature_context import ToolContext
-from funcmcp.authoring.calling.services import Services
-from funcmcp.authoring.features.decorators import features_of
-from funcmcp.authoring.features.tools import ToolOptions, make_tool, tool
-from funcmcp.authoring.signatures.signature import Arguments, Header
-from funcmcp.authoring.values.content import Icon
-from funcmcp.protocol.codec import encode
-from funcmcp.protocol.headers import MirroredParameter
-from funcmcp.server.catalog.features import Tool
-from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp._authoring.calling.feature_context import ToolContext
+from funcmcp._authoring.calling.services import Services
+from funcmcp._authoring.features.decorators import features_of
+from funcmcp._authoring.features.tools import ToolOptions, make_tool, tool
+from funcmcp._authoring.signatures.signature import Arguments, Header
+from funcmcp._authoring.values.content import Icon
+from funcmcp._protocol.codec import encode
+from funcmcp._protocol.headers import MirroredParameter
+from funcmcp._server.catalog.features import Tool
+from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring import tool_calls as calling
 from tests.authoring.tool_calls import tool_of
 from tests.patience import PATIENCE
@@ -400,8 +400,8 @@ def test_a_name_is_given_once() -> None:
 
 def test_registering_builds_no_validator_and_loads_no_pydantic() -> None:
     code = (
-        "import sys\nfrom funcmcp.authoring.calling.services import Services\n"
-        "from funcmcp.authoring.features.tools import ToolOptions, make_tool\n"
+        "import sys\nfrom funcmcp._authoring.calling.services import Services\n"
+        "from funcmcp._authoring.features.tools import ToolOptions, make_tool\n"
         "async def add(a: int, b: int) -> int:\n    '''Add.'''\n    return a + b\n"
         "make_tool(add, ToolOptions(read_only=True), Services())\n"
         "heavy = {'pydantic', 'svcs', 'jsonschema_rs', 'email_validator'}\n"

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from funcmcp import MCPServer, RegistrationError
-from funcmcp.authoring.features.ui import page_meta
-from funcmcp.authoring.values.content import Contents
+from funcmcp._authoring.features.ui import page_meta
+from funcmcp._authoring.values.content import Contents
+from funcmcp._protocol.apps import EXTENSION, PAGE_TYPE, is_page
+from funcmcp._serving import serving_of
 from funcmcp.content import UI, UIResource
-from funcmcp.protocol.apps import EXTENSION, PAGE_TYPE, is_page
-from funcmcp.serving import serving_of
 from tests import schemas
 from tests.server.parts import PER_REQUEST, answer, context
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from funcmcp import RegistrationError, ToolError
-from funcmcp.authoring.openapi.operations import Plan, Target, operations, plan_of
-from funcmcp.authoring.values.handwritten_schema import check_schema, schema_checker
+from funcmcp._authoring.openapi.operations import Plan, Target, operations, plan_of
+from funcmcp._authoring.values.handwritten_schema import check_schema, schema_checker
 
 
 def plan(operation: dict[str, Any], *, path: str = "/x", version: str = "3.1.0", **components: Any) -> Plan:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from funcmcp.authoring.signatures.choices import (
+from funcmcp._authoring.signatures.choices import (
     choice_text,
     choices_of,
     distinct_json,

@@ -16,7 +16,7 @@ import rich
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp.authoring.signatures.docstring import (
+from funcmcp._authoring.signatures.docstring import (
     class_description,
     described_fields,
     description,

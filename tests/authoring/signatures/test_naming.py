@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.authoring.signatures.naming import humanised, is_name, is_text, snake_case, title_of
+from funcmcp._authoring.signatures.naming import humanised, is_name, is_text, snake_case, title_of
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ import httpx2
 import pytest
 
 from funcmcp import MCPServer, prompt, resource, tool
-from funcmcp.authoring.signatures.partials import signature_of, without_partials
-from funcmcp.authoring.signatures.signature import function_name
+from funcmcp._authoring.signatures.partials import signature_of, without_partials
+from funcmcp._authoring.signatures.signature import function_name
+from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp.compat import Depends, FastMCP
 from funcmcp.compat import MCPServer as CompatMCPServer
 from funcmcp.content import ResourceInfo
-from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.testing import Client
 
 if TYPE_CHECKING:

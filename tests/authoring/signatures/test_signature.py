@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 
-from funcmcp.authoring.signatures.annotations import parts_of_type, without_marks
-from funcmcp.authoring.signatures.signature import EMPTY, Header, Parameter, Signature, function_name
-from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp._authoring.signatures.annotations import parts_of_type, without_marks
+from funcmcp._authoring.signatures.signature import EMPTY, Header, Parameter, Signature, function_name
+from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
     from decimal import Decimal

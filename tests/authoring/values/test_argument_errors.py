@@ -29,8 +29,8 @@ from pydantic_core import PydanticKnownError
 from pydantic_core._pydantic_core import list_all_errors
 
 from funcmcp import MCPError, MCPServer
-from funcmcp.authoring.values.argument_errors import validation_errors
-from funcmcp.protocol.errors import ToolError
+from funcmcp._authoring.values.argument_errors import validation_errors
+from funcmcp._protocol.errors import ToolError
 from funcmcp.testing import Client
 from tests.authoring.tool_calls import call
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, ConfigD
 from typing_extensions import TypeAliasType, TypedDict
 
 from funcmcp import MCPServer
-from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp.testing import Client
 from tests.authoring.tool_calls import call, schema_of
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.authoring.values.content import (
+from funcmcp._authoring.values.content import (
     Audio,
     Content,
     EmbeddedResource,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic_core import SchemaValidator, ValidationError, core_schema
 
-from funcmcp.authoring.values.ecma_patterns import UntranslatableError, ecma_pattern
+from funcmcp._authoring.values.ecma_patterns import UntranslatableError, ecma_pattern
 from tests import nodejs
 
 TRANSLATIONS = {

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from funcmcp.authoring.signatures.signature import JSONRPCRequest
-from funcmcp.authoring.values.argument_errors import wrong_arguments
-from funcmcp.authoring.values.handwritten_schema import schema_checker
-from funcmcp.protocol.errors import ToolError
-from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp._authoring.signatures.signature import JSONRPCRequest
+from funcmcp._authoring.values.argument_errors import wrong_arguments
+from funcmcp._authoring.values.handwritten_schema import schema_checker
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring.tool_calls import call, schema_of, tool_of
 from tests.patience import PATIENCE
 
@@ -179,7 +179,7 @@ def test_the_library_is_not_loaded_when_a_tool_is_registered() -> None:
 
 BOUNDED = """
 import json, sys
-from funcmcp.authoring.values.handwritten_schema import schema_checker
+from funcmcp._authoring.values.handwritten_schema import schema_checker
 schema, value = json.load(sys.stdin)
 print(json.dumps(schema_checker(schema, "input_schema")(value)))
 """

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.authoring.values.handwritten_schema_applications import Applications
+from funcmcp._authoring.values.handwritten_schema_applications import Applications
 
 ROOT: dict[str, Any] = {"$ref": "#"}
 MEMBER: dict[str, Any] = {"properties": {"x": ROOT}}

@@ -14,10 +14,10 @@ from pydantic import BaseModel
 from pydantic_core import core_schema
 
 from funcmcp import ToolError
-from funcmcp.authoring.calling.arguments import reader_of_type
-from funcmcp.authoring.values.hash_limits import MAX_EQUAL_HASHES, MAX_MEMBERS, with_hash_limits
-from funcmcp.authoring.values.pydantic_argument_schemas import argument_schema, strings_first
-from funcmcp.authoring.values.pydantic_schemas import core_schema_of
+from funcmcp._authoring.calling.arguments import reader_of_type
+from funcmcp._authoring.values.hash_limits import MAX_EQUAL_HASHES, MAX_MEMBERS, with_hash_limits
+from funcmcp._authoring.values.pydantic_argument_schemas import argument_schema, strings_first
+from funcmcp._authoring.values.pydantic_schemas import core_schema_of
 
 MODULUS = 2**61 - 1
 COLLIDING = [number * MODULUS for number in range(MAX_EQUAL_HASHES + 1)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.authoring.values.iterators import MAX_MEMBERS, with_members
+from funcmcp._authoring.values.iterators import MAX_MEMBERS, with_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

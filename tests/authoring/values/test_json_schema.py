@@ -26,13 +26,13 @@ from pydantic import (
     SecretStr,
 )
 
-from funcmcp.authoring.calling.services import Services
-from funcmcp.authoring.calling.tool_call import HandwrittenSchemas, ToolCall
-from funcmcp.authoring.signatures.signature import Arguments
-from funcmcp.authoring.values.json_schema import arranged
-from funcmcp.protocol.errors import ToolError
-from funcmcp.server.catalog.features import LeftOut
-from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp._authoring.calling.services import Services
+from funcmcp._authoring.calling.tool_call import HandwrittenSchemas, ToolCall
+from funcmcp._authoring.signatures.signature import Arguments
+from funcmcp._authoring.values.json_schema import arranged
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.catalog.features import LeftOut
+from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
 from tests.authoring.tool_calls import call, schema_of
 

@@ -12,11 +12,11 @@ import pytest
 from pydantic import BaseModel, Discriminator, Field, Tag, field_serializer
 
 from funcmcp import MCPServer
-from funcmcp.authoring.signatures.choices import choice_text, json_value
-from funcmcp.authoring.values import pydantic_choices
-from funcmcp.protocol.errors import ToolError
-from funcmcp.server.catalog.registry import RegistrationError
-from funcmcp.serving import serving_of
+from funcmcp._authoring.signatures.choices import choice_text, json_value
+from funcmcp._authoring.values import pydantic_choices
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._serving import serving_of
 from tests.authoring.tool_calls import call, run, schema_of, tool_of
 from tests.server.parts import answer, context
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic_core import core_schema
 from typing_extensions import get_type_hints, is_typeddict
 
-from funcmcp.authoring.values.pydantic_schema_tree import (
+from funcmcp._authoring.values.pydantic_schema_tree import (
     PARAMETER,
     SUBSCHEMAS,
     Layout,

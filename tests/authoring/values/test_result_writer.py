@@ -32,9 +32,9 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from funcmcp.authoring.values.result_writer import ResultWriter
-from funcmcp.authoring.values.string_formats import Format
-from funcmcp.protocol.codec import decode
+from funcmcp._authoring.values.result_writer import ResultWriter
+from funcmcp._authoring.values.string_formats import Format
+from funcmcp._protocol.codec import decode
 from tests.authoring.tool_calls import call, tool_of
 
 T = TypeVar("T")

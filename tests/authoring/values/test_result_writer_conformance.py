@@ -29,7 +29,7 @@ from pydantic import (
     SecretStr,
 )
 
-from funcmcp.authoring.values.string_formats import Format
+from funcmcp._authoring.values.string_formats import Format
 from tests.authoring.models import Address, CreateOrder, Node
 from tests.authoring.tool_calls import run, tool_of
 from tests.authoring.values.test_ecma_patterns import on_node

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType, TypedDict
 
-from funcmcp.authoring.values.schema_defaults import fits
+from funcmcp._authoring.values.schema_defaults import fits
 from tests.authoring.tool_calls import call, schema_of
 
 

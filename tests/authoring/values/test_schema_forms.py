@@ -6,8 +6,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from funcmcp.authoring.values.json_schema import arranged
-from funcmcp.authoring.values.schema_forms import combined, without_type_list
+from funcmcp._authoring.values.json_schema import arranged
+from funcmcp._authoring.values.schema_forms import combined, without_type_list
 
 STRING, INTEGER, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"}
 

@@ -10,7 +10,7 @@ from mcp.server.mcpserver.utilities.types import Image
 from pydantic import BaseModel, Field
 
 from funcmcp import MCPServer
-from funcmcp.serving import serving_of
+from funcmcp._serving import serving_of
 from tests.authoring.tool_calls import call
 from tests.server.parts import answer, context
 

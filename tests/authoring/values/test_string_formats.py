@@ -4,9 +4,9 @@ from typing import Annotated
 
 import pytest
 
-from funcmcp.authoring.values.string_formats import FORMATS, Format
-from funcmcp.protocol.errors import ToolError
-from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp._authoring.values.string_formats import FORMATS, Format
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring.tool_calls import call, schema_of
 
 GOOD = {

@@ -17,11 +17,11 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
-from funcmcp.authoring.signatures.signature import JSONRPCResponse
-from funcmcp.authoring.values.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
-from funcmcp.protocol.codec import encode
-from funcmcp.server.catalog.features import RawResponse
-from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp._authoring.signatures.signature import JSONRPCResponse
+from funcmcp._authoring.values.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
+from funcmcp._protocol.codec import encode
+from funcmcp._server.catalog.features import RawResponse
+from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, Level, Node, Point, Size
 from tests.authoring.tool_calls import call, run, tool_of
 

@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from typing_extensions import TypeAliasType, TypedDict
 
 from funcmcp import ToolError
-from funcmcp.authoring.calling.arguments import reader_of_type
-from funcmcp.authoring.values.pydantic_schemas import core_schema_of
-from funcmcp.authoring.values.result_writer import ResultWriter
-from funcmcp.authoring.values.union_limits import bounded
+from funcmcp._authoring.calling.arguments import reader_of_type
+from funcmcp._authoring.values.pydantic_schemas import core_schema_of
+from funcmcp._authoring.values.result_writer import ResultWriter
+from funcmcp._authoring.values.union_limits import bounded
 
 tries: list[str] = []
 DEEPEST = 60
@@ -208,7 +208,7 @@ def test_an_error_is_told_in_the_same_words_with_a_bound_as_without(
 ) -> None:
     with pytest.raises(ToolError) as with_bound:
         reader_of_type(kind, "it")(value)
-    monkeypatch.setattr("funcmcp.authoring.values.pydantic_schemas.bounded", lambda _: None)
+    monkeypatch.setattr("funcmcp._authoring.values.pydantic_schemas.bounded", lambda _: None)
     with pytest.raises(ToolError) as without:
         reader_of_type(kind, "it")(value)
     assert str(with_bound.value) == str(without.value)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from funcmcp.cli.client_rules.ecma_syntax import syntax_error
+from funcmcp._cli.client_rules.ecma_syntax import syntax_error
 from tests.authoring.values.test_ecma_patterns import on_node
 
 FAULTS = {

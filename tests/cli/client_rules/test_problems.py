@@ -7,9 +7,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from funcmcp import MCPServer
-from funcmcp.cli.client_rules.problems import left_out_of, problems_in, problems_of
-from funcmcp.cli.faults import Fault
-from funcmcp.serving import serving_of
+from funcmcp._cli.client_rules.problems import left_out_of, problems_in, problems_of
+from funcmcp._cli.faults import Fault
+from funcmcp._serving import serving_of
 from tests.cli.client_rules.test_rules import tool
 
 FLAGGED = Annotated[str, Field(pattern=r"\b{start}a")]

@@ -3,9 +3,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.cli.client_rules.problems import problems_of
-from funcmcp.cli.client_rules.report import report_problems, short_texts
-from funcmcp.cli.connect import Source
+from funcmcp._cli.client_rules.problems import problems_of
+from funcmcp._cli.client_rules.report import report_problems, short_texts
+from funcmcp._cli.connect import Source
 from tests.cli.client_rules.test_rules import STRING, prompt, taking, tool
 
 if TYPE_CHECKING:

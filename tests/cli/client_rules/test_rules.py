@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.cli.client_rules.problems import problems_of
-from funcmcp.cli.client_rules.rules import LOSSES, RULES
-from funcmcp.server.catalog.features import LeftOut
+from funcmcp._cli.client_rules.problems import problems_of
+from funcmcp._cli.client_rules.rules import LOSSES, RULES
+from funcmcp._server.catalog.features import LeftOut
 
 if TYPE_CHECKING:
-    from funcmcp.cli.client_rules.problems import Problem
-    from funcmcp.cli.client_rules.rules import Rule
+    from funcmcp._cli.client_rules.problems import Problem
+    from funcmcp._cli.client_rules.rules import Rule
 
 LEFT_OUT = LeftOut(("inputSchema", "properties", "a", "pattern"), "(?x)a", "ECMA-262 does not have the flags (?x)")
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.cli.doctor import project as projects
-from funcmcp.cli.doctor.examine import examine
-from funcmcp.cli.failure import Failure
-from funcmcp.cli.new import create
+from funcmcp._cli.doctor import project as projects
+from funcmcp._cli.doctor.examine import examine
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.new import create
 from tests.cli.processes import funcmcp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp.cli.new import Hosting
+    from funcmcp._cli.new import Hosting
 
     Break = Callable[[Path], object]
 

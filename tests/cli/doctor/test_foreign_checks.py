@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.cli.doctor.examine import examine
+from funcmcp._cli.doctor.examine import examine
 from tests.cli.processes import funcmcp
 
 if TYPE_CHECKING:

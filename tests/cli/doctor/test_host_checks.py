@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.cli.doctor.examine import examine
-from funcmcp.cli.doctor.host_checks import is_plain_function_app
+from funcmcp._cli.doctor.examine import examine
+from funcmcp._cli.doctor.host_checks import is_plain_function_app
 from tests.cli.processes import funcmcp
 from tests.functions_host.apps import write_app, write_node_app
 from tests.nodejs import node

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from funcmcp.cli.failure import Failure
-from funcmcp.cli.install.clients import CLIENTS, user_file
-from funcmcp.cli.install.entries import Server, entry_for
-from funcmcp.cli.install.files import configuration_text, merged_text
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.install.clients import CLIENTS, user_file
+from funcmcp._cli.install.entries import Server, entry_for
+from funcmcp._cli.install.files import configuration_text, merged_text
 
 HOME = Path("/Users/ada")
 COMMAND = Server("kitchen", ("/venv/bin/python", "-m", "funcmcp"), env={"MENU": "today"})

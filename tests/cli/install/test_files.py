@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.cli.failure import Failure
-from funcmcp.cli.install.clients import CLIENTS
-from funcmcp.cli.install.entries import Entry
-from funcmcp.cli.install.files import difference, merged_text, read, write
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.install.clients import CLIENTS
+from funcmcp._cli.install.entries import Entry
+from funcmcp._cli.install.files import difference, merged_text, read, write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.cli.failure import Failure
-from funcmcp.cli.install.servers import server_at
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.install.servers import server_at
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("libcst")
 
-from funcmcp.cli.migrate.plan import plan_migration, write_changes
+from funcmcp._cli.migrate.plan import plan_migration, write_changes
 
 HEAD = "import json\n\nimport azure.functions as func\n\napp = func.FunctionApp()\n\n\n"
 BEFORE = '''

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 pytest.importorskip("libcst")
 
-from funcmcp.cli.failure import Failure
-from funcmcp.cli.migrate.plan import Change, write_changes
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.migrate.plan import Change, write_changes
 
 
 def change(path: Path) -> Change:

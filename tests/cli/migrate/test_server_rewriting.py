@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 pytest.importorskip("libcst")
 
-from funcmcp.cli.migrate.names import COMPAT_NAMES
-from funcmcp.cli.migrate.plan import plan_migration, write_changes
+from funcmcp._cli.migrate.names import COMPAT_NAMES
+from funcmcp._cli.migrate.plan import plan_migration, write_changes
 
 BEFORE = """# My shop.
 from fastmcp import FastMCP, Context  # the framework
@@ -125,8 +125,8 @@ def test_a_server_is_written_with_the_own_api_and_stays_so(tmp_path: Path) -> No
 
 
 def test_the_rewritten_server_offers_its_features(tmp_path: Path) -> None:
-    from funcmcp.cli.targets import load
-    from funcmcp.serving import serving_of
+    from funcmcp._cli.targets import load
+    from funcmcp._serving import serving_of
 
     text = migrated(tmp_path, BEFORE)
     (tmp_path / "migrated_shop.py").write_text(text)
@@ -331,7 +331,7 @@ def test_features_of_whole_servers_are_written_with_the_own_api(tmp_path: Path) 
 
 
 async def test_the_rewritten_shop_works(tmp_path: Path) -> None:
-    from funcmcp.cli.targets import load
+    from funcmcp._cli.targets import load
     from funcmcp.testing import Client
 
     (tmp_path / "rewritten_shop.py").write_text(SHOP_AFTER)

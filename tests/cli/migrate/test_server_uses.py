@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 pytest.importorskip("libcst")
 
-from funcmcp.cli.failure import Failure
-from funcmcp.cli.migrate.plan import plan_migration
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.migrate.plan import plan_migration
 
 SERVER = "from fastmcp import FastMCP, Context\nmcp = FastMCP('a')\n"
 

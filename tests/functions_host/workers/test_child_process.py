@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
-from funcmcp.functions_host.workers.worker import LoadFailed
+from funcmcp._functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
+from funcmcp._functions_host.workers.worker import LoadFailed
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ async def test_a_process_gets_its_arguments_and_descriptors_and_its_output_is_lo
 
 
 async def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.functions_host.workers.child_process._EXIT_SECONDS", 0.3)
+    monkeypatch.setattr("funcmcp._functions_host.workers.child_process._EXIT_SECONDS", 0.3)
     code = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.write(1, b'.'); time.sleep(60)"
     process = child(tmp_path, code)
     await process.start([])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.functions_host.workers.connection_owner import Endpoint, belongs_to_session, has_owners
+from funcmcp._functions_host.workers.connection_owner import Endpoint, belongs_to_session, has_owners
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:

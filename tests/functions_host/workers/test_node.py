@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from funcmcp.functions_host.served import PATH, FunctionsHost, HostSettings
-from funcmcp.functions_host.workers.node import node_worker
-from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised
-from funcmcp.functions_host.workers.worker import (
+from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp._functions_host.workers.node import node_worker
+from funcmcp._functions_host.workers.supervised import RestartPolicy, Supervised
+from funcmcp._functions_host.workers.worker import (
     FunctionFailed,
     Invocation,
     LoadFailed,
@@ -37,8 +37,8 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.functions_host.workers.process import ProcessWorker
-    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+    from funcmcp._functions_host.workers.process import ProcessWorker
+    from funcmcp._transports.http.messages import HttpRequest, HttpResponse
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -333,8 +333,8 @@ async def test_a_program_that_does_not_exist_is_an_error(tmp_path: Path) -> None
 HOST = """
 import asyncio, os, sys
 from pathlib import Path
-from funcmcp.functions_host.workers.node import node_worker
-from funcmcp.functions_host.workers.worker import Invocation, Value
+from funcmcp._functions_host.workers.node import node_worker
+from funcmcp._functions_host.workers.worker import Invocation, Value
 
 async def main():
     worker = node_worker(Path(sys.argv[1]), os.environ, node=sys.argv[2])

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.functions_host.workers.child_process import Command
-from funcmcp.functions_host.workers.process import ProcessWorker
-from funcmcp.functions_host.workers.python import python_worker
-from funcmcp.functions_host.workers.worker import Invocation, LoadFailed, Value, WorkerGone
+from funcmcp._functions_host.workers.child_process import Command
+from funcmcp._functions_host.workers.process import ProcessWorker
+from funcmcp._functions_host.workers.python import python_worker
+from funcmcp._functions_host.workers.worker import Invocation, LoadFailed, Value, WorkerGone
 from tests.functions_host.apps import KINDS, write_app
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ async def test_a_megabyte_of_output_without_a_newline_is_logged_in_pieces(
 HOST = """
 import asyncio, os, sys
 from pathlib import Path
-from funcmcp.functions_host.workers.python import python_worker
+from funcmcp._functions_host.workers.python import python_worker
 
 async def main():
     worker = python_worker(Path(sys.argv[1]), os.environ, engine="library")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.functions_host.workers import python
-from funcmcp.functions_host.workers.python import interpreter_of
+from funcmcp._functions_host.workers import python
+from funcmcp._functions_host.workers.python import interpreter_of
 
 if TYPE_CHECKING:
     from pathlib import Path

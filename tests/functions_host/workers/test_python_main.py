@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from funcmcp.functions_host.workers.python import python_worker
-from funcmcp.functions_host.workers.worker import FunctionFailed, Invocation, LoadFailed, Value
+from funcmcp._functions_host.workers.python import python_worker
+from funcmcp._functions_host.workers.worker import FunctionFailed, Invocation, LoadFailed, Value
 from tests.functions_host.apps import KINDS, write_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from funcmcp.functions_host.workers.process import ProcessWorker
-    from funcmcp.functions_host.workers.python import Engine
+    from funcmcp._functions_host.workers.process import ProcessWorker
+    from funcmcp._functions_host.workers.python import Engine
 
 ENGINES = ["library", *(["runtime"] if sys.version_info >= (3, 13) else [])]
 HTTP = """

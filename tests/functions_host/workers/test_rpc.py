@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from funcmcp.functions_host.workers.rpc import RpcWorker, rpc_worker
-from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised
-from funcmcp.functions_host.workers.worker import FunctionFailed, Invocation, LoadFailed, Value, WorkerGone
+from funcmcp._functions_host.workers.rpc import RpcWorker, rpc_worker
+from funcmcp._functions_host.workers.supervised import RestartPolicy, Supervised
+from funcmcp._functions_host.workers.worker import FunctionFailed, Invocation, LoadFailed, Value, WorkerGone
 from tests.functions_host.workers.rpc_stranger import connect
 from tests.functions_host.workers.test_process import is_running
 from tests.patience import PATIENCE

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from funcmcp.functions_host.served import PATH, FunctionsHost, HostSettings
-from funcmcp.functions_host.workers.worker import LoadFailed
+from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp._functions_host.workers.worker import LoadFailed
 from funcmcp.testing import Client
 from tests.functions_host.test_served import Post
 from tests.functions_host.workers.test_rpc import COMMAND, app_folder
@@ -27,7 +27,7 @@ from tests.requirements import require
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+    from funcmcp._transports.http.messages import HttpRequest, HttpResponse
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -211,14 +211,14 @@ async def test_microsofts_worker_is_started_again(microsofts: FunctionsHost) -> 
 
 
 async def test_the_host_loads_grpc_only_for_a_language_worker() -> None:
-    code = "import sys; import funcmcp.functions_host.served; print(sorted({'grpc', 'google'} & sys.modules.keys()))"
+    code = "import sys; import funcmcp._functions_host.served; print(sorted({'grpc', 'google'} & sys.modules.keys()))"
     program = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=subprocess.PIPE)
     output, _ = await program.communicate()
     assert output == b"[]\n"
 
 
 async def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "funcmcp.functions_host.workers.rpc", None)
+    monkeypatch.setitem(sys.modules, "funcmcp._functions_host.workers.rpc", None)
     host = FunctionsHost(app_folder(tmp_path), dict(os.environ), HostSettings(worker=COMMAND))
     with pytest.raises(LoadFailed, match=r'A language worker needs: pip install "funcmcp\[host-rpc\]"'):
         await host.start()

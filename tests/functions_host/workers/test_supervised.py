@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.functions_host.workers.python import python_worker
-from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised, WorkerPool
-from funcmcp.functions_host.workers.worker import Invocation, LoadFailed, Value, WorkerGone
+from funcmcp._functions_host.workers.python import python_worker
+from funcmcp._functions_host.workers.supervised import RestartPolicy, Supervised, WorkerPool
+from funcmcp._functions_host.workers.worker import Invocation, LoadFailed, Value, WorkerGone
 from tests.functions_host.apps import write_app
 from tests.patience import PATIENCE
 

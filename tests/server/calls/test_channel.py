@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.protocol.errors import ToolError
-from funcmcp.server.calls.channel import ClosedChannel
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.calls.channel import ClosedChannel
 from tests.server.parts import ASK_NAME
 
 

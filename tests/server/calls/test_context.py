@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.errors import MissingClientCapability, ToolError
-from funcmcp.server.connections.conversation import Conversation
+from funcmcp._protocol.errors import MissingClientCapability, ToolError
+from funcmcp._server.connections.conversation import Conversation
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PER_REQUEST, Recorder, context
 
 ASK_ROOTS = {"method": "roots/list", "params": {}}

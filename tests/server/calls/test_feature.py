@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.auth.access import PRINCIPALS_ONLY
-from funcmcp.server.calls.feature import Feature
+from funcmcp._auth.access import PRINCIPALS_ONLY
+from funcmcp._server.calls.feature import Feature
 
 
 def test_a_feature_is_for_principals_and_has_a_minute_by_default() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.errors import InvalidParams, MCPError, ToolError
+from funcmcp._protocol.errors import InvalidParams, MCPError, ToolError
 from tests import schemas
 from tests.patience import PATIENCE
 from tests.server.parts import (
@@ -26,7 +26,7 @@ from tests.server.parts import (
 )
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import RequestContext
+    from funcmcp._server.calls.context import RequestContext
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 READ, GET, COMPLETE = "resources/read", "prompts/get", "completion/complete"

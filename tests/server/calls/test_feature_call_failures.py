@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, InvalidParams, MCPError, ToolError
-from funcmcp.server.calls.feature import Feature
-from funcmcp.server.calls.feature_call import FeatureCalls
+from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, InvalidParams, MCPError, ToolError
+from funcmcp._server.calls.feature import Feature
+from funcmcp._server.calls.feature_call import FeatureCalls
 from tests.authoring.tool_calls import context
 from tests.server.parts import KEYS
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.errors import INVALID_PARAMS, InvalidParams, ToolError
-from funcmcp.protocol.jsonrpc import Request
-from funcmcp.server.calls import rounds
-from funcmcp.server.calls.rounds import LIFETIME, MAX_INVALID_ANSWERS, InputRequired, Rounds, digest, run_end
-from funcmcp.state.seal import KeyRing
+from funcmcp._protocol.errors import INVALID_PARAMS, InvalidParams, ToolError
+from funcmcp._protocol.jsonrpc import Request
+from funcmcp._server.calls import rounds
+from funcmcp._server.calls.rounds import LIFETIME, MAX_INVALID_ANSWERS, InputRequired, Rounds, digest, run_end
+from funcmcp._state.seal import KeyRing
 from tests import schemas
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, KEYS, Recorder
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.protocol.errors import MCPError
-from funcmcp.protocol.jsonrpc import Request
-from funcmcp.server.calls.route import Audience, Interactivity, Route, RoutedRequest
+from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.jsonrpc import Request
+from funcmcp._server.calls.route import Audience, Interactivity, Route, RoutedRequest
 from tests.server.parts import tool
 
 REQUEST = Request(1, "tools/call", {})

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from funcmcp.auth.principal import Principal
-from funcmcp.server.calls.rounds import InputRequired
-from funcmcp.server.calls.task_call import TaskChannel, decode_call, encode_call, progress_message, stored_questions
+from funcmcp._auth.principal import Principal
+from funcmcp._server.calls.rounds import InputRequired
+from funcmcp._server.calls.task_call import TaskChannel, decode_call, encode_call, progress_message, stored_questions
 from tests.server.parts import ASK_NAME, PER_REQUEST, tool
 from tests.server.task_parts import HTTP, asking
 

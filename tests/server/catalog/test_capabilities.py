@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.catalog.capabilities import capabilities
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.catalog.capabilities import capabilities
 from tests import schemas
 from tests.server.parts import prompt, resource, server, template, tool
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.auth.access import Access
-from funcmcp.server.catalog.catalog import Catalog
-from funcmcp.server.catalog.features import ResourceLister
-from funcmcp.server.connections.hub import PROMPTS, RESOURCES, TOOLS
-from funcmcp.server.options import ListOptions, ServerOptions
+from funcmcp._auth.access import Access
+from funcmcp._server.catalog.catalog import Catalog
+from funcmcp._server.catalog.features import ResourceLister
+from funcmcp._server.connections.hub import PROMPTS, RESOURCES, TOOLS
+from funcmcp._server.options import ListOptions, ServerOptions
 from tests.server.parts import prompt, resource, template, tool
 
 if TYPE_CHECKING:
-    from funcmcp.server.connections.hub import Change
+    from funcmcp._server.connections.hub import Change
 
 
 async def nothing(_context: Any) -> list[dict[str, Any]]:

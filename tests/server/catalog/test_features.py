@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.server.catalog.features import EncodedResult, JSONResult, RawResponse, ResourceLister, Tool
+from funcmcp._server.catalog.features import EncodedResult, JSONResult, RawResponse, ResourceLister, Tool
 from tests.server.parts import prompt, resource, template, text_result, tool
 
 

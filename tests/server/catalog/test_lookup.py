@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.errors import InvalidParams, ResourceNotFound
-from funcmcp.server.catalog.lookup import MAX_MATCHES, Lookup
+from funcmcp._protocol.errors import InvalidParams, ResourceNotFound
+from funcmcp._server.catalog.lookup import MAX_MATCHES, Lookup
 from tests.server.parts import prompt, resource, server, template, tool
 
 CATALOG = server(

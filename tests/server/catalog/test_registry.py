@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.server.catalog.registry import RegistrationError, Registry
+from funcmcp._server.catalog.registry import RegistrationError, Registry
 from tests.server.parts import tool
 
 if TYPE_CHECKING:
-    from funcmcp.server.catalog.features import Tool
+    from funcmcp._server.catalog.features import Tool
 
 
 @pytest.fixture

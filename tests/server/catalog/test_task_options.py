@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from funcmcp.server.catalog.registry import RegistrationError
-from funcmcp.server.catalog.task_options import TaskOptions
-from funcmcp.state.tasks.memory import MemoryTasks
+from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._server.catalog.task_options import TaskOptions
+from funcmcp._state.tasks.memory import MemoryTasks
 from tests.server.parts import server, tool
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPError, MCPServer, RegistrationError
+from funcmcp._server.catalog.visibility import Visibility, visibility_rule
+from funcmcp._serving import serving_of
 from funcmcp.client import Client
-from funcmcp.server.catalog.visibility import Visibility, visibility_rule
-from funcmcp.serving import serving_of
 
 if TYPE_CHECKING:
-    from funcmcp.server.connections.hub import Change
+    from funcmcp._server.connections.hub import Change
 
 
 def shop() -> MCPServer:

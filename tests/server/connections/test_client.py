@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.connections.client import Client
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.connections.client import Client
 
 
 def test_a_client_has_a_session_only_where_one_is_given() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.jsonrpc import Response
-from funcmcp.server.connections.cancellation import cancel_requested
-from funcmcp.server.connections.conversation import Conversation
-from funcmcp.server.run import Run
+from funcmcp._protocol.jsonrpc import Response
+from funcmcp._server.connections.cancellation import cancel_requested
+from funcmcp._server.connections.conversation import Conversation
+from funcmcp._server.run import Run
 from tests.patience import PATIENCE
 
 

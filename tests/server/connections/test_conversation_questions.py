@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.errors import ToolError
-from funcmcp.protocol.jsonrpc import Response
-from funcmcp.server.connections.conversation import Conversation
+from funcmcp._protocol.errors import ToolError
+from funcmcp._protocol.jsonrpc import Response
+from funcmcp._server.connections.conversation import Conversation
 from tests.patience import PATIENCE
 from tests.server.parts import ASK_CAPITAL, ASK_NAME
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.server.connections.hub import PROMPTS, RESOURCES, TOOLS, Change, Hub, Listener, updated
-from funcmcp.state.bus import RESUMED, LocalBus
+from funcmcp._server.connections.hub import PROMPTS, RESOURCES, TOOLS, Change, Hub, Listener, updated
+from funcmcp._state.bus import RESUMED, LocalBus
 from tests import schemas
 from tests.patience import PATIENCE
 

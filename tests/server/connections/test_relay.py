@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.jsonrpc import Notification, Response
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.connections.relay import Relay
-from funcmcp.server.connections.session_clients import Clients, SessionClient
-from funcmcp.server.run import Run, RunCancelledError
-from funcmcp.state.bus import RESUMED
-from funcmcp.state.sessions.store import Handshake, Notes, SessionKey, StoreUnavailableError
+from funcmcp._protocol.jsonrpc import Notification, Response
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.connections.relay import Relay
+from funcmcp._server.connections.session_clients import Clients, SessionClient
+from funcmcp._server.run import Run, RunCancelledError
+from funcmcp._state.bus import RESUMED
+from funcmcp._state.sessions.store import Handshake, Notes, SessionKey, StoreUnavailableError
 from tests.patience import PATIENCE
 from tests.server.parts import ASK_NAME, NEWEST
 from tests.state.shared import SharedMemory, SharedMemorySessions
 
 if TYPE_CHECKING:
-    from funcmcp.server.connections.conversation import Conversation
+    from funcmcp._server.connections.conversation import Conversation
 
 SESSION = "session"
 

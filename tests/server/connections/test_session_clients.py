@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.connections.session_clients import Clients, SessionClient
-from funcmcp.server.run import Run
-from funcmcp.state.sessions.store import Handshake, SessionKey
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.connections.session_clients import Clients, SessionClient
+from funcmcp._server.run import Run
+from funcmcp._state.sessions.store import Handshake, SessionKey
 
 HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "a"})
 

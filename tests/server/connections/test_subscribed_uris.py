@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.protocol.errors import InvalidParams
-from funcmcp.server.connections.subscribed_uris import SubscribedURIs
-from funcmcp.server.limits import LimitReachedError, Limits
-from funcmcp.server.load import Load
+from funcmcp._protocol.errors import InvalidParams
+from funcmcp._server.connections.subscribed_uris import SubscribedURIs
+from funcmcp._server.limits import LimitReachedError, Limits
+from funcmcp._server.load import Load
 
 ALICE, BOB = "principal:alice", "principal:bob"
 

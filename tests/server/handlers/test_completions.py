@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.errors import ToolError
-from funcmcp.server.catalog.completion import Completion
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.catalog.completion import Completion
 from tests import schemas
 from tests.server.parts import NEWEST, answer, context, prompt, resource, server, template, tool
 
 if TYPE_CHECKING:
-    from funcmcp.server.catalog.features import Completer
-    from funcmcp.server.dispatch import Server
+    from funcmcp._server.catalog.features import Completer
+    from funcmcp._server.dispatch import Server
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 COMPLETE = "completion/complete"

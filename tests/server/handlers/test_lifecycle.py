@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.errors import InvalidParams
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.connections.conversation import Conversation
-from funcmcp.server.handlers.lifecycle import negotiate
+from funcmcp._protocol.errors import InvalidParams
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.connections.conversation import Conversation
+from funcmcp._server.handlers.lifecycle import negotiate
 from tests import schemas
 from tests.server.parts import NEWEST, PER_REQUEST, answer, context, server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from funcmcp.server.dispatch import Server
-    from funcmcp.state.sessions.store import Handshake
+    from funcmcp._server.dispatch import Server
+    from funcmcp._state.sessions.store import Handshake
 
 INFO = {"name": "client", "version": "1"}
 

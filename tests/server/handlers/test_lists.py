@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.cursor import encode_cursor
-from funcmcp.protocol.errors import InvalidParams
-from funcmcp.server.catalog.features import ResourceLister, Tool
-from funcmcp.server.handlers.lists import page_of, start_of
+from funcmcp._protocol.cursor import encode_cursor
+from funcmcp._protocol.errors import InvalidParams
+from funcmcp._server.catalog.features import ResourceLister, Tool
+from funcmcp._server.handlers.lists import page_of, start_of
 from tests import schemas
 from tests.server.parts import PER_REQUEST, answer, context, prompt, resource, server, template, tool
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.server.catalog.features import Prompt
+from funcmcp._server.catalog.features import Prompt
 from tests import schemas
 from tests.server.parts import NEWEST, answer, context, prompt, server
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.errors import MCPError, ResourceNotFound, ToolError
-from funcmcp.server.catalog.features import Resource, ResourceLister
-from funcmcp.server.catalog.registry import RegistrationError
-from funcmcp.server.connections.conversation import Conversation
-from funcmcp.server.connections.hub import updated
-from funcmcp.server.connections.subscribed_uris import MAX_URIS
-from funcmcp.server.limits import LimitReachedError, Limits
+from funcmcp._protocol.errors import MCPError, ResourceNotFound, ToolError
+from funcmcp._server.catalog.features import Resource, ResourceLister
+from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._server.connections.conversation import Conversation
+from funcmcp._server.connections.hub import updated
+from funcmcp._server.connections.subscribed_uris import MAX_URIS
+from funcmcp._server.limits import LimitReachedError, Limits
 from tests import rules, schemas
 from tests.patience import PATIENCE
 from tests.server.parts import (
@@ -188,7 +188,7 @@ async def test_what_a_lister_that_fails_has_is_left_out_and_told_in_the_log(
 
 
 async def test_a_lister_that_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.server.handlers.resources.LISTER_TIMEOUT", 0.01)
+    monkeypatch.setattr("funcmcp._server.handlers.resources.LISTER_TIMEOUT", 0.01)
 
     async def listed(_context: Any) -> list[dict[str, Any]]:
         await asyncio.Event().wait()

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.uri_template import MAX_URI
-from funcmcp.server.connections.hub import updated
-from funcmcp.server.connections.subscribed_uris import MAX_URIS
-from funcmcp.server.limits import LimitReachedError, Limits
-from funcmcp.state.bus import RESUMED
+from funcmcp._protocol.uri_template import MAX_URI
+from funcmcp._server.connections.hub import updated
+from funcmcp._server.connections.subscribed_uris import MAX_URIS
+from funcmcp._server.limits import LimitReachedError, Limits
+from funcmcp._state.bus import RESUMED
 from tests import rules, schemas
 from tests.patience import PATIENCE
 from tests.server.parts import PER_REQUEST, Recorder, answer, context, prompt, reply_to, resource, server, tool
@@ -23,7 +23,7 @@ from tests.server.parts import PER_REQUEST, Recorder, answer, context, prompt, r
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.server.dispatch import Server
+    from funcmcp._server.dispatch import Server
 
 LISTEN = "subscriptions/listen"
 ID = "io.modelcontextprotocol/subscriptionId"

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.auth.access import Access
-from funcmcp.auth.owner import owner_of
-from funcmcp.auth.policy import Auth
-from funcmcp.auth.principal import Principal
-from funcmcp.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, MCPError, ToolError
-from funcmcp.protocol.tasks import EXTENSION
-from funcmcp.server.catalog.features import JSONResult, RawResponse
-from funcmcp.server.catalog.task_options import TaskOptions
-from funcmcp.server.handlers import tasks as module
-from funcmcp.server.handlers.tasks import TaskMethods
-from funcmcp.server.limits import LimitReachedError
-from funcmcp.server.tasks.service import change_of
-from funcmcp.state.tasks.memory import MemoryTasks
-from funcmcp.state.tasks.record import TaskKey
-from funcmcp.state.tasks.store import TaskLimits
+from funcmcp._auth.access import Access
+from funcmcp._auth.owner import owner_of
+from funcmcp._auth.policy import Auth
+from funcmcp._auth.principal import Principal
+from funcmcp._protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, MCPError, ToolError
+from funcmcp._protocol.tasks import EXTENSION
+from funcmcp._server.catalog.features import JSONResult, RawResponse
+from funcmcp._server.catalog.task_options import TaskOptions
+from funcmcp._server.handlers import tasks as module
+from funcmcp._server.handlers.tasks import TaskMethods
+from funcmcp._server.limits import LimitReachedError
+from funcmcp._server.tasks.service import change_of
+from funcmcp._state.tasks.memory import MemoryTasks
+from funcmcp._state.tasks.record import TaskKey
+from funcmcp._state.tasks.store import TaskLimits
 from tests import schemas
 from tests.clock import Clock
 from tests.patience import PATIENCE
@@ -30,9 +30,9 @@ from tests.server.parts import ASK_NAME, NEWEST, PER_REQUEST, Recorder, reply_to
 from tests.server.task_parts import ALICE, BOB, ERAS, HTTP, ask, asking, create, get, serving, until
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import RequestContext
-    from funcmcp.server.catalog.features import Tool
-    from funcmcp.server.dispatch import Server
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.features import Tool
+    from funcmcp._server.dispatch import Server
 
 NAME = {"action": "accept", "content": {"name": "Ada"}}
 UNKNOWN = "x" * 44

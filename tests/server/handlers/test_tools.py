@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.cursor import encode_cursor
-from funcmcp.protocol.errors import MCPError, ToolError
-from funcmcp.server.catalog.features import JSONResult, Tool
-from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp._protocol.cursor import encode_cursor
+from funcmcp._protocol.errors import MCPError, ToolError
+from funcmcp._server.catalog.features import JSONResult, Tool
+from funcmcp._server.catalog.registry import RegistrationError
 from tests import schemas
 from tests.patience import PATIENCE
 from tests.server.parts import (
@@ -28,8 +28,8 @@ from tests.server.parts import (
 )
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import RequestContext
-    from funcmcp.server.dispatch import Server
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.dispatch import Server
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 ADA = {"action": "accept", "content": {"name": "Ada"}}

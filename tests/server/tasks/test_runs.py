@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from funcmcp.server.tasks.runs import TaskRuns
-from funcmcp.server.tasks.worker import NoOutcome
-from funcmcp.state.tasks.memory import MemoryTasks
-from funcmcp.state.tasks.record import NewTask, TaskKey
+from funcmcp._server.tasks.runs import TaskRuns
+from funcmcp._server.tasks.worker import NoOutcome
+from funcmcp._state.tasks.memory import MemoryTasks
+from funcmcp._state.tasks.record import NewTask, TaskKey
 from tests.server.parts import server, tool
 
 SERVED = server(tool("job"))

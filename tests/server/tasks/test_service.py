@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.codec import decode
-from funcmcp.protocol.errors import MCPError
-from funcmcp.server.catalog.task_options import TaskOptions
-from funcmcp.server.tasks.service import Tasks, change_of, rules_of
-from funcmcp.state.bus import LocalBus
-from funcmcp.state.sessions.store import StoreUnavailableError
-from funcmcp.state.tasks.memory import MemoryTasks
-from funcmcp.state.tasks.record import TaskKey
-from funcmcp.state.tasks.sqlite import SQLiteTasks
+from funcmcp._protocol.codec import decode
+from funcmcp._protocol.errors import MCPError
+from funcmcp._server.catalog.task_options import TaskOptions
+from funcmcp._server.tasks.service import Tasks, change_of, rules_of
+from funcmcp._state.bus import LocalBus
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks.memory import MemoryTasks
+from funcmcp._state.tasks.record import TaskKey
+from funcmcp._state.tasks.sqlite import SQLiteTasks
 from tests.clock import Clock
 from tests.patience import PATIENCE
 from tests.server.parts import context, reply_to, server, text_result, tool
@@ -25,7 +25,7 @@ from tests.server.task_parts import ask, asking, create, get, serving, until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from funcmcp.server.calls.context import RequestContext
+    from funcmcp._server.calls.context import RequestContext
 
 
 class SharedMemoryTasks(MemoryTasks):

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.server.tasks import worker as module
-from funcmcp.server.tasks.worker import NoOutcome, TaskWorker, _Run
-from funcmcp.state.sessions.store import StoreUnavailableError
-from funcmcp.state.tasks.memory import MemoryTasks
-from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskKey
+from funcmcp._server.tasks import worker as module
+from funcmcp._server.tasks.worker import NoOutcome, TaskWorker, _Run
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks.memory import MemoryTasks
+from funcmcp._state.tasks.record import NewTask, Outcome, Question, TaskKey
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from funcmcp.server.tasks.worker import RunEnd
-    from funcmcp.state.tasks.record import Claim, TaskRecord
+    from funcmcp._server.tasks.worker import RunEnd
+    from funcmcp._state.tasks.record import Claim, TaskRecord
 
 RESULT = Outcome(b'{"content":[]}')
 

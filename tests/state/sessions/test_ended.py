@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.state.sessions.ended import VARIABLE, EndedSessions, digest_of, shared_with_workers
-from funcmcp.state.sessions.store import SessionsFullError
+from funcmcp._state.sessions.ended import VARIABLE, EndedSessions, digest_of, shared_with_workers
+from funcmcp._state.sessions.store import SessionsFullError
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ RECORDS = 64
 
 CHILD = """
 import os, sys
-from funcmcp.state.sessions.ended import EndedSessions, digest_of
+from funcmcp._state.sessions.ended import EndedSessions, digest_of
 ended = EndedSessions.of_environment(os.environ)
 for number in range(int(sys.argv[2])):
     ended.add(digest_of(f"{sys.argv[1]} {number}"), 1e12)
@@ -30,7 +30,7 @@ for number in range(int(sys.argv[2])):
 
 PARENT = """
 import time
-from funcmcp.state.sessions.ended import VARIABLE, shared_with_workers
+from funcmcp._state.sessions.ended import VARIABLE, shared_with_workers
 environment = {}
 with shared_with_workers(environment):
     print(environment[VARIABLE], flush=True)

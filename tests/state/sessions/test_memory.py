@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.store import Handshake, SessionsFullError
+from funcmcp._state.sessions.memory import MemorySessions
+from funcmcp._state.sessions.store import Handshake, SessionsFullError
 
 if TYPE_CHECKING:
     from tests.clock import Clock

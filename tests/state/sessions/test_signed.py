@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.state.seal import KeyRing
-from funcmcp.state.sessions.signed import SignedSessions
-from funcmcp.state.sessions.store import Handshake
+from funcmcp._state.seal import KeyRing
+from funcmcp._state.sessions.signed import SignedSessions
+from funcmcp._state.sessions.store import Handshake
 
 if TYPE_CHECKING:
     from tests.clock import Clock
@@ -93,7 +93,7 @@ async def test_an_ended_session_stays_ended_however_many_others_are_ended(keys: 
 async def test_what_is_remembered_of_checked_ids_is_bounded(
     sessions: SignedSessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("funcmcp.state.sessions.signed._MAX_CACHED", 3)
+    monkeypatch.setattr("funcmcp._state.sessions.signed._MAX_CACHED", 3)
     ids = [await sessions.create(HANDSHAKE) for _ in range(6)]
     for session_id in ids:
         assert await sessions.get(session_id) == HANDSHAKE

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.state.seal import KeyRing
-from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.signed import SignedSessions
-from funcmcp.state.sessions.store import (
+from funcmcp._state.seal import KeyRing
+from funcmcp._state.sessions.memory import MemorySessions
+from funcmcp._state.sessions.signed import SignedSessions
+from funcmcp._state.sessions.store import (
     Handshake,
     LiveSessions,
     NoSessions,

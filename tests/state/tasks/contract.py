@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.codec import decode
-from funcmcp.state.tasks.record import OUTCOME_BYTES, NewTask, Outcome, Question, TaskKey
-from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TaskStore, position
+from funcmcp._protocol.codec import decode
+from funcmcp._state.tasks.record import OUTCOME_BYTES, NewTask, Outcome, Question, TaskKey
+from funcmcp._state.tasks.store import TaskLimits, TasksFullError, TaskStore, position
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
-    from funcmcp.state.tasks.record import Claim
+    from funcmcp._state.tasks.record import Claim
 
 OWNER, OTHER = "a" * 32, "b" * 32
 HOME, AWAY = "c" * 32, "d" * 32

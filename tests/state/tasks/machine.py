@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
-from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskKey
+from funcmcp._state.tasks.record import NewTask, Outcome, Question, TaskKey
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from funcmcp.state.tasks.record import Claim, TaskRecord
-    from funcmcp.state.tasks.store import TaskStore
+    from funcmcp._state.tasks.record import Claim, TaskRecord
+    from funcmcp._state.tasks.store import TaskStore
 
 T = TypeVar("T")
 

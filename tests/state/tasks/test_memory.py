@@ -11,14 +11,14 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from funcmcp.state.tasks import memory
-from funcmcp.state.tasks.memory import MemoryTasks
-from funcmcp.state.tasks.store import TaskLimits, TasksFullError
+from funcmcp._state.tasks import memory
+from funcmcp._state.tasks.memory import MemoryTasks
+from funcmcp._state.tasks.store import TaskLimits, TasksFullError
 from tests.state.tasks.contract import OTHER, RESULT, TaskStoreContract, claim_one, new_task
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
-    from funcmcp.state.tasks.store import TaskStore
+    from funcmcp._state.tasks.store import TaskStore
     from tests.clock import Clock
 
 

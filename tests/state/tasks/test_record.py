@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp.protocol.codec import decode, encode
-from funcmcp.protocol.tasks import TERMINAL
-from funcmcp.state.tasks import record as transitions
-from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskKey, TaskRecord, from_json, new_record, to_json
-from funcmcp.state.tasks.store import TasksFullError
+from funcmcp._protocol.codec import decode, encode
+from funcmcp._protocol.tasks import TERMINAL
+from funcmcp._state.tasks import record as transitions
+from funcmcp._state.tasks.record import NewTask, Outcome, Question, TaskKey, TaskRecord, from_json, new_record, to_json
+from funcmcp._state.tasks.store import TasksFullError
 
 KEY = TaskKey("a" * 32, "id")
 QUESTION = Question("name", "digest", {"method": "roots/list", "params": {}})

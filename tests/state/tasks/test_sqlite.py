@@ -16,17 +16,17 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from funcmcp.state.sessions.store import StoreUnavailableError
-from funcmcp.state.tasks import sqlite
-from funcmcp.state.tasks.record import TaskKey
-from funcmcp.state.tasks.sqlite import SQLiteTasks
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks import sqlite
+from funcmcp._state.tasks.record import TaskKey
+from funcmcp._state.tasks.sqlite import SQLiteTasks
 from tests.state.tasks.contract import TaskStoreContract, new_task
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.state.tasks.store import TaskStore
+    from funcmcp._state.tasks.store import TaskStore
     from tests.clock import Clock
 
 
@@ -105,8 +105,8 @@ async def test_a_task_survives_its_process_and_runs_in_another(tmp_path: Path) -
 
 _CREATE_AND_DIE = """
 import asyncio, os, signal, sys
-from funcmcp.state.tasks.record import NewTask, TaskKey
-from funcmcp.state.tasks.sqlite import SQLiteTasks
+from funcmcp._state.tasks.record import NewTask, TaskKey
+from funcmcp._state.tasks.sqlite import SQLiteTasks
 
 async def main():
     store = SQLiteTasks(sys.argv[1])

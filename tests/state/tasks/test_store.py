@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.state.tasks.record import NewTask, TaskKey, new_record
-from funcmcp.state.tasks.store import TaskLimits, position
+from funcmcp._state.tasks.record import NewTask, TaskKey, new_record
+from funcmcp._state.tasks.store import TaskLimits, position
 from funcmcp.tasks import AzureTasks, MemoryTasks, RedisTasks, SQLiteTasks
 
 if TYPE_CHECKING:

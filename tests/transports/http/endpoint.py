@@ -7,10 +7,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.state.sessions.signed import SignedSessions
+from funcmcp._state.sessions.signed import SignedSessions
+from funcmcp._transports.http.endpoints.streamable import StreamableHTTP
+from funcmcp._transports.http.options import HTTPOptions
 from funcmcp.testing import MemoryRequest
-from funcmcp.transports.http.endpoints.streamable import StreamableHTTP
-from funcmcp.transports.http.options import HTTPOptions
 from tests import schemas
 from tests.patience import PATIENCE
 from tests.server.parts import CAPABILITIES, KEYS, NEWEST, PER_REQUEST, VERSION, server
@@ -18,9 +18,9 @@ from tests.server.parts import CAPABILITIES, KEYS, NEWEST, PER_REQUEST, VERSION,
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-    from funcmcp.server.catalog.features import Resource, Tool
-    from funcmcp.state.sessions.store import SessionStore
-    from funcmcp.transports.http.messages import HttpResponse
+    from funcmcp._server.catalog.features import Resource, Tool
+    from funcmcp._state.sessions.store import SessionStore
+    from funcmcp._transports.http.messages import HttpResponse
 
 BOTH = "application/json, text/event-stream"
 INITIALIZE = {

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer, ToolContext
-from funcmcp.serving import serving_of
-from funcmcp.state.sessions.signed import SignedSessions
+from funcmcp._serving import serving_of
+from funcmcp._state.sessions.signed import SignedSessions
 from funcmcp.testing import MemoryRequest
 from tests.server.parts import KEYS
 from tests.server_options import grouped

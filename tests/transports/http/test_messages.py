@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+from funcmcp._transports.http.messages import HttpRequest, HttpResponse
 from tests import rules
 
 

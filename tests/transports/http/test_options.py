@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.transports.http.options import HTTPOptions
+from funcmcp._transports.http.options import HTTPOptions
 
 
 def test_nothing_is_allowed_beyond_the_default() -> None:

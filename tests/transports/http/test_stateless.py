@@ -7,9 +7,9 @@ from typing import Any, Literal
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer, ToolContext
-from funcmcp.auth.api_key import APIKeys
-from funcmcp.serving import serving_of
-from funcmcp.state.sessions.store import Handshake, NoSessions
+from funcmcp._auth.api_key import APIKeys
+from funcmcp._serving import serving_of
+from funcmcp._state.sessions.store import Handshake, NoSessions
 from tests.schemas import HANDSHAKE_REVISIONS
 from tests.server_options import grouped
 from tests.wire.peer import BATCHES, HANDSHAKE, PER_REQUEST, Peer, exchange, initialize

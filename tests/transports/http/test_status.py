@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from funcmcp.protocol.errors import MCPError
-from funcmcp.protocol.replies import Reply, error_reply
-from funcmcp.transports.http.status import (
+from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.replies import Reply, error_reply
+from funcmcp._transports.http.status import (
     accepted,
     accepts,
     authored_response,

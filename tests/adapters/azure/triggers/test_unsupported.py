@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer, RegistrationError, ServerInfo, content
-from funcmcp.auth.api_key import APIKeys
+from funcmcp._auth.api_key import APIKeys
 from funcmcp.azure import Bindings, Input, Output, trigger_app
 
 if TYPE_CHECKING:

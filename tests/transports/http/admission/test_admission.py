@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import HTTPOptions, Limits, MCPServer
+from funcmcp._serving import serving_of
+from funcmcp._transports.http.messages import HttpRequest
 from funcmcp.auth import APIKeys
-from funcmcp.serving import serving_of
 from funcmcp.state import MemoryRates
 from funcmcp.testing import MemoryRequest
-from funcmcp.transports.http.messages import HttpRequest
 
 if TYPE_CHECKING:
-    from funcmcp.transports.http.messages import HttpResponse
+    from funcmcp._transports.http.messages import HttpResponse
 
 PATHS = {"streamable": "/mcp", "sse": "/sse", "websocket": "/ws"}
 KEY = "key-of-alice-1234"

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer
-from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.policy import Auth
-from funcmcp.auth.principal import Principal
-from funcmcp.auth.tokens.bearer import BearerTokens
-from funcmcp.auth.tokens.keys import StaticKeys
-from funcmcp.server.authorization import Guard
-from funcmcp.serving import serving_of
+from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.policy import Auth
+from funcmcp._auth.principal import Principal
+from funcmcp._auth.tokens.bearer import BearerTokens
+from funcmcp._auth.tokens.keys import StaticKeys
+from funcmcp._server.authorization import Guard
+from funcmcp._serving import serving_of
+from funcmcp._transports.http.admission.authentication import Authentication
 from funcmcp.testing import Client, MemoryRequest, post
-from funcmcp.transports.http.admission.authentication import Authentication
 from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, claims, public, sign
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from funcmcp.auth.authenticator import Authenticator
+    from funcmcp._auth.authenticator import Authenticator
 
 
 class PanicError(BaseException):
@@ -114,7 +114,7 @@ async def test_an_authenticator_that_never_answers_is_500_and_holds_up_no_place(
         await asyncio.Event().wait()
         return Principal("alice")
 
-    monkeypatch.setattr("funcmcp.transports.http.admission.authentication.DECISION_TIMEOUT", 0.01)
+    monkeypatch.setattr("funcmcp._transports.http.admission.authentication.DECISION_TIMEOUT", 0.01)
     mcp = MCPServer("Orders", auth=Auth(hang, lists="open"))
     response = await asyncio.wait_for(post(serving_of(mcp).exchange, "/mcp", b"{}", {}), PATIENCE)
     assert response.status == 500

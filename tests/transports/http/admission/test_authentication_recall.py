@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer, ToolContext
+from funcmcp._serving import serving_of
+from funcmcp._transports.http.messages import HttpRequest, RequestHeader
 from funcmcp.auth import BearerTokens, StaticKeys
-from funcmcp.serving import serving_of
 from funcmcp.state import MemoryRates
-from funcmcp.transports.http.messages import HttpRequest, RequestHeader
 from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, claims, public, sign
 
 CALL = json.dumps(

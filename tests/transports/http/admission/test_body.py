@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp import MCPServer
-from funcmcp.server.limits import LimitReachedError, Limits
-from funcmcp.server.load import Body, Load
-from funcmcp.serving import serving_of
+from funcmcp._server.limits import LimitReachedError, Limits
+from funcmcp._server.load import Body, Load
+from funcmcp._serving import serving_of
+from funcmcp._transports.http.admission.body import read_body
+from funcmcp._transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp.testing import MemoryRequest
-from funcmcp.transports.http.admission.body import read_body
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from funcmcp.transports.http.messages import Received
+    from funcmcp._transports.http.messages import Received
 
 
 class Part:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.limits import Limits
-from funcmcp.state.seal import KeyRing
-from funcmcp.state.sessions.signed import SignedSessions
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.limits import Limits
+from funcmcp._state.seal import KeyRing
+from funcmcp._state.sessions.signed import SignedSessions
+from funcmcp._transports.http.admission.header_checks import HeaderChecks
+from funcmcp._transports.http.endpoints.streamable_headers import CheckedHeaders, StreamableHeaders
+from funcmcp._transports.http.messages import HttpResponse
+from funcmcp._transports.http.options import HTTPOptions
 from funcmcp.testing import MemoryRequest
-from funcmcp.transports.http.admission.header_checks import HeaderChecks
-from funcmcp.transports.http.endpoints.streamable_headers import CheckedHeaders, StreamableHeaders
-from funcmcp.transports.http.messages import HttpResponse
-from funcmcp.transports.http.options import HTTPOptions
 
 USUAL = {"host": "127.0.0.1", "content-type": "application/json"}
 

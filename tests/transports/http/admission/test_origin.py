@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp.transports.http.admission.origin import OriginCheck
-from funcmcp.transports.http.messages import HttpRequest
-from funcmcp.transports.http.options import HTTPOptions
+from funcmcp._transports.http.admission.origin import OriginCheck
+from funcmcp._transports.http.messages import HttpRequest
+from funcmcp._transports.http.options import HTTPOptions
 
 LOOPBACK = "127.0.0.1"
 PUBLIC = "93.184.216.34"

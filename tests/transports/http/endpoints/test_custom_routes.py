@@ -9,13 +9,13 @@ import pytest
 
 import funcmcp.azure
 from funcmcp import HTTPOptions, Limits, MCPServer, RegistrationError
+from funcmcp._serving import serving_of
 from funcmcp.auth import APIKeys
 from funcmcp.http import HTTPRequest, HTTPResponse
-from funcmcp.serving import serving_of
 from funcmcp.testing import Client, MemoryRequest
 
 if TYPE_CHECKING:
-    from funcmcp.transports.http.messages import HttpResponse
+    from funcmcp._transports.http.messages import HttpResponse
 
 KEY = "a-key-of-16-characters"
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.errors import ToolError
-from funcmcp.server.connections.hub import TOOLS
-from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.store import Handshake, SessionKey
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.connections.hub import TOOLS
+from funcmcp._state.sessions.memory import MemorySessions
+from funcmcp._state.sessions.store import Handshake, SessionKey
 from tests import rules, schemas
 from tests.patience import PATIENCE
 from tests.server.parts import ASK_NAME, NEWEST, PER_REQUEST, text_result, tool
@@ -20,8 +20,8 @@ from tests.transports.http.endpoint import INITIALIZE, Endpoint, Got, events, ne
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.server.calls.context import RequestContext
-    from funcmcp.server.catalog.features import Tool
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.features import Tool
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.HANDSHAKE_REVISIONS)
 ADA = {"action": "accept", "content": {"name": "Ada"}}

@@ -12,9 +12,9 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
-from funcmcp.server.limits import Limits
-from funcmcp.serving import serving_of
-from funcmcp.transports.connection import AT_ONCE
+from funcmcp._server.limits import Limits
+from funcmcp._serving import serving_of
+from funcmcp._transports.connection import AT_ONCE
 from tests import rules
 from tests.cli.processes import FUNCMCP, running
 from tests.patience import PATIENCE
@@ -336,7 +336,7 @@ async def test_calls_that_wait_for_their_turn_are_dropped_with_their_stream(*, s
 
 
 async def test_a_client_that_does_not_read_loses_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.transports.http.endpoints.http_sse._MAX_QUEUED", 1)
+    monkeypatch.setattr("funcmcp._transports.http.endpoints.http_sse._MAX_QUEUED", 1)
     offering = served(limits=Limits(write_seconds=0.01))
     stream = await opened(offering.app)
     await stream.post(call("wait", {"key": "it"}))
@@ -351,7 +351,7 @@ async def test_a_client_that_does_not_read_loses_its_stream(monkeypatch: pytest.
 
 
 async def test_a_comment_keeps_a_silent_stream_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.transports.http.streams.sse.KEEP_ALIVE_SECONDS", 0.01)
+    monkeypatch.setattr("funcmcp._transports.http.streams.sse.KEEP_ALIVE_SECONDS", 0.01)
     stream = Stream(served().app)
     await stream.begin()
     assert await stream.part() == ": keep-alive\n\n"
@@ -371,7 +371,7 @@ async def test_calls_in_flight_are_answered_before_the_stream_ends_with_the_serv
 
 
 async def test_a_call_that_does_not_finish_with_the_server_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.transports.connection.GRACE_SECONDS", 0.01)
+    monkeypatch.setattr("funcmcp._transports.connection.GRACE_SECONDS", 0.01)
     offering = served()
     stream = await opened(offering.app)
     await stream.post(call("wait", {"key": "it"}))

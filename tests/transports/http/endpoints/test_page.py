@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
+from funcmcp._client.streamable_http import MemoryRequest
+from funcmcp._serving import serving_of
+from funcmcp._transports.http.endpoints.page import SCRIPTS, page_document
+from funcmcp._transports.http.options import PAGE_VARIABLE
 from funcmcp.auth import APIKeys, Auth, ProtectedResource
-from funcmcp.client.streamable_http import MemoryRequest
-from funcmcp.serving import serving_of
 from funcmcp.state import MemoryRates
-from funcmcp.transports.http.endpoints.page import SCRIPTS, page_document
-from funcmcp.transports.http.options import PAGE_VARIABLE
 from tests.serving import REPOSITORY
 
 if TYPE_CHECKING:
-    from funcmcp.transports.http.messages import HttpResponse
+    from funcmcp._transports.http.messages import HttpResponse
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 EVENTS = "text/event-stream"
-FILES = REPOSITORY / "src/funcmcp/transports/http/endpoints/page_files"
+FILES = REPOSITORY / "src/funcmcp/_transports/http/endpoints/page_files"
 
 
 class _HostedRequest(MemoryRequest):

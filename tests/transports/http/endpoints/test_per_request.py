@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.headers import mirrored_parameters
-from funcmcp.protocol.tasks import EXTENSION
-from funcmcp.server.catalog.task_options import TaskOptions
-from funcmcp.state.tasks.memory import MemoryTasks
-from funcmcp.transports.http.streams import disconnect
+from funcmcp._protocol.headers import mirrored_parameters
+from funcmcp._protocol.tasks import EXTENSION
+from funcmcp._server.catalog.task_options import TaskOptions
+from funcmcp._state.tasks.memory import MemoryTasks
+from funcmcp._transports.http.streams import disconnect
 from tests import schemas
 from tests.patience import PATIENCE
 from tests.server.parts import ASK_NAME, CAPABILITIES, NEWEST, PER_REQUEST, VERSION, text_result, tool
 from tests.transports.http.endpoint import Endpoint, Got, events, mirrored, next_message, per_request, request
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import RequestContext
+    from funcmcp._server.calls.context import RequestContext
 
 MODERN = {"mcp-protocol-version": PER_REQUEST}
 LIST = per_request("tools/list")

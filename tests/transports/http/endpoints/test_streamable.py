@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.server.limits import Limits
+from funcmcp._server.limits import Limits
 from tests import schemas
 from tests.server.parts import NEWEST, PER_REQUEST, tool
 from tests.transports.http.endpoint import BOTH, INITIALIZE, Endpoint, Got, mirrored, per_request, request

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.transports.http.streams import sse
-from funcmcp.transports.http.streams.event_queue import EventQueue
+from funcmcp._transports.http.streams import sse
+from funcmcp._transports.http.streams.event_queue import EventQueue
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:

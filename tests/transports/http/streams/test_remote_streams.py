@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.server.connections.hub import TOOLS, updated
-from funcmcp.state.bus import RESUMED
+from funcmcp._server.connections.hub import TOOLS, updated
+from funcmcp._state.bus import RESUMED
+from funcmcp._transports.http.streams import remote_streams, sse
 from funcmcp.testing import MemoryRequest
-from funcmcp.transports.http.streams import remote_streams, sse
 from tests.patience import PATIENCE
 from tests.server.parts import resource, text_result, tool
 from tests.state.shared import SharedMemory, SharedMemorySessions
@@ -21,7 +21,7 @@ from tests.transports.http.endpoint import Endpoint, events, request
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.server.calls.context import RequestContext
+    from funcmcp._server.calls.context import RequestContext
 
 URI = "menu://today"
 CALL = request("tools/call", {"name": "plain"})

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer, ToolContext
-from funcmcp.auth.policy import Auth
-from funcmcp.server.connections.hub import TOOLS
-from funcmcp.serving import serving_of
-from funcmcp.transports.http.messages import HttpRequest
-from funcmcp.transports.http.streams import remote_streams
+from funcmcp._auth.policy import Auth
+from funcmcp._server.connections.hub import TOOLS
+from funcmcp._serving import serving_of
+from funcmcp._transports.http.messages import HttpRequest
+from funcmcp._transports.http.streams import remote_streams
 from tests.state.shared import SharedMemory, SharedMemorySessions
 from tests.wire.callers import ALICE, BOB, KEYS, Caller
 from tests.wire.peer import HANDSHAKE, exchange, initialize

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.errors import ToolError
-from funcmcp.protocol.jsonrpc import Response
-from funcmcp.protocol.replies import Reply
-from funcmcp.server.connections.conversation import Conversation
-from funcmcp.server.run import Run, RunCancelledError
-from funcmcp.transports.http.status import handshake_response
-from funcmcp.transports.http.streams import sse
-from funcmcp.transports.http.streams.disconnect import DisconnectWatch
-from funcmcp.transports.http.streams.request_stream import StreamChannel, stream_response
+from funcmcp._protocol.errors import ToolError
+from funcmcp._protocol.jsonrpc import Response
+from funcmcp._protocol.replies import Reply
+from funcmcp._server.connections.conversation import Conversation
+from funcmcp._server.run import Run, RunCancelledError
+from funcmcp._transports.http.status import handshake_response
+from funcmcp._transports.http.streams import sse
+from funcmcp._transports.http.streams.disconnect import DisconnectWatch
+from funcmcp._transports.http.streams.request_stream import StreamChannel, stream_response
 from tests import rules, schemas
 from tests.patience import PATIENCE
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST
@@ -26,7 +26,7 @@ from tests.transports.http.endpoint import events, next_message, read_all
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from funcmcp.transports.http.messages import HttpResponse
+    from funcmcp._transports.http.messages import HttpResponse
 
 
 ANSWER = Reply(b'{"jsonrpc":"2.0","id":1,"result":{}}')

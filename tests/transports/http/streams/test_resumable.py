@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.server.connections.hub import TOOLS, updated
-from funcmcp.server.limits import Limits
-from funcmcp.server.load import Load
-from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.store import SessionKey
-from funcmcp.transports.http.streams import resumable, sse
+from funcmcp._server.connections.hub import TOOLS, updated
+from funcmcp._server.limits import Limits
+from funcmcp._server.load import Load
+from funcmcp._state.sessions.memory import MemorySessions
+from funcmcp._state.sessions.store import SessionKey
+from funcmcp._transports.http.streams import resumable, sse
 from tests import rules
 from tests.patience import PATIENCE
 from tests.server.parts import resource, text_result, tool
@@ -24,7 +24,7 @@ from tests.transports.http.endpoint import Endpoint, events, request
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.server.calls.context import RequestContext
+    from funcmcp._server.calls.context import RequestContext
 
 URI = "menu://today"
 EVENT = re.compile(rb"id: (\d+-\d+)\nevent: message\ndata: (.*)\n\n")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.transports.http.messages import HttpResponse
-from funcmcp.transports.http.status import JSON_HEADERS
-from funcmcp.transports.http.streams import sse
+from funcmcp._transports.http.messages import HttpResponse
+from funcmcp._transports.http.status import JSON_HEADERS
+from funcmcp._transports.http.streams import sse
 
 
 def test_an_event_has_one_line_of_data_and_ends_with_an_empty_line() -> None:

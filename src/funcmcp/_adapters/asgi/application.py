@@ -1,0 +1,420 @@
+"""ASGI: from a server's scope, receive and send to HttpRequest and HttpResponse.
+
+Source: ASGI 3 "HTTP & WebSocket" 2.5 and "Lifespan" 2.0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from funcmcp._adapters.asgi.shutdown_signals import ShutdownSignals
+from funcmcp._protocol.errors import INVALID_REQUEST
+from funcmcp._server.limits import Limits
+from funcmcp._server.log import log_failure, quote, types_and_texts
+from funcmcp._server.run import Run, RunCancelledError, Waiting, begin, is_failure
+from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
+from funcmcp._transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
+from funcmcp._transports.http.status import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from funcmcp._transports.http.messages import Exchange, Received
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+
+
+_WITHOUT_LENGTH = frozenset({204, 304})
+"""Statuses of responses without a body, whose Content-Length could only be that of another response."""
+
+SEPARATES_TRAILERS: dict[str, dict[object, object]] = {"funcmcp.separates_trailers": {}}
+"""Extensions of a scope whose server never adds trailers, or parts of a body, to the headers of a request."""
+
+_MERGES_TRAILERS = "uvicorn.protocols.http.httptools_impl"
+"""A module of uvicorn; see `_refusal_for_framing`."""
+
+_MAX_MESSAGE = 2000
+_CHUNKED = "Chunked bodies are not accepted: send Content-Length. (Operators: see docs/guides/security.md#servers.)"
+_CLOSE = (("connection", "close"),)
+_TWO_LENGTHS = "Send Content-Length or Transfer-Encoding, not both."
+_UPGRADE = "Requests with Upgrade are not accepted. (Operators: see docs/guides/security.md#servers.)"
+
+
+class ClientDisconnectedError(Exception):
+    """The client disconnected before its request was complete, or does not read the response."""
+
+
+class Served:
+    """What an ASGI application serves: an exchange, and the steps of its lifetime, in which this class does nothing.
+
+    Args:
+        exchange: Answers every HTTP request.
+        limits: How much one process accepts.
+
+    Attributes:
+        has_begun: Whether `begin` was called.
+        has_websocket: Whether there is an endpoint for WebSockets.
+        shutdown_signals: Calls `drain` when a signal asks the process to end while streams are open.
+    """
+
+    def __init__(self, exchange: Exchange, limits: Limits | None = None) -> None:
+        self.exchange = exchange
+        self.limits = limits or Limits()
+        self.shutdown_signals = ShutdownSignals(self.drain)
+        self.has_begun = False
+        self.has_websocket = False
+        self._had_request = False
+        self._stops: dict[Callable[[], None], None] = {}
+
+    @property
+    def endpoint(self) -> str | None:
+        """The path that most requests are for; None if no path stands out."""
+        return None
+
+    def answer(self, request: HttpRequest) -> Awaitable[HttpResponse]:
+        """Return what to await for the response to an HTTP request."""
+        if not self._had_request:
+            self._had_request = True
+            self.on_first_request(request.server)
+        return self.exchange(request)
+
+    def begin(self) -> None:
+        """Prepare for requests: the process is about to serve."""
+        self.has_begun = True
+
+    async def start(self) -> None:
+        """Begin, and enter what lives as long as the application. Raises RuntimeError if that fails."""
+        self.begin()
+
+    def on_listening(self, address: str) -> None:
+        """Take note of the address that the ASGI server listens on."""
+
+    def on_first_request(self, address: str | None) -> None:
+        """Take note of the first HTTP request, and of the address that it came to, if the ASGI server knows it."""
+
+    @contextmanager
+    def stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Let `stop` call a function, which can be called from any thread, while the block runs."""
+        self._stops[stop] = None
+        try:
+            yield
+        finally:
+            del self._stops[stop]
+
+    def stop(self) -> None:
+        """Stop the servers of this process that serve the application and can be stopped. From any thread."""
+        for stop in list(self._stops):
+            stop()
+
+    def drain(self) -> None:
+        """End the open streams, because the server shuts down. It can be called from any thread."""
+
+    async def aclose(self) -> None:
+        """Close what lives as long as the application; called when its server stops."""
+
+    async def serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - for subclasses
+        """Close a WebSocket before it opens."""
+        await receive()
+        await send({"type": "websocket.close"})
+
+
+class ASGIApplication:
+    """An ASGI application around an exchange.
+
+    Args:
+        served: Answers the requests.
+    """
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] != "http":
+            await self._serve_other(scope, receive, send)
+            return
+        served = self._served
+        request = ASGIRequest(scope, receive)
+        try:
+            response = _refusal_for_framing(request, scope) or await served.answer(request)
+            seconds = served.limits.write_seconds
+            if isinstance(response, ApplicationResponse):
+                failure = await response.run(dict(scope), receive, partial(send_in_time, send, seconds=seconds))
+                if failure is None:
+                    return
+                response = failure
+            if isinstance(response.body, bytes):
+                await respond(response, receive, send, seconds=seconds)
+                return
+            with served.shutdown_signals.watched():
+                await respond(response, receive, send, seconds=seconds)
+        except ClientDisconnectedError:
+            return
+
+    async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a WebSocket or the lifespan of the application."""
+        if scope["type"] == "websocket":
+            with self._served.shutdown_signals.watched():
+                await self._served.serve_websocket(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._serve_lifespan(receive, send)
+        else:
+            raise ValueError(f"An MCP server serves http and websocket, not {scope['type']}.")
+
+    async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await _report("startup", self._served.start, send)
+            elif message["type"] == "lifespan.shutdown":
+                await _report("shutdown", self._served.aclose, send)
+                return
+
+
+async def _report(step: str, run: Callable[[], Awaitable[None]], send: Send) -> None:
+    """Run a step of the lifespan, and send whether it is complete or has failed."""
+    try:
+        await run()
+    except BaseException as error:
+        if is_failure(error):
+            log_failure(error, "", f"lifespan {step}")
+            text = quote(types_and_texts(error), _MAX_MESSAGE)
+            await send({"type": f"lifespan.{step}.failed", "message": f"{text} (the log of funcmcp has the traceback)"})
+        raise
+    await send({"type": f"lifespan.{step}.complete"})
+
+
+def served_by(app: object) -> Served | None:
+    """Return what an ASGI application of this module serves; None for other applications."""
+    return app._served if isinstance(app, ASGIApplication) else None  # noqa: SLF001 - no name of MCPServer's public API
+
+
+class ASGIRequest(HttpRequest):
+    """The request of a scope; its body is still to be read."""
+
+    __slots__ = ("_first", "_receive", "_scope")
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        path, mount, server, lines = scope["path"], scope.get("root_path"), scope.get("server"), scope["headers"]
+        if mount:
+            path = _path_below(mount, path)
+        pairs = lines if type(lines) is list else list(lines)
+        super().__init__(scope["method"], path, pairs, server[0] if server else None)
+        self._scope = scope
+        self._receive = receive
+        self._first: Message | Waiting[Message] | None = None  # the first event, if `take_body` has asked for it
+
+    def take_body(self) -> bytes | None:
+        """Return the body if all of it has arrived; otherwise `read` continues from here."""
+        self._first = first = begin(_next(self._receive))
+        if isinstance(first, Waiting) or first.get("more_body") or first["type"] != "http.request":
+            return None
+        body: bytes = first.get("body", b"")
+        return body
+
+    async def read(self, limit: int, received: Received | None = None) -> bytes:
+        """Read the body; raise BodyTooLargeError, or ClientDisconnectedError if the client disconnected."""
+        first = self._first
+        if first is None:
+            first = await self._receive()
+        message = await first if isinstance(first, Waiting) else first
+        body: bytes = message.get("body", b"")
+        if message.get("more_body") or message["type"] != "http.request":
+            return await _body_in_parts(message, self._receive, limit, received)
+        if len(body) > limit:
+            raise BodyTooLargeError
+        return body
+
+    async def disconnected(self) -> None:
+        """Return when the client has disconnected."""
+        await _disconnected(self._receive)
+
+    @property
+    def peer(self) -> str | None:
+        """The address that the connection came from, or None if unknown."""
+        client = self._scope.get("client")
+        return client[0] if client else None
+
+    @property
+    def scheme(self) -> str:
+        """`http` or `https`."""
+        scheme: str = self._scope.get("scheme", "http")
+        return scheme
+
+    @property
+    def mount(self) -> str:
+        """The path under which the application is mounted."""
+        mount: str = self._scope.get("root_path", "")
+        return mount.rstrip("/")
+
+    @property
+    def query_string(self) -> str:
+        """The query of the URL, without the question mark."""
+        query: bytes = self._scope.get("query_string", b"")
+        return query.decode("latin-1")
+
+
+def _path_below(mount: str, path: str) -> str:
+    """Return the part of a path below the mount path; the path itself if it is not below, or not with whole segments.
+
+    Servers behind a proxy may have a root path that is not part of the path.
+    """
+    below = path.removeprefix(mount.rstrip("/"))
+    return below if not below or below[0] == "/" else path
+
+
+async def _next(receive: Receive) -> Message:
+    """Return the next event. The function of a server may return an awaitable that is no coroutine."""
+    return await receive()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+@lru_cache(maxsize=256)
+def _encoded(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
+
+
+def _refusal_for_framing(request: HttpRequest, scope: Scope) -> HttpResponse | None:
+    """Return the refusal of a request whose headers may hold what the client sent behind them, or None.
+
+    uvicorn with httptools adds chunked trailers to the list of headers, and takes a body behind "Upgrade" for the next
+    request. A proxy in front has checked neither. An application can't tell them apart: they may be there before it
+    starts. The servers of `funcmcp._adapters` do, and say so in the scope.
+
+    A request with Content-Length and Transfer-Encoding may be an attempt at request smuggling (RFC 9112 section 6.1).
+    h11 takes it.
+    """
+    fields = request.fields
+    if b"transfer-encoding" not in fields and b"upgrade" not in fields:
+        return None
+    if b"transfer-encoding" in fields and b"content-length" in fields:
+        return refuse(400, INVALID_REQUEST, _TWO_LENGTHS, headers=_CLOSE)
+    if _MERGES_TRAILERS not in sys.modules or not SEPARATES_TRAILERS.keys().isdisjoint(scope.get("extensions") or ()):
+        return None
+    if b"transfer-encoding" in fields:
+        return refuse(411, INVALID_REQUEST, _CHUNKED, headers=_CLOSE)
+    return refuse(400, INVALID_REQUEST, _UPGRADE, headers=_CLOSE)
+
+
+async def respond(response: HttpResponse, receive: Receive, send: Send, *, seconds: float) -> None:
+    """Send a response; raise ClientDisconnectedError if the client does not read it in time.
+
+    Args:
+        response: The response.
+        receive: Returns the next event of the request, whose body has been read.
+        send: Sends an event.
+        seconds: The time within which the client has to read each part.
+    """
+    headers, body = _encoded(response.headers), response.body
+    start = {"type": "http.response.start", "status": response.status, "headers": headers}
+    if not isinstance(body, bytes):
+        try:
+            await send_in_time(send, start, seconds=seconds)
+        except BaseException:
+            await close_unsent(body)
+            raise
+        await _stream(body, receive, send, seconds)
+        return
+    if response.status not in _WITHOUT_LENGTH:
+        start["headers"] = [*headers, (b"content-length", b"%d" % len(body))]
+    sending = begin(_send_both(send, start, {"type": "http.response.body", "body": body}))
+    if isinstance(sending, Waiting):
+        await _finish(sending, seconds)
+
+
+async def send_in_time(send: Send, message: Message, *, seconds: float) -> None:
+    """Send a message; raise ClientDisconnectedError if the server can't take it in this time."""
+    sending = begin(_send(send, message))
+    if isinstance(sending, Waiting):
+        await _finish(sending, seconds)
+
+
+async def _finish(sending: Waiting[None], seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await sending
+    except TimeoutError:
+        raise ClientDisconnectedError from None
+
+
+async def _send(send: Send, message: Message) -> None:
+    await send(message)
+
+
+async def _send_both(send: Send, start: Message, body: Message) -> None:
+    await send(start)
+    await send(body)
+
+
+async def close_unsent(body: AsyncIterator[bytes]) -> None:
+    """Close a body of which no part will be sent, so that what runs for it ends.
+
+    Closing a generator that has not begun runs nothing of it, not even its `finally` blocks. So the body begins, and is
+    cancelled at its first wait.
+    """
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(0):
+            await anext(body, None)
+    await close_body(body)
+
+
+async def close_body(body: AsyncIterator[bytes]) -> None:
+    """Close a body that has begun."""
+    close = getattr(body, "aclose", None)
+    if close is not None:
+        await close()
+
+
+async def _body_in_parts(message: Message, receive: Receive, limit: int, received: Received | None) -> bytes:
+    """Read a body that comes in several parts, of which this is the first."""
+    body = bytearray()  # not a list of parts: a part of one byte would take up 40 bytes
+    while message["type"] != "http.disconnect":
+        part = message.get("body", b"")
+        body += part
+        if len(body) > limit:
+            raise BodyTooLargeError
+        if received is not None:
+            received(len(part))
+        if not message.get("more_body"):
+            return bytes(body)
+        message = await receive()
+    raise ClientDisconnectedError
+
+
+async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send, seconds: float) -> None:
+    """Send a body in parts. Stop when the client disconnects or does not read a part in time."""
+    run = Run()
+
+    async def watch() -> None:
+        await _disconnected(receive)
+        run.cancel()
+
+    async def pump() -> None:
+        async for part in body:
+            message = {"type": "http.response.body", "body": part, "more_body": True}
+            await send_in_time(send, message, seconds=seconds)
+            del message, part  # a long stream must not hold its last part in memory
+        await send_in_time(send, {"type": "http.response.body", "body": b"", "more_body": False}, seconds=seconds)
+
+    watching = asyncio.ensure_future(watch())
+    try:
+        await run.wait(pump())
+    except RunCancelledError:
+        return
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        await close_body(body)

@@ -1,0 +1,85 @@
+"""What Azure Functions tells an app about itself: the names and the paths by which clients reach it.
+
+Source: "App settings reference for Azure Functions" (WEBSITE_HOSTNAME, AzureFunctionsJobHost__*) and "host.json
+reference" (extensions.http.routePrefix, "api" by default).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._jsonc import parse
+from funcmcp._text_files import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX_VARIABLE = "AzureFunctionsJobHost__extensions__http__routePrefix"
+"""The app setting that overrides host.json."""
+
+_FOLDER_VARIABLE = "AzureWebJobsScriptRoot"
+_LOCAL = "localhost:7071"  # where Azure Functions Core Tools serve
+_SELF_HOSTED = "mcp-custom-handler"
+"""The profile of host.json that passes requests on with no prefix."""
+
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+def hostname(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the app's name on Azure, with its port on a developer's machine."""
+    return environment.get("WEBSITE_HOSTNAME") or _LOCAL
+
+
+def is_local(host: str) -> bool:
+    """Tell whether a host, with or without a port, is this machine itself."""
+    return host.lower().startswith(tuple(f"{name}:" for name in _LOOPBACK)) or host.lower() in _LOOPBACK
+
+
+def route_prefix(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the path below which the app's HTTP functions are: "" or such as "/api".
+
+    Raises:
+        ValueError: host.json is not JSON, even without its comments and trailing commas.
+    """
+    prefix = environment.get(PREFIX_VARIABLE)
+    if prefix is None:
+        prefix = _prefix_of(Path(environment.get(_FOLDER_VARIABLE, "")) / "host.json")
+    prefix = prefix.strip("/")
+    return f"/{prefix}" if prefix else ""
+
+
+def _prefix_of(file: Path) -> str:
+    try:
+        settings = parse(read_text(file), comments=True).value
+    except FileNotFoundError:
+        settings = {}
+    except ValueError as error:
+        raise ValueError(
+            f"{file} is not JSON ({error}). Correct it, or set {PREFIX_VARIABLE} to its routePrefix."
+        ) from error
+    prefix = at(settings, "extensions", "http", "routePrefix")
+    if prefix is None:
+        return "" if at(settings, "configurationProfile") == _SELF_HOSTED else "api"
+    return str(prefix)
+
+
+def at(document: Any, *keys: str) -> Any:
+    """Return the value at a path of keys in host.json or local.settings.json, whose keys have no case.
+
+    It is None if it is missing.
+    """
+    for key in keys:
+        members = {name.lower(): value for name, value in document.items()} if isinstance(document, dict) else {}
+        document = members.get(key.lower())
+    return document
+
+
+def can_be_set(name: str, value: str) -> bool:
+    """Return whether an environment variable can have the name and the value of an app setting."""
+    try:
+        text = os.fsencode(name + value)
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can hold
+        return False
+    return bool(name) and "=" not in name and b"\0" not in text

@@ -1,0 +1,611 @@
+"""Tasks in Azure Storage, which the instances of a function app share.
+
+How it works: a task is a blob, and a queue has a message for each task that is due.
+
+    <container>/<server>/<owner>/<digest of the id>.json      the record, the call and the outcome
+    <container>/<server>/<owner>/<digest of the id>.<part>    a call or an outcome of more than 64 KiB
+
+The metadata of the blob have what a list of blobs needs: id, times, and names of parts. A write applies a transition to
+the record that was read, and succeeds only if the blob is still the same (If-Match); else it begins again. The names of
+blobs contain no id, because URLs get into logs and traces.
+
+A message names a server, an owner and a digest, and nothing else. There are two kinds:
+
+- *run*: look whether the task is due. A task that is due is claimed. One that is claimed or delayed has its time, so
+  the message is sent again, hidden until then. For any other task there is nothing to do. Messages may therefore come
+  twice, too early and too late.
+- *remove*: delete the blobs of the task if their time is up, else come back then. It is sent first, so that a task
+  whose creation stops half-way leaves nothing behind.
+
+In a function app, `http_app` adds a function with a queue trigger, and the functions host brings the messages.
+Elsewhere `claim` takes them from the queue. A message that brought a claim stays hidden for the length of the lease,
+and is deleted when it comes back and the task has ended.
+
+A message may get lost between two writes. So `read` sends another one for a task that nobody has claimed, or whose
+lease has lapsed, for some time.
+
+Needs ``pip install "funcmcp[azure-tasks]"``. While the storage is away, every method raises StoreUnavailableError, in a
+bounded time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import json
+import math
+import re
+import secrets
+from dataclasses import dataclass, replace
+from time import monotonic, time
+from typing import TYPE_CHECKING, NamedTuple
+
+from funcmcp._adapters.azure.storage import Storage, check_packages
+from funcmcp._adapters.azure.task_blobs import (
+    NAME,
+    OWNER,
+    BlobName,
+    ListedTask,
+    bytes_in,
+    digest_of,
+    folder_of,
+    from_content,
+    key_of,
+    listed_task,
+    metadata_of,
+    name_of,
+    number_in,
+    payer_in,
+    to_content,
+)
+from funcmcp._protocol.durations import seconds_until
+from funcmcp._public_names import public
+from funcmcp._server.log import logger
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks.record import (
+    Claim,
+    TaskKey,
+    abandoned,
+    changed_bytes,
+    claimed,
+    current,
+    from_json,
+    new_bytes,
+    new_record,
+    to_json,
+)
+from funcmcp._state.tasks.store import TaskLimits, TasksFullError, TransitionStore, check_concurrency, check_lease
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from funcmcp._adapters.azure.storage import Message
+    from funcmcp._state.tasks.record import NewTask, TaskRecord
+
+_WAIT = 1.0
+"""Seconds for which `claim` waits."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 0.5
+"""Seconds between two looks at the queue."""
+
+_MAX_MESSAGES = 32
+"""Messages that the queue gives at once."""
+
+_LONGEST_DELAY = 7 * 86_400
+"""Seconds for which the queue hides a message at most."""
+
+_MAX_DELIVERIES = 5
+"""Deliveries of one message after which the functions host drops it, unless host.json has another number."""
+
+_MAX_INLINE = 64 * 1024
+"""Bytes of a call or an outcome in the blob of its task. A longer one has a blob of its own."""
+
+_MAX_CONFLICTS = 20
+"""Writes of one record that other writers may overtake; more than that means that the storage does not work."""
+
+_LAPSED_SECONDS, _UNCLAIMED_SECONDS = 15.0, 300.0
+"""Seconds after which a message counts as lost: since the lease of a task has lapsed, and since a task became due."""
+
+_CLOCK_DIFFERENCE = 1.0
+"""Seconds by which the clocks of two instances may differ. A message may come that much before its task is due."""
+
+_COUNT_INTERVAL = 1.0
+_COUNT_SHARE = 50
+"""The tasks are counted once in an interval, and not again before fifty times as long as the count took."""
+
+_PREFIX = re.compile(r"(?=.{3,28}\Z)(?!.*--)[a-z0-9][a-z0-9-]*[a-z0-9]")
+_RUN, _REMOVE = "run", "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A task as it was read.
+
+    Attributes:
+        version: The version of the blob.
+        metadata: What the blob has beside its content.
+        removed: When the task may be removed.
+        record: None if this version of the server can't read it.
+        call: Empty if it has a blob of its own.
+    """
+
+    version: str
+    metadata: Mapping[str, str]
+    removed: float
+    record: TaskRecord | None
+    call: bytes
+
+
+@public("funcmcp.tasks")
+class AzureTasks(TransitionStore):
+    """Tasks that live in Azure Storage.
+
+    Servers with the same name, storage account and prefix share their tasks; servers with other names never see them.
+    In a function app the tasks run in the function with a queue trigger that `funcmcp.azure.http_app` adds.
+
+    Args:
+        connection: The app setting with the connection string of the storage account, or the beginning of the names of
+            settings such as ``<connection>__queueServiceUri``, as in the bindings of a function app.
+        prefix: The name of the container, and the beginning of the name of the queue.
+        limits: How much is kept. Instances that create tasks at the same time may exceed the limits by a few.
+        concurrency: Tasks that this process runs at once outside a function app; 0 if it only creates them. In a
+            function app host.json has the number (``batchSize``).
+        lease: Seconds after which a task may be started again if its instance does not answer any more.
+        clock: Returns seconds since 1970.
+
+    Raises:
+        ModuleNotFoundError: A package of the extra is missing.
+        ValueError: The prefix is not a valid name.
+    """
+
+    shared = True
+    pulls = True
+
+    def __init__(
+        self,
+        connection: str = "AzureWebJobsStorage",
+        *,
+        prefix: str = "funcmcp-tasks",
+        limits: TaskLimits | None = None,
+        concurrency: int = 10,
+        lease: float = 30.0,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        check_packages()
+        if not _PREFIX.fullmatch(prefix):
+            raise ValueError(
+                f"prefix must have 3 to 28 lower-case letters, digits and single hyphens between them; got {prefix!r}."
+            )
+        self.limits = TaskLimits() if limits is None else limits
+        check_concurrency(concurrency)
+        check_lease(lease)
+        self.concurrency = concurrency
+        self.lease = lease
+        self.connection = connection
+        self._prefix = prefix
+        self._clock = clock
+        self._kept = _Kept(())
+        self._counted_until = 0.0
+        self.bind("")
+
+    def bind(self, server: str) -> None:
+        """Use the tasks of the server of this name; each server has a folder and a queue of its own."""
+        self._server = server
+        self._folder = folder_of(server)
+        self.queue_name = f"{self._prefix}-{self._folder}"
+        self._storage = Storage(self.connection, self._prefix, self.queue_name)
+
+    async def create(self, task: NewTask) -> TaskRecord:
+        """Do what `TaskStore.create` says; raise StoreUnavailableError."""
+        name = name_of(task.key)
+        if name is None:
+            raise ValueError("The key of the task is invalid.")
+        now = self._clock()
+        record = new_record(task, now)
+        size = new_bytes(record, task.call)
+        await self._check_room(_Need(task.payer, size, is_new=True), now)
+        await self._check_owner(task.key.owner, now)
+        await self._send(name, _REMOVE, record.expires - now)
+        await self._insert(name, record, task, size)
+        await self._send(name, _RUN)
+        self._kept.add(task.payer, record.removed, size)
+        return record
+
+    async def read(self, key: TaskKey) -> TaskRecord | None:
+        """Do what `TaskStore.read` says; raise StoreUnavailableError."""
+        name = name_of(key)
+        stored = None if name is None else await self._load(name)
+        if name is None or stored is None or stored.record is None:
+            return None
+        now = self._clock()
+        record = current(stored.record, now)
+        if record is not None and _has_lost_message(record, now):
+            await self._send_again(name)
+        return record
+
+    async def take(self, message: bytes, deliveries: int = 1) -> Claim | None:
+        """Claim the task of a message, if it is due.
+
+        If this raises, the message must be delivered again. Otherwise it is done: what is left to do has a message of
+        its own.
+
+        Args:
+            message: The decoded text of the message.
+            deliveries: How often the message has been delivered, this time included.
+
+        Raises:
+            StoreUnavailableError: The storage can't be reached.
+        """
+        content = self._read_message(message)
+        if content is None:
+            logger.warning("A message in the queue %s is not of this server, and was dropped.", self.queue_name)
+            return None
+        kind, name = content
+        if kind == _REMOVE:
+            await self._remove(name)
+            return None
+        stored = await self._load(name)
+        now = self._clock()
+        if stored is None or now >= stored.removed:
+            return None
+        if stored.record is None:  # another version wrote it, and may read it
+            await self._send(name, _RUN, self.lease)
+            return None
+
+        def claim(record: TaskRecord, now: float) -> TaskRecord | None:
+            if not record.claimed and record.due is not None and record.due - now < _CLOCK_DIFFERENCE:
+                now = max(now, record.due)
+            if deliveries >= _MAX_DELIVERIES:
+                return abandoned(record, now, deliveries)
+            return claimed(record, now, self.lease)
+
+        changed = await self._replace(name, claim, stored)
+        if changed is not None:
+            stored, record = changed
+            return Claim(record, b"" if record.over else await self._call_of(name, stored), self._clock())
+        await self._come_back(name)
+        return None
+
+    async def claim(self, count: int) -> Sequence[Claim]:
+        """Do what `TaskStore.claim` says; raise StoreUnavailableError."""
+        end, pause = monotonic() + _WAIT, _FIRST_PAUSE
+        claims: list[Claim] = []
+        while True:
+            messages = await self._storage.receive(min(count, _MAX_MESSAGES), max(1, math.ceil(self.lease)))
+            results = await asyncio.gather(*(self._handle(message) for message in messages), return_exceptions=True)
+            failures = [result for result in results if isinstance(result, BaseException)]
+            claims += [result for result in results if isinstance(result, Claim)]
+            if failures and not claims:
+                raise failures[0]
+            left = end - monotonic()
+            if claims or left <= 0:
+                return claims  # messages that failed are visible again after the lease
+            if not messages:
+                await asyncio.sleep(min(pause, left))
+                pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def wake(self) -> None:
+        """Do nothing: `claim` ends within a second."""
+
+    async def renew(self, claim: Claim) -> bool:
+        """Do what `TaskStore.renew` says; raise StoreUnavailableError. The first third of a lease needs no write."""
+        name = name_of(claim.key)
+        stored = None if name is None else await self._load(name)
+        if name is None or stored is None or stored.record is None:
+            return False
+        record, now = stored.record, self._clock()
+        holds = record.claimed and record.attempt == claim.attempt and not record.over and now < record.expires
+        if holds and record.due is not None and record.due - now > self.lease * 2 / 3:
+            return True
+        return await super().renew(claim)
+
+    async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
+        """Do what `TaskStore.page` says; raise StoreUnavailableError."""
+        if owner is None or not OWNER.fullmatch(owner):
+            return []
+        now = self._clock()
+        listed = [task for task in await self._list(owner) if task.removed > now]
+        listed.sort(key=lambda task: task.position)
+        chosen = [task for task in listed if after is None or task.position > after][:size]
+        names = [BlobName(owner, digest_of(task.key.task_id)) for task in chosen]
+        loaded = await asyncio.gather(*(self._load(name, with_outcome=False) for name in names))
+        records = [stored.record for stored in loaded if stored is not None and stored.record is not None]
+        shown = [current(record, now) for record in records]
+        return [record for record in shown if record is not None]
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._storage.aclose()
+
+    async def _change(
+        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
+    ) -> TaskRecord | None:
+        name = name_of(key)
+        changed = None if name is None else await self._replace(name, transition)
+        return None if changed is None else changed[1]
+
+    async def _replace(
+        self,
+        name: BlobName,
+        transition: Callable[[TaskRecord, float], TaskRecord | None],
+        stored: _Stored | None = None,
+    ) -> tuple[_Stored, TaskRecord] | None:
+        """Apply a transition; return the task as it was read and the successor, or None if nothing has changed.
+
+        Args:
+            name: Of the task.
+            transition: See `TransitionStore`.
+            stored: The task, if it has been read.
+        """
+        writer = secrets.token_hex(8)
+        for _ in range(_MAX_CONFLICTS):
+            stored = stored or await self._load(name)
+            if stored is None or stored.record is None:
+                return None
+            now = self._clock()
+            record = current(stored.record, now)
+            changed = None if record is None else transition(record, now)
+            if changed is None:
+                return None
+            if await self._write(name, stored, changed, writer):
+                if _becomes_due(stored.record, changed):
+                    await self._send(name, _RUN, (changed.due or now) - now)
+                return stored, changed
+            stored = None
+        raise StoreUnavailableError(store="task store")
+
+    async def _write(self, name: BlobName, stored: _Stored, changed: TaskRecord, writer: str) -> bool:
+        """Replace a record; return whether the blob was still the same.
+
+        Args:
+            name: Of the task.
+            stored: The task as it was read.
+            changed: The successor.
+            writer: Any text that no other writer has.
+        """
+        payer, before = payer_in(stored.metadata), bytes_in(stored.metadata)
+        size = changed_bytes(before, stored.record or changed, changed)
+        if size > before:
+            await self._check_room(_Need(payer, size - before), self._clock())
+        metadata = metadata_of(changed, writer, payer, size)
+        call, text = b"", None
+        if changed.outcome is not None:
+            text = changed.outcome.text
+            if len(text) > _MAX_INLINE:
+                metadata["outcome"] = f"outcome-{writer}"
+                await self._storage.write(self._path(name, metadata["outcome"]), text)
+                text = None
+        else:
+            call = stored.call
+            if "call" in stored.metadata:
+                metadata["call"] = stored.metadata["call"]
+        content = to_content(to_json(changed), call, text)
+        is_written = await self._storage.replace(self._path(name), content, metadata, stored.version)
+        if not is_written:
+            # If the response to a write is lost, the library sends the write again, and that is refused.
+            blob = await self._storage.read(self._path(name))
+            is_written = blob is not None and blob.metadata.get("writer") == writer
+        if is_written:
+            self._kept.grow(payer, size - before)
+        if is_written and changed.over and "call" in stored.metadata:
+            with contextlib.suppress(StoreUnavailableError):  # it is deleted with the task, at the latest
+                await self._storage.delete(self._path(name, stored.metadata["call"]))
+        return is_written
+
+    async def _insert(self, name: BlobName, record: TaskRecord, task: NewTask, size: int) -> None:
+        """Write a new record."""
+        metadata, call = metadata_of(record, "", task.payer, size), task.call
+        if len(call) > _MAX_INLINE:
+            metadata["call"] = "call"
+            await self._storage.write(self._path(name, "call"), call)
+            call = b""
+        await self._storage.create(self._path(name), to_content(to_json(record), call, None), metadata)
+
+    async def _load(self, name: BlobName, *, with_outcome: bool = True) -> _Stored | None:
+        """Return a task; None if it does not exist.
+
+        Args:
+            name: Of the task.
+            with_outcome: Whether to read an outcome that has a blob of its own. Otherwise its text is empty.
+        """
+        blob = await self._storage.read(self._path(name))
+        if blob is None:
+            return None
+        metadata = blob.metadata
+        key, removed = key_of(name, metadata), number_in(metadata.get("removed"))
+        if key is None or removed is None:  # another program wrote it
+            return _Stored(blob.version, metadata, 0.0, None, b"")
+        texts = from_content(blob.content)
+        if texts is None:
+            return _Stored(blob.version, metadata, removed, None, b"")
+        state, call, outcome = texts
+        if "outcome" in metadata and with_outcome:
+            part = await self._storage.read(self._path(name, metadata["outcome"]))
+            outcome = None if part is None else part.content
+        elif "outcome" in metadata:
+            outcome = b""
+        return _Stored(blob.version, metadata, removed, from_json(key, state, outcome), call or b"")
+
+    async def _call_of(self, name: BlobName, stored: _Stored) -> bytes:
+        """Return the call of a task; raise StoreUnavailableError if its blob is missing."""
+        if "call" not in stored.metadata:
+            return stored.call
+        part = await self._storage.read(self._path(name, stored.metadata["call"]))
+        if part is None:
+            raise StoreUnavailableError(store="task store")
+        return part.content
+
+    async def _come_back(self, name: BlobName) -> None:
+        """Send a message for the time when a task is due, if that will be."""
+        stored = await self._load(name)
+        if stored is not None and stored.record is not None and not stored.record.over:
+            now, due = self._clock(), stored.record.due
+            if due is not None and now < stored.record.expires:
+                await self._send(name, _RUN, due - now)
+
+    async def _send_again(self, name: BlobName) -> None:
+        """Send a message for a task that is overdue. The write decides which of several processes does it."""
+
+        def postpone(record: TaskRecord, now: float) -> TaskRecord | None:
+            return replace(record, due=now) if _has_lost_message(record, now) else None
+
+        changed = await self._replace(name, postpone)
+        if changed is not None and changed[1].claimed:  # for a task that nobody has claimed `_replace` has sent it
+            await self._send(name, _RUN)
+
+    async def _remove(self, name: BlobName) -> None:
+        """Delete the blobs of a task if its time is up, else do so later."""
+        stored = await self._load(name)
+        now = self._clock()
+        if stored is not None and stored.removed > now:
+            await self._send(name, _REMOVE, stored.removed - now)
+            return
+
+        for blob, _ in await self._storage.blobs(f"{self._folder}/{name.owner}/{name.digest}."):
+            await self._storage.delete(blob)
+
+    async def _check_room(self, need: _Need, now: float) -> None:
+        """Raise TasksFullError if there is no room among all tasks, or among those of the payer."""
+        if monotonic() >= self._counted_until:
+            await self._count_all(now)
+        error = self._error_for(need, now)
+        if error is not None and now >= self._kept.first_removed:
+            await self._count_all(now)
+            error = self._error_for(need, now)
+        if error is not None:
+            raise error
+
+    def _error_for(self, need: _Need, now: float) -> TasksFullError | None:
+        kept, limits = self._kept, self.limits
+        if need.is_new and kept.count >= limits.total:
+            return TasksFullError(seconds_until(kept.first_removed, now))
+        if need.payer is not None and kept.bytes_of(need.payer) + need.growth > limits.bytes_per_principal:
+            wait = seconds_until(kept.first_removed_of(need.payer), now)
+            return TasksFullError(wait, is_owner_limit=True, of_bytes=True)
+        if kept.bytes + need.growth > limits.total_bytes:
+            return TasksFullError(seconds_until(kept.first_removed, now), of_bytes=True)
+        return None
+
+    async def _count_all(self, now: float) -> None:
+        begun = monotonic()
+        self._kept = _Kept(task for task in await self._list() if task.removed > now)
+        self._counted_until = monotonic() + max(_COUNT_INTERVAL, _COUNT_SHARE * (monotonic() - begun))
+
+    async def _check_owner(self, owner: str | None, now: float) -> None:
+        """Raise TasksFullError if there is no room for one more task of an owner."""
+        limits = self.limits
+        if owner is None:
+            return
+        owned = [task for task in await self._list(owner) if task.removed > now]
+        live = [task.live_until for task in owned if task.live_until is not None and task.live_until > now]
+        if len(live) >= limits.live_per_principal:
+            raise TasksFullError(seconds_until(min(live), now), is_owner_limit=True)
+        if len(owned) >= limits.per_principal:
+            raise TasksFullError(seconds_until(min(task.removed for task in owned), now), is_owner_limit=True)
+
+    async def _list(self, owner: str = "") -> list[ListedTask]:
+        """Return the tasks of an owner, or those of all owners."""
+        folder = f"{self._folder}/"
+        tasks = []
+        for blob, metadata in await self._storage.blobs(f"{folder}{owner}/" if owner else folder):
+            match = NAME.fullmatch(blob.removeprefix(folder))
+            task = None if match is None else listed_task(BlobName(*match.groups()), metadata)
+            if task is not None:
+                tasks.append(task)
+        return tasks
+
+    async def _send(self, name: BlobName, kind: str, delay: float = 0.0) -> None:
+        """Send a message that is hidden for some seconds."""
+        content = {"server": self._server, "owner": name.owner, "task": name.digest, "for": kind}
+        await self._storage.send(json.dumps(content), min(max(math.ceil(delay), 0), _LONGEST_DELAY))
+
+    async def _handle(self, message: Message) -> Claim | None:
+        """Claim the task of a message of the queue, or delete the message."""
+        claim = await self.take(message.content, message.deliveries)
+        if claim is None or claim.record.over:
+            await self._storage.delete_message(message)
+        return claim
+
+    def _read_message(self, message: bytes) -> tuple[str, BlobName] | None:
+        """Return what a message is for and the task; None if it is not a message of this server."""
+        try:
+            content = json.loads(message if message.startswith(b"{") else base64.b64decode(message, validate=True))
+        except (ValueError, binascii.Error, RecursionError):
+            return None
+        match content:
+            case {"server": self._server, "owner": str(owner), "task": str(digest), "for": "run" | "remove" as kind}:
+                name = BlobName(owner, digest)
+                return (kind, name) if NAME.fullmatch(f"{owner}/{digest}.json") else None
+        return None
+
+    def _path(self, name: BlobName, part: str = "json") -> str:
+        return f"{self._folder}/{name.owner}/{name.digest}.{part}"
+
+
+class _Need(NamedTuple):
+    """What a write needs room for.
+
+    Attributes:
+        payer: See `NewTask`.
+        growth: Bytes by which the task grows.
+        is_new: Whether the task is created.
+    """
+
+    payer: str | None
+    growth: int
+    is_new: bool = False
+
+
+class _Kept:
+    """The tasks that the storage keeps, as they were counted last, and what this process has added since then.
+
+    Attributes:
+        count: The number of tasks.
+        bytes: Their bytes.
+        first_removed: When the first of them may be removed.
+    """
+
+    def __init__(self, tasks: Iterable[ListedTask]) -> None:
+        self.count = 0
+        self.bytes = 0
+        self.first_removed = math.inf
+        self._bytes: dict[str | None, int] = {}
+        self._first_removed: dict[str | None, float] = {}
+        for task in tasks:
+            self.add(task.payer, task.removed, task.bytes)
+
+    def bytes_of(self, payer: str) -> int:
+        """Return the bytes that count for a payer."""
+        return self._bytes.get(payer, 0)
+
+    def first_removed_of(self, payer: str) -> float:
+        """Return when the first task of a payer may be removed."""
+        return self._first_removed.get(payer, 0.0)
+
+    def add(self, payer: str | None, removed: float, size: int) -> None:
+        """Add a task."""
+        self.count += 1
+        self.first_removed = min(self.first_removed, removed)
+        self._first_removed[payer] = min(self._first_removed.get(payer, math.inf), removed)
+        self.grow(payer, size)
+
+    def grow(self, payer: str | None, growth: int) -> None:
+        """Count the bytes by which a task has grown."""
+        self.bytes += growth
+        self._bytes[payer] = self._bytes.get(payer, 0) + growth
+
+
+def _becomes_due(before: TaskRecord, after: TaskRecord) -> bool:
+    """Return whether a change makes a task due that had no message for this time."""
+    if after.due is None or after.claimed:
+        return False
+    return before.claimed or before.due != after.due
+
+
+def _has_lost_message(record: TaskRecord, now: float) -> bool:
+    """Return whether a task is due for so long that its message must be lost."""
+    if record.over or record.due is None:
+        return False
+    return now > record.due + (_LAPSED_SECONDS if record.claimed else _UNCLAIMED_SECONDS)

@@ -1,0 +1,242 @@
+"""OpenTelemetry: a span around each request that a server runs, within the trace that its client began.
+
+The run of a task has a span in a trace of its own, with a link to the span of the request that created the task: a run
+may begin long after the request, in another process, and more than once.
+
+A server that is not traced does not load this module.
+
+Source: OpenTelemetry "Semantic conventions for Model Context Protocol (MCP)", server spans (in development: names may
+still change); SEP-414 for the trace context in ``params._meta``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+try:
+    from opentelemetry.context import Context as TraceContext
+    from opentelemetry.context import attach, detach, get_current
+    from opentelemetry.propagate import extract
+    from opentelemetry.trace import Link, SpanKind, Status, StatusCode, get_current_span, get_tracer
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError('Traces need: pip install "funcmcp[otel]"', name=error.name) from None
+
+from funcmcp._protocol import errors
+from funcmcp._protocol.codec import decode
+from funcmcp._protocol.methods import METHODS
+from funcmcp._protocol.tasks import COMPLETED, FAILED, INPUT_REQUIRED
+from funcmcp._server.exception_groups import members_of
+from funcmcp._server.tasks.service import task_digest
+from funcmcp._server.tasks.worker import NoOutcome
+from funcmcp._state.tasks.record import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from opentelemetry.trace import Span, TracerProvider
+
+    from funcmcp._protocol.jsonrpc import Request
+    from funcmcp._protocol.replies import Reply
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.calls.task_call import TaskContext
+    from funcmcp._server.middleware import CallNext, Middleware
+    from funcmcp._server.tasks.worker import RunEnd
+    from funcmcp._state.tasks.record import Claim
+
+CLIENT_FAULTS = frozenset(
+    {
+        errors.PARSE_ERROR,
+        errors.INVALID_REQUEST,
+        errors.METHOD_NOT_FOUND,
+        errors.INVALID_PARAMS,
+        errors.RESOURCE_NOT_FOUND,
+    }
+)
+"""Codes of errors that are the caller's own: the server did its work, so its span did not fail."""
+
+_NAMED_BY = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
+_WITH_URI = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
+_OTHER = "_OTHER"  # the conventions' word for what has no name of its own
+_LONGEST = 256
+_MAX_EVENTS = 10
+_SAYS_ERROR = b'"isError":true'
+
+
+def tracing(tracer_provider: TracerProvider | None = None) -> Middleware:
+    """Return middleware that makes a span of every request.
+
+    The span is current while the request's function runs, in worker threads too, so that spans which the function
+    makes itself are its children. It has names and codes, never arguments or results.
+
+    Args:
+        tracer_provider: Makes the spans; the process's global one by default.
+    """
+    tracer = get_tracer("funcmcp", version("funcmcp"), tracer_provider)
+
+    async def trace(context: RequestContext, call_next: CallNext) -> Reply:
+        parent, links = _origin(context)
+        name, attributes = _name(context), _attributes(context)
+        token = attach(parent)  # the span alone would not bring the client's baggage along
+        try:
+            with tracer.start_as_current_span(name, None, SpanKind.SERVER, attributes, links) as span:
+                reply = await call_next(context)
+                if span.is_recording():
+                    _set_outcome(span, reply)
+                    _add_exception(span, context.error)
+                return reply
+        finally:
+            detach(token)
+
+    return trace
+
+
+class TaskTracing:
+    """Makes a span of every run of a task.
+
+    Args:
+        tracer_provider: Makes the spans; the process's global one by default.
+    """
+
+    def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
+        self._tracer = get_tracer("funcmcp", version("funcmcp"), tracer_provider)
+
+    def traceparent(self) -> str | None:
+        """Return the current span, as the header `traceparent` names it; None without a span."""
+        carrier: dict[str, str] = {}
+        _W3C.inject(carrier)
+        return carrier.get("traceparent")
+
+    async def trace(self, context: TaskContext, claim: Claim, run: Callable[[], Coroutine[Any, Any, RunEnd]]) -> RunEnd:
+        """Run the tool of a task within a span."""
+        record = claim.record
+        attributes: dict[str, str | int | float] = {
+            "mcp.method.name": "tools/call",
+            "mcp.protocol.version": context.client.revision.date,
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": record.tool[:_LONGEST],
+            "mcp.task.id": task_digest(record.key.task_id),
+            "mcp.task.attempt": record.attempt,
+            "mcp.task.wait_seconds": max(0.0, claim.now - record.updated),
+        }
+        token = attach(TraceContext())  # not that of the request during which this process began to run tasks
+        try:
+            with self._tracer.start_as_current_span(
+                f"execute_tool {record.tool}", None, SpanKind.CONSUMER, attributes, _links_to(context.traceparent)
+            ) as span:
+                end = await run()
+                if span.is_recording():
+                    _set_end(span, end)
+                    _add_exception(span, context.error)
+                return end
+        finally:
+            detach(token)
+
+
+_W3C = TraceContextTextMapPropagator()
+
+
+def _links_to(traceparent: str | None) -> list[Link]:
+    """Return a link to a span, if the text names one."""
+    if traceparent is None:
+        return []
+    span = get_current_span(_W3C.extract({"traceparent": traceparent}, TraceContext())).get_span_context()
+    return [Link(span)] if span.is_valid else []
+
+
+def _set_end(span: Span, end: RunEnd) -> None:
+    """Set the status of the task after a run."""
+    if isinstance(end, NoOutcome):
+        return
+    if not isinstance(end, Outcome):
+        span.set_attribute("mcp.task.status", INPUT_REQUIRED)
+    elif end.is_error:
+        error = decode(end.text)
+        span.set_attribute("mcp.task.status", FAILED)
+        _set_error(span, error["code"], error.get("message"))
+    else:
+        span.set_attribute("mcp.task.status", COMPLETED)
+        if end.tool_failed:
+            _fail(span, "tool_error")
+
+
+def _origin(context: RequestContext) -> tuple[TraceContext, list[Link]]:
+    """Return the trace that a request belongs to, and a link to the span around it if that belongs to another trace.
+
+    The trace context in the message's `_meta` precedes the span of an instrumented ASGI server. Without such a span,
+    the HTTP headers are read.
+    """
+    outer = get_current()
+    outer_span = get_current_span(outer).get_span_context()
+    if not outer_span.is_valid and context.http is not None:
+        outer = extract(context.http.headers, outer)
+    parent = extract({key: value for key, value in context.meta.items() if type(value) is str}, outer)
+    parent_span = get_current_span(parent).get_span_context()
+    if outer_span.is_valid and outer_span != parent_span:
+        return parent, [Link(outer_span)]
+    return parent, []
+
+
+def _name(context: RequestContext) -> str:
+    """Return the span's name. Only names of features are part of it, so that there are few of them."""
+    method = context.request.method
+    if method in _NAMED_BY and context.feature is not None:
+        return f"{method} {context.feature.key}"
+    return _method(context.request)
+
+
+def _method(request: Request) -> str:
+    return request.method if request.method in METHODS else _OTHER
+
+
+def _attributes(context: RequestContext) -> dict[str, str]:
+    """Return the attributes of a request that has not run yet."""
+    request, client = context.request, context.client
+    method, params = request.method, request.params
+    attributes: dict[str, Any] = {
+        "mcp.method.name": _method(request),
+        "mcp.protocol.version": client.revision.date,
+        "mcp.session.id": _digest(client.session_id) if client.session_id else None,
+        "jsonrpc.request.id": str(request.id),
+        "network.transport": "pipe" if context.http is None else "tcp",
+        "gen_ai.operation.name": "execute_tool" if method == "tools/call" else None,
+        "mcp.resource.uri": params.get("uri") if method in _WITH_URI else None,
+    }
+    if method in _NAMED_BY:
+        attributes[_NAMED_BY[method]] = params.get("name")
+    return {key: value[:_LONGEST] for key, value in attributes.items() if type(value) is str}
+
+
+def _digest(session_id: str) -> str:
+    """Return a digest of a session id. Readers of traces could join the session with the id itself."""
+    return hashlib.sha256(session_id.encode()).hexdigest()[:16]
+
+
+def _set_outcome(span: Span, reply: Reply) -> None:
+    if reply.error is not None:
+        _set_error(span, reply.error, reply.message()["error"].get("message"))
+    elif _SAYS_ERROR in reply.body and reply.message()["result"].get("isError") is True:
+        _fail(span, "tool_error")
+
+
+def _add_exception(span: Span, error: BaseException | None) -> None:
+    """Add an event with the type, not the text, of an exception; for a group one for each of its first members."""
+    if error is None:
+        return
+    for member in members_of(error)[:_MAX_EVENTS]:
+        if not isinstance(member, errors.ToolError | errors.MCPError):  # these are answers
+            kind = type(member)
+            span.add_event("exception", {"exception.type": f"{kind.__module__}.{kind.__qualname__}"})
+
+
+def _set_error(span: Span, code: int, message: str | None) -> None:
+    span.set_attribute("rpc.response.status_code", str(code))
+    if code not in CLIENT_FAULTS:
+        _fail(span, str(code), message)
+
+
+def _fail(span: Span, kind: str, message: str | None = None) -> None:
+    span.set_attribute("error.type", kind)
+    span.set_status(Status(StatusCode.ERROR, message))

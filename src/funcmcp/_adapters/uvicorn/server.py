@@ -1,0 +1,518 @@
+"""uvicorn: listen on an address, serve an ASGI application, and exit in time after a signal.
+
+How it works: after SIGTERM or SIGINT, calls in flight may finish within `GRACE_SECONDS`. Then the process exits with
+code 0, whatever still runs, within ten seconds (`exit_deadline`). Only a thread in a C function that never releases the
+interpreter's lock can prevent that; worker processes are killed by their parent even then.
+
+`serve` serves in this process. `serve_processes` serves in worker processes: `_Supervisor` starts them with the "spawn"
+method and passes them the listening socket. A worker sends one message through a pipe when it accepts connections, and
+exits with its parent (`_exit_with_parent`). The supervisor replaces a worker that dies after it was ready. A worker
+that dies before ends the command, because its successor would die, too. With `watch`, all workers are replaced when a
+file changes, and a worker that dies is not replaced: the next change may correct the error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import ssl
+import sys
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import uvicorn
+
+from funcmcp._adapters.asgi.application import served_by
+from funcmcp._adapters.uvicorn.direct_path import direct_path
+from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
+from funcmcp._protocol.errors import INTERNAL_ERROR
+from funcmcp._server.limits import Limits
+from funcmcp._server.log import write_to_stderr
+from funcmcp._state.keys import shared_by_children
+from funcmcp._state.sessions.ended import shared_with_workers
+from funcmcp._transports.exit_deadline import start_exit_deadline
+from funcmcp._transports.http.options import PORT_VARIABLE
+from funcmcp._transports.http.status import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+    from pathlib import Path
+    from types import FrameType
+
+    Application: TypeAlias = Callable[..., Any]
+
+GRACE_SECONDS = 8
+"""Seconds within which calls in flight may finish after a signal."""
+
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the name of a socket that listens on all addresses
+_KILL_SECONDS = 9.5
+"""Seconds after which the parent kills a worker process."""
+
+_TICK_SECONDS = 0.2
+_WEBSOCKET_SECONDS = 7.0
+"""Seconds within which WebSockets may end by themselves: a little more than `connection.GRACE_SECONDS`."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_log = logging.getLogger("funcmcp")
+
+
+class AddressError(OSError):
+    """The address can't be listened on: it is in use, not this machine's, or not allowed."""
+
+
+class CertificateError(OSError):
+    """The files for HTTPS can't be read, or are not a certificate and its private key."""
+
+
+class Certificate(NamedTuple):
+    """The files of a certificate for HTTPS.
+
+    Attributes:
+        certificate: A PEM file with the certificate and the intermediate certificates.
+        key: A PEM file with the private key, without a password.
+    """
+
+    certificate: str
+    key: str
+
+    def check(self) -> None:
+        """Raise CertificateError unless the files are a certificate and its key."""
+        for file in self:
+            try:
+                with open(file, "rb"):  # noqa: PTH123 - a path as the operator wrote it
+                    pass
+            except OSError as error:
+                raise CertificateError(error.errno, f"Can't read {file}: {error.strerror}") from error
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.certificate, self.key, password=_refuse_password)
+        except (ssl.SSLError, ValueError) as error:
+            reason = getattr(error, "reason", None) or str(error)
+            files = f"{self.certificate} and {self.key}"
+            raise CertificateError(
+                errno.EINVAL, f"{files} are not a PEM certificate and its private key without a password: {reason}"
+            ) from error
+
+
+def _refuse_password() -> str:
+    raise ValueError("the key has a password")
+
+
+class StartError(RuntimeError):
+    """The application's lifespan failed at the start. The log has the reason."""
+
+
+class WorkerError(RuntimeError):
+    """A worker process exited before it could serve."""
+
+
+def default_port() -> int:
+    """Return the default port: the one that the Azure Functions host assigns to a custom handler, or 8000."""
+    return int(os.environ.get(PORT_VARIABLE, "8000"))
+
+
+def announce(origin: str) -> None:
+    """Write on stderr where the server is."""
+    sys.stderr.write(f"Serving on {origin}\n")
+
+
+def serve(
+    app: Application,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    on_ready: Callable[[str], None] = announce,
+    certificate: Certificate | None = None,
+) -> None:
+    """Serve an ASGI application in this process until SIGTERM or SIGINT.
+
+    Args:
+        app: The application.
+        host: A name or an IPv4 or IPv6 address to listen on.
+        port: The port to listen on; 0 for a free one.
+        on_ready: Is called once connections are accepted, with the origin, such as ``http://127.0.0.1:8000``.
+        certificate: The certificate for HTTPS; None for HTTP.
+
+    Raises:
+        AddressError: The address can't be listened on.
+        CertificateError: The certificate is not valid.
+        StartError: The application's lifespan failed at the start.
+    """
+    if certificate is not None:
+        certificate.check()
+    listener = listen(host, port)
+    with contextlib.closing(listener), _handling(_ignore):
+        origin = origin_of(host, listener, certificate)
+        _Server(app, lambda: on_ready(origin), certificate).run([listener])
+
+
+async def serve_async(
+    app: Application, *, host: str = "127.0.0.1", port: int = 8000, on_ready: Callable[[str], None] = announce
+) -> None:
+    """Serve in the running event loop. Arguments and errors are those of `serve`.
+
+    A task that is cancelled stops the server first, as `MCPServer.stop` does; if it is cancelled again, at once.
+    """
+    listener = listen(host, port)
+    with contextlib.closing(listener), _handling(_ignore):
+        server = _Server(app, lambda: on_ready(origin_of(host, listener)))
+        serving = asyncio.create_task(server.serve([listener]))
+        try:
+            await asyncio.wait([serving])
+        except asyncio.CancelledError:
+            server.stop()
+            await _end(serving, server)
+            raise
+        serving.result()
+
+
+async def _end(serving: asyncio.Task[None], server: _Server) -> None:
+    """Wait for the end of a server that stops; cancel its calls in flight if the waiting task is cancelled again."""
+    while not serving.done():
+        try:
+            await asyncio.wait([serving])
+        except asyncio.CancelledError:
+            server.hurry()
+
+
+def serve_processes(  # noqa: PLR0913 - one for each option of the command
+    factory: Callable[[], Application],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    watch: Path | None = None,
+    on_ready: Callable[[str], None] = announce,
+    certificate: Certificate | None = None,
+) -> None:
+    """Serve an application in worker processes until SIGTERM or SIGINT.
+
+    The environment of the workers has a common key and the table of ended sessions, so that each worker serves the
+    sessions of the others.
+
+    Args:
+        factory: Creates the application in each worker. It must be a function that `pickle` can name.
+        host: A name or an IPv4 or IPv6 address to listen on.
+        port: The port to listen on; 0 for a free one.
+        workers: The number of processes.
+        watch: A folder. The workers are replaced when a Python file in it changes.
+        on_ready: Is called once all workers accept connections, with the origin.
+        certificate: The certificate for HTTPS; None for HTTP.
+
+    Raises:
+        AddressError: The address can't be listened on.
+        CertificateError: The certificate is not valid.
+        WorkerError: A worker exited before it could serve, without *watch*.
+    """
+    if certificate is not None:
+        certificate.check()
+    listener = listen(host, port)
+    origin = origin_of(host, listener, certificate)
+    start = partial(_Worker, factory, listener, certificate)
+    supervisor = _Supervisor(start, workers, on_ready=lambda: on_ready(origin))
+    with (
+        contextlib.closing(listener),
+        _handling(supervisor.stop),
+        shared_by_children(os.environ),
+        shared_with_workers(os.environ),
+    ):
+        supervisor.run(watch)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address; raise AddressError."""
+    try:
+        addresses = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
+        )
+        # With an explicit protocol, asyncio turns Nagle's algorithm off; create_server() would leave it on.
+        family, kind, protocol, _, address = addresses[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not a host name"
+        raise AddressError(errno.EADDRNOTAVAIL, f"{host!r} is not an address to listen on: {reason}") from error
+    try:
+        if os.name == "posix":  # on Windows two programs could then share the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        reason = error.strerror
+        if error.errno == errno.EADDRINUSE:
+            reason = "it is in use by another program"
+        raise AddressError(error.errno, f"Can't listen on {_authority(host, port)}: {reason}") from error
+    return listener
+
+
+def origin_of(host: str, listener: socket.socket, certificate: Certificate | None = None) -> str:
+    """Return the origin of a listening socket, with a loopback address if it listens on all addresses."""
+    address, port = listener.getsockname()[:2]
+    scheme = "http" if certificate is None else "https"
+    return f"{scheme}://{_authority(_LOOPBACK.get(address, host), port)}"
+
+
+def _authority(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which reports when it is ready and exits in time."""
+
+    def __init__(self, app: Application, on_ready: Callable[[], None], certificate: Certificate | None = None) -> None:
+        write_to_stderr()
+        self._served = served_by(app)
+        answer = partial(self._run_application, app)
+        limits = Limits() if self._served is None else self._served.limits
+        config = uvicorn.Config(
+            answer,
+            access_log=False,
+            http=http_protocol(limits, direct=direct_path(app, answer, self._run_application)),
+            interface="asgi3",
+            lifespan="on",
+            log_level="warning",
+            proxy_headers=False,  # any client can write X-Forwarded-*
+            server_header=False,
+            ssl_certfile=None if certificate is None else certificate.certificate,
+            ssl_keyfile=None if certificate is None else certificate.key,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            ws=websocket_protocol(limits),  # the application refuses them if it has no endpoint for them
+            ws_max_size=limits.message_bytes,
+            ws_per_message_deflate=False,  # a few compressed bytes could become too many
+        )
+        super().__init__(config)
+        self._on_ready = on_ready
+        self._websockets: set[asyncio.Task[Any]] = set()
+
+    async def _run_application(self, app: Application, scope: Any, receive: Any, send: Any) -> None:
+        """Run an application. End a request properly if the server exits before it is answered."""
+        task = asyncio.current_task()
+        if scope["type"] == "websocket" and task is not None:
+            self._websockets.add(task)
+            task.add_done_callback(self._websockets.discard)
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self.should_exit:
+                raise
+            if scope["type"] == "http":
+                await _end_unanswered(send)
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until `stop` or a signal."""
+        if self._served is None:
+            await super().serve(sockets)
+            return
+        with self._served.stoppable(self.stop):
+            await super().serve(sockets)
+
+    def stop(self) -> None:
+        """Begin the shutdown, as a signal does, but the process continues. From any thread."""
+        if not self.should_exit and self._served is not None:
+            self._served.drain()
+        self.should_exit = True
+
+    def hurry(self) -> None:
+        """Cancel the calls in flight of a server that stops."""
+        for task in self.server_state.tasks:
+            task.cancel()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and report it; raise StartError if the application's lifespan fails."""
+        with contextlib.suppress(SystemExit):  # newer versions of uvicorn raise it, older ones return
+            await super().startup(sockets=sockets)
+        if not self.started:
+            raise StartError("The server could not start. The reason is above.")
+        if self._served is not None:
+            if self._served.has_websocket and self.config.ws_protocol_class is None:
+                _log.warning('The WebSocket endpoint is not served. It needs: pip install "funcmcp[websocket]"')
+            for listener in sockets or ():
+                self._served.on_listening(listener.getsockname()[0])
+        self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop. uvicorn would close WebSockets at once, so they get time to end by themselves before."""
+        start = time.monotonic()
+        if self._served is not None:
+            for server in self.servers:
+                server.close()
+            while self._websockets and not self.force_exit and time.monotonic() < start + _WEBSOCKET_SECONDS:
+                await asyncio.wait(self._websockets, timeout=_TICK_SECONDS)
+        self.config.timeout_graceful_shutdown = GRACE_SECONDS - int(time.monotonic() - start)
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin the shutdown. Its time runs from the first signal."""
+        if not self.should_exit:
+            start_exit_deadline()
+            if self._served is not None:
+                self._served.drain()
+        super().handle_exit(sig, frame)
+
+
+async def _end_unanswered(send: Any) -> None:
+    """End a request that did not finish in time: with a JSON-RPC error, or with the end of its stream."""
+    refusal = refuse(503, INTERNAL_ERROR, "The server ended before the request was answered.")
+    body = refusal.body
+    headers = [(name.encode(), value.encode()) for name, value in refusal.headers]
+    try:
+        await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    except RuntimeError:  # the response has begun
+        body = b""
+    await send({"type": "http.response.body", "body": body})
+
+
+def _ignore(sig: int, frame: FrameType | None) -> None:
+    """Ignore the signal that uvicorn raises again at its end, so that the process exits with code 0."""
+
+
+@contextlib.contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle SIGINT and SIGTERM while the block runs. Only the main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+class _Worker:
+    """A process that serves."""
+
+    def __init__(
+        self, factory: Callable[[], Application], listener: socket.socket, certificate: Certificate | None
+    ) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._signal, theirs = spawn.Pipe(duplex=False)
+        self.process: SpawnProcess = spawn.Process(target=_work, args=(factory, listener, certificate, theirs))
+        self.process.start()
+        theirs.close()
+        self._ready = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has accepted connections."""
+        if not self._ready and self._signal.poll():
+            with contextlib.suppress(EOFError):  # it exited before
+                self._ready = self._signal.recv()
+        return self._ready
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self.process.is_alive()
+
+
+class _Supervisor:
+    """Keeps worker processes running."""
+
+    def __init__(self, start: Callable[[], _Worker], count: int, *, on_ready: Callable[[], None]) -> None:
+        self._start_worker = start
+        self._count = count
+        self._on_ready = on_ready
+        self._workers: list[_Worker] = []
+        self._announced = False
+        self._stopping = False
+
+    def stop(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
+        """Begin the shutdown. A signal comes at any time, so this takes no lock."""
+        self._stopping = True
+
+    def is_set(self) -> bool:
+        """Return whether the watcher of files has to end."""
+        return self._stopping
+
+    def run(self, watch: Path | None) -> None:
+        """Start the workers, keep them running, and end them."""
+        try:
+            self._start()
+            for changed in self._ticks(watch):
+                if changed:
+                    self._end()
+                    self._start()
+                self._check_workers(replace=watch is None)
+        finally:
+            self._end()
+
+    def _ticks(self, watch: Path | None) -> Iterator[bool]:
+        """Yield from time to time, until the shutdown, whether files have changed."""
+        if watch is None:
+            while not self._stopping:
+                time.sleep(_TICK_SECONDS)
+                yield False
+            return
+        import watchfiles  # noqa: PLC0415 - only for those who write code right now
+
+        watched = watchfiles.watch(
+            watch,
+            watch_filter=watchfiles.PythonFilter(),
+            stop_event=self,
+            rust_timeout=int(_TICK_SECONDS * 1000),
+            yield_on_timeout=True,
+            ignore_permission_denied=True,
+        )
+        for changes in watched:
+            yield bool(changes)
+
+    def _start(self) -> None:
+        self._announced = False
+        if not self._stopping:
+            self._workers = [self._start_worker() for _ in range(self._count)]
+
+    def _check_workers(self, *, replace: bool) -> None:
+        """Report when all workers are ready. If *replace*, replace a worker that died after it was ready."""
+        for index, worker in enumerate(self._workers):
+            if self._stopping or worker.alive or not replace:
+                continue
+            if not worker.ready:
+                raise WorkerError("A worker process exited before it could serve.")
+            _log.warning("Worker process %s died. A new one replaces it.", worker.process.pid)
+            self._workers[index] = self._start_worker()
+        if not self._announced and all(worker.ready for worker in self._workers):
+            self._announced = True
+            self._on_ready()
+
+    def _end(self) -> None:
+        deadline = time.monotonic() + _KILL_SECONDS
+        for worker in self._workers:
+            worker.process.terminate()
+        for worker in self._workers:
+            worker.process.join(max(0.0, deadline - time.monotonic()))
+            worker.process.kill()
+            worker.process.join()
+        self._workers = []
+
+
+def _work(
+    factory: Callable[[], Application],
+    listener: socket.socket,
+    certificate: Certificate | None,
+    ready: Connection,
+) -> None:
+    """Serve in a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches all processes; the parent sends SIGTERM
+    threading.Thread(target=_exit_with_parent, name="funcmcp parent", daemon=True).start()
+    app = factory()
+    with _handling(_ignore):
+        _Server(app, lambda: ready.send(True), certificate).run([listener])
+
+
+def _exit_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,633 @@
+"""`MCPServer`, the class that authors use: it registers functions as features and runs the server.
+
+What serves the features is in `funcmcp._serving`; the public methods here are for authors only.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+
+from funcmcp import _launch as launch
+from funcmcp._adapters.asgi.application import ASGIApplication
+from funcmcp._authoring.calling.route_handler import route_handler
+from funcmcp._authoring.calling.services import Services
+from funcmcp._authoring.calling.unknown_arguments import ArgumentRules, checked_policy
+from funcmcp._authoring.features.decorators import features_of, with_name
+from funcmcp._authoring.features.options import checked_options
+from funcmcp._authoring.features.permissions import access_of
+from funcmcp._authoring.features.prompts import PromptOptions, make_prompt
+from funcmcp._authoring.features.resources import (
+    ResourceOptions,
+    checked_scheme,
+    checked_uri,
+    make_lister,
+    make_resource,
+)
+from funcmcp._authoring.features.tools import ToolOptions, make_tool
+from funcmcp._authoring.values.content import icon_list
+from funcmcp._direct_calls import DirectCalls
+from funcmcp._option_errors import explains_options
+from funcmcp._public_names import public
+from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._server.catalog.visibility import visibility_rule
+from funcmcp._server.limits import Limits
+from funcmcp._server.options import ListOptions, ServerInfo, ServerOptions
+from funcmcp._serving import Serving, serving_of
+from funcmcp._transports.http.options import HTTPOptions
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection, Sequence
+    from typing import Literal, Unpack
+
+    from opentelemetry.trace import TracerProvider
+
+    from funcmcp._adapters.asgi.in_process_calls import Application
+    from funcmcp._adapters.asgi.openapi_tools import ASGIToolsOptions, Document
+    from funcmcp._adapters.azure.http_function_tools import FunctionApp, HTTPFunctionOptions
+    from funcmcp._auth.authenticator import Authenticator
+    from funcmcp._auth.policy import Auth
+    from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._authoring.features.permissions import AccessOptions
+    from funcmcp._launch import Transport
+    from funcmcp._server.middleware import Middleware
+    from funcmcp._server.options import ShowErrors
+    from funcmcp._state.sessions.store import SessionStore
+    from funcmcp._state.tasks.store import TaskStore
+
+    Maker = Callable[..., Any]
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+def on_instance(method: F) -> F:
+    """Make a method explain the mistake of an author who wrote ``mcp = MCPServer`` without parentheses."""
+
+    @wraps(method)
+    def checked(*args: Any, **options: Any) -> Any:
+        if not args or not isinstance(args[0], MCPServer):
+            raise TypeError(
+                f'MCPServer.{method.__name__} was called on the class, not on a server: write mcp = MCPServer("name").'
+            )
+        return method(*args, **options)
+
+    return cast("F", checked)
+
+
+_OTHER_NAMES = {
+    "as_proxy": "funcmcp.client.Client in tools of your own",
+    "get_prompts": "await mcp.list_prompts()",
+    "get_resource_templates": "await mcp.list_resource_templates()",
+    "get_resources": "await mcp.list_resources()",
+    "get_tools": "await mcp.list_tools()",
+    "import_server": "mcp.mount(server, prefix=...)",
+    "list_templates": "await mcp.list_resource_templates()",
+    "route": "@mcp.custom_route(path)",
+    "run_http_async": 'await mcp.run_async("http")',
+    "run_sse_async": 'await mcp.run_async("sse")',
+    "run_stdio_async": 'await mcp.run_async("stdio")',
+    "run_streamable_http_async": 'await mcp.run_async("http")',
+    "session_manager": "mcp.lifespan in the lifespan of the application that mounts the server",
+    "settings": "the options of MCPServer, and mcp.run(host=..., port=...)",
+    "add_tool": "mcp.tool(function)",
+    "add_prompt": "mcp.prompt(function)",
+    "add_resource": "@mcp.resource(uri)",
+    "http_app": "mcp itself, which is an ASGI application",
+    "streamable_http_app": "mcp itself, which is an ASGI application",
+    "sse_app": "MCPServer(http=HTTPOptions(sse=...)), and mcp itself, which is an ASGI application",
+}
+"""What funcmcp has for attributes of servers in other frameworks."""
+
+_CONSTRUCTOR_OPTIONS = frozenset({"auth", "lax", "unknown_arguments"})
+"""Options that have no effect after the construction, so that a server would accept more than its author expects."""
+
+
+@public("funcmcp")
+class MCPServer(DirectCalls, ASGIApplication):
+    """An MCP server. It is also an ASGI application: ``uvicorn server:mcp`` serves it.
+
+    Args:
+        name: The server's name, as clients see it.
+        instructions: Guidance for the client's model on how to use the server.
+        version: The server's own version.
+        info: Title, description, icons, website and protocol revisions of the server.
+        http: Options of HTTP: paths of the endpoints, accepted hosts and origins, proxies, rates.
+        auth: Authenticates callers: an authenticator such as `funcmcp.auth.APIKeys`, or `Auth` with one and more
+            options. With None every caller may use everything.
+        sessions: Where the server stores sessions of the handshake revisions (before 2026-07-28). ``"signed"`` stores
+            them in their ids, which every process with the same keys can check. ``"memory"`` stores them in this
+            process, which also allows subscriptions, `list_changed` and resuming broken streams. A store, such as
+            `funcmcp.redis.RedisSessions`, does the same for several instances. None is the stateless mode: there are
+            no session ids, clients need no `initialize`, and tools can't ask clients of these revisions anything.
+        lists: Page size, caching and visibility of the lists of tools, resources and prompts.
+        limits: How much one process accepts; see docs/reference/limits.md.
+        show_errors: Exceptions whose text clients get when a tool, resource or prompt raises them: True for all
+            exceptions, an exception type, or a list of types. For other exceptions clients get a neutral sentence with
+            an error id; the log has the traceback under the same id. The text of `ToolError` is always sent.
+        middleware: Functions around every request, the outermost first; see `funcmcp.middleware`.
+        tasks: Where the server stores the tasks of tools with ``task=``. ``"memory"`` stores them in this process; a
+            store, such as `funcmcp.tasks.RedisTasks`, in a place that several processes share. None: calls never
+            become tasks.
+        lax: Whether arguments of tools are converted, such as ``"5"`` to 5 and strings with JSON to objects.
+        unknown_arguments: What happens to arguments that a tool or prompt does not have. ``"refuse"`` makes the call an
+            error that names the closest argument. ``"ignore"`` drops them, for clients that add their own, except for
+            names that are close to that of an argument that the call does not have. ``"drop"`` drops all of them.
+
+    Raises:
+        ValueError: An option has an invalid value, or the keys in the environment are invalid.
+        TypeError: An option is unknown or has the wrong type.
+
+    Example:
+        ```python
+        mcp = MCPServer("Orders", version="1.0.0", http=HTTPOptions(sse="/sse"), lists=ListOptions(page_size=50))
+        ```
+    """
+
+    @explains_options
+    def __init__(  # noqa: PLR0913 - one parameter for each concern
+        self,
+        name: str,
+        *,
+        instructions: str | None = None,
+        version: str = "0.1.0",
+        info: ServerInfo | None = None,
+        http: HTTPOptions | None = None,
+        auth: Authenticator | Auth | None = None,
+        sessions: SessionStore | Literal["signed", "memory"] | None = "signed",
+        lists: ListOptions | None = None,
+        limits: Limits | None = None,
+        show_errors: ShowErrors = False,
+        middleware: Sequence[Middleware] = (),
+        tasks: TaskStore | Literal["memory"] | None = "memory",
+        lax: bool = False,
+        unknown_arguments: UnknownArguments = "refuse",
+    ) -> None:
+        info = info or ServerInfo()
+        options = ServerOptions(
+            name,
+            version,
+            instructions,
+            info=replace(info, icons=icon_list(info.icons)),
+            lists=lists or ListOptions(),
+            limits=limits or Limits(),
+            show_errors=show_errors,
+        )
+        self._services = Services(ArgumentRules(lax, checked_policy(unknown_arguments, name)))
+        self._serving = Serving(
+            options,
+            self._services,
+            http=http or HTTPOptions(),
+            auth=None if auth is None else _auth(auth),
+            sessions=sessions,
+            middleware=middleware,
+            tasks=tasks,
+        )
+        self._server = self._serving.server
+        super().__init__(self._serving)
+
+    if not TYPE_CHECKING:  # type checkers report unknown attributes themselves
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that names funcmcp's counterpart of an attribute of other frameworks."""
+            message = f"MCPServer has no attribute {name!r}."
+            if name in _OTHER_NAMES:
+                message += f" Use {_OTHER_NAMES[name]}."
+            raise AttributeError(message, name=name, obj=self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; raise AttributeError for options that would have no effect after the construction."""
+        if name in _CONSTRUCTOR_OPTIONS:
+            raise AttributeError(
+                f"{name} can't be changed after the construction. Write {type(self).__name__}(..., {name}=...).",
+                name=name,
+                obj=self,
+            )
+        super().__setattr__(name, value)
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self._server.options.name
+
+    @property
+    def lax(self) -> bool:
+        """Whether arguments are converted. Choose it in the constructor; ``lax=`` of a tool overrides it."""
+        return self._services.argument_rules.lax
+
+    @property
+    def unknown_arguments(self) -> UnknownArguments:
+        """What happens to unknown arguments. Choose it in the constructor; an option of a feature overrides it."""
+        return self._services.argument_rules.unknown
+
+    @property
+    def services(self) -> Services:
+        """The services that functions get by the types of their parameters; see docs/guides/tools.md.
+
+        Register a service with ``mcp.services.register_factory(Database, Database.connect, scope="app")`` or
+        ``mcp.services.register_value(Settings, settings)``. Parameters of its type are not arguments of the tool.
+        """
+        return self._services
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(self, name: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+
+    @on_instance
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
+        """Register a function as a tool: ``@mcp.tool``, ``@mcp.tool("name", ...)`` or ``mcp.tool(function)``.
+
+        The function itself does not change. Its name, docstring and type hints become the tool's name, title,
+        description and schemas; options override them.
+
+        Returns:
+            The function, or a decorator if only options are passed.
+
+        Raises:
+            RegistrationError: The function can't be a tool, an option is invalid, or the name is taken.
+        """
+        return self._register(
+            function, options, lambda chosen: partial(make_tool, options=checked_options(chosen, ToolOptions))
+        )
+
+    @overload
+    def prompt(self, function: F, /) -> F: ...
+
+    @overload
+    def prompt(self, name: str | None = None, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
+
+    @on_instance
+    def prompt(self, function: Any = None, /, **options: Any) -> Any:
+        """Register a function as a prompt: ``@mcp.prompt`` or ``@mcp.prompt("name", ...)``.
+
+        The function's parameters are the prompt's arguments. It returns a string, a content block, a `Message`, a list
+        of these, or a `PromptResult`.
+
+        Returns:
+            The function, or a decorator if only options are passed.
+
+        Raises:
+            RegistrationError: The function can't be a prompt, an option is invalid, or the name is taken.
+        """
+        return self._register(
+            function, options, lambda chosen: partial(make_prompt, options=checked_options(chosen, PromptOptions))
+        )
+
+    @on_instance
+    def resource(self, uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
+        """Return a decorator that registers a function as a resource: ``@mcp.resource("menu://today")``.
+
+        A URI with variables, such as ``menu://categories/{category_id}``, is a template, and the variables are the
+        function's parameters. The function returns a string, bytes, a value that is sent as JSON, `Contents` or a list
+        of them, or None if the resource does not exist.
+
+        Raises:
+            RegistrationError: The URI is invalid or taken, an option is invalid, or the function can't be a resource.
+        """
+        return self._registering(
+            partial(make_resource, uri=checked_uri(uri), options=checked_options(options, ResourceOptions))
+        )
+
+    @on_instance
+    def resource_list(self, scheme: str, /, **access: Unpack[AccessOptions]) -> Callable[[F], F]:
+        """Return a decorator for a function that lists resources of a scheme: ``@mcp.resource_list("menu")``.
+
+        The server calls the function each time that a client lists resources. The function returns `ResourceInfo`
+        objects. Register what reads them with `resource`, usually as a template.
+
+        Raises:
+            RegistrationError: The scheme is invalid or has a list already, or an option is invalid.
+        """
+        return self._registering(partial(make_lister, scheme=checked_scheme(scheme), options=access))
+
+    @on_instance
+    def add(self, owner: object) -> None:
+        """Register every method of a class or an object that is marked with ``@tool``, ``@resource`` or ``@prompt``.
+
+        A class is instantiated for each request. Services are injected into its constructor by type.
+
+        Raises:
+            RegistrationError: No method is marked, a marked method can't be a feature, or a name is taken.
+        """
+        if inspect.isroutine(owner):
+            raise RegistrationError(
+                "mcp.add takes a class or an object with marked methods. "
+                f"Write mcp.tool({owner.__name__}) for a function."
+            )
+        features = features_of(owner, self._services)
+        if not features:
+            raise RegistrationError(f"{owner!r} has no method marked with @tool, @resource or @prompt of funcmcp.")
+        for feature in features:
+            self._server.catalog.add(feature)
+
+    @on_instance
+    def tools_from_asgi(
+        self, app: Application, openapi: Document = "/openapi.json", **options: Unpack[ASGIToolsOptions]
+    ) -> None:
+        """Register the operations of an ASGI application as tools. Calls stay in this process.
+
+        Args:
+            app: The application, such as one of FastAPI.
+            openapi: The application's OpenAPI document, or the path at which the application serves it.
+            options: Which operations become tools and how they are called; see docs/guides/existing.md.
+
+        Raises:
+            RegistrationError: There is no document, an operation can't be a tool, or a name is taken.
+        """
+        # Few servers need these modules.
+        from funcmcp._adapters.asgi.openapi_tools import tools_from_asgi  # noqa: PLC0415
+
+        for tool in tools_from_asgi(app, openapi, options, self._services):
+            self._server.catalog.add(tool)
+
+    @on_instance
+    def tool_from_http_function(
+        self, app: FunctionApp, function: str, /, **options: Unpack[HTTPFunctionOptions]
+    ) -> None:
+        """Register an HTTP-triggered function of an Azure function app as a tool. Calls stay in this process.
+
+        Args:
+            app: The function app.
+            function: The function's name in the app. Variables of its route are arguments of the tool.
+            options: Further arguments and options of the tool; see docs/guides/existing.md.
+
+        Raises:
+            RegistrationError: The app has no such function, it can't be a tool, or the name is taken.
+        """
+        from funcmcp._adapters.azure.http_function_tools import tool_from_http_function  # noqa: PLC0415 - vendor code
+
+        self._server.catalog.add(tool_from_http_function(app, function, options, self._services))
+
+    def remove_tool(self, name: str) -> None:
+        """Remove a tool; raise KeyError if it does not exist."""
+        self._server.catalog.tools.remove(name)
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt; raise KeyError if it does not exist."""
+        self._server.catalog.prompts.remove(name)
+
+    def remove_resource(self, uri: str) -> None:
+        """Remove a resource or a template; raise KeyError if it does not exist."""
+        catalog = self._server.catalog
+        if uri in catalog.resources:
+            catalog.resources.remove(uri)
+        else:
+            catalog.templates.remove(uri)
+
+    @on_instance
+    def mount(self, server: MCPServer, prefix: str | None = None) -> None:
+        """Serve the features of another server, too: ``mcp.mount(billing, prefix="billing")``.
+
+        A tool or prompt ``add`` is called ``billing_add`` here, and the resource ``data://info`` is
+        ``data://billing/info``. Features that the other server gets later appear here, too. Its lifespans, services,
+        middleware, scopes, `show_errors` and custom routes apply to its own features. See docs/guides/servers.md.
+
+        Args:
+            server: The other server. It can still be served by itself.
+            prefix: The first part of the names and URIs. None leaves them unchanged.
+
+        Raises:
+            TypeError: The server is not an `MCPServer`.
+            ValueError: The prefix is malformed, or the path of a custom route is taken.
+            RegistrationError: A name is taken, the servers would mount each other, the other server has `auth` and this
+                one has none, or it lacks a protocol revision of this one.
+            RuntimeError: The server has started, and the other one has lifespans.
+        """
+        if not isinstance(server, MCPServer):
+            raise TypeError(
+                f"mcp.mount takes an MCPServer, not {type(server).__name__}. An ASGI application mounts the server "
+                "instead: Starlette(routes=[Mount('/shop', mcp)], lifespan=mcp.lifespan)."
+            )
+        # Few servers need this module.
+        from funcmcp._mounting import mount  # noqa: PLC0415
+
+        mount(self._serving, serving_of(server), prefix)
+
+    @on_instance
+    def enable(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        tags: Collection[str] | None = None,
+        components: Collection[Literal["tool", "resource", "template", "prompt"]] | None = None,
+        only: bool = False,
+    ) -> None:
+        """Show features to clients: those that meet all conditions, or all features without conditions.
+
+        The rules of `enable` and `disable` also apply to features that are registered later. The last rule that matches
+        a feature decides. Clients are notified of what changes.
+
+        Args:
+            names: Names of tools and prompts, and URIs of resources and templates.
+            tags: Tags of which the feature must have at least one.
+            components: Kinds of features.
+            only: Hide all other features, and forget the previous rules.
+
+        Raises:
+            TypeError: An argument is one string, and not a collection of strings.
+            ValueError: A kind of feature is unknown.
+        """
+        self._server.catalog.set_visibility(visibility_rule(names, tags, components, shows=True, only=only))
+
+    @on_instance
+    def disable(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        tags: Collection[str] | None = None,
+        components: Collection[Literal["tool", "resource", "template", "prompt"]] | None = None,
+    ) -> None:
+        """Hide features from clients: lists do not contain them, and a use of them is one of an unknown feature.
+
+        Arguments and errors are those of `enable`.
+
+        Args:
+            names: Names of tools and prompts, and URIs of resources and templates.
+            tags: Tags of which the feature must have at least one.
+            components: Kinds of features.
+        """
+        self._server.catalog.set_visibility(visibility_rule(names, tags, components, shows=False))
+
+    def resource_updated(self, uri: str) -> None:
+        """Notify the clients that subscribed to a resource that it has changed. It may be called from any thread."""
+        self._serving.publish(uri)
+
+    def resource_list_changed(self) -> None:
+        """Notify clients that a function of `resource_list` lists other resources than before.
+
+        Features that are registered or removed need no call: the server notifies clients of these changes itself. It
+        may be called from any thread.
+        """
+        self._serving.publish(None)
+
+    @on_instance
+    def add_middleware(self, middleware: Middleware) -> None:
+        """Add a function around every request, inside of the existing middleware.
+
+        Args:
+            middleware: An async function ``(context, call_next) -> Reply``; see `funcmcp.middleware`.
+
+        Raises:
+            TypeError: The middleware is not callable.
+        """
+        self._server.add_middleware(middleware)
+
+    @on_instance
+    def add_lifespan(self, function: F) -> F:
+        """Add code that runs when the server starts and when it stops, inside the existing ones: ``@mcp.add_lifespan``.
+
+        The server starts with its ASGI server, its host application (see `lifespan`), stdio or a client in memory. On
+        Azure Functions, and under an ASGI server without lifespan, the first request starts it.
+
+        Args:
+            function: An async function with one ``yield``: the part before it runs at the start, the part behind it at
+                the end. Contexts have the yielded value as `lifespan_context`. Several functions yield dicts, which are
+                joined. A function with ``@asynccontextmanager`` is as good. If it has a parameter, it gets the server.
+
+        Returns:
+            The function.
+
+        Raises:
+            TypeError: The function is not an async generator function and has no ``@asynccontextmanager``.
+            RuntimeError: The server has started.
+        """
+        self._services.lifespans.add(function, self)
+        return function
+
+    @on_instance
+    def custom_route(
+        self,
+        path: str,
+        /,
+        methods: Sequence[str] = ("GET",),
+        *,
+        timeout: float | None = 60.0,
+        **access: Unpack[AccessOptions],
+    ) -> Callable[[F], F]:
+        """Return a decorator that serves a function at a path beside the endpoint: ``@mcp.custom_route("/health")``.
+
+        The function gets an `funcmcp.http.HTTPRequest`, if it has a parameter. It returns a string, bytes, a JSON
+        value, None for status 204, or an `funcmcp.http.HTTPResponse`. On a server with `auth`, callers need valid
+        credentials unless ``allow_anonymous=True``.
+
+        Args:
+            path: The path, below the mount path. ``{name}`` stands for one segment, which is in `path_params`.
+            methods: The HTTP methods. GET includes HEAD.
+            timeout: Seconds after which the function is cancelled; None for no limit.
+            access: Who may use the route.
+
+        Raises:
+            ValueError: The path is malformed or taken, or a method is unknown.
+            RegistrationError: An option of the access is invalid.
+            RuntimeError: The routes have been registered in a function app.
+        """
+        # Few servers need this module.
+        from funcmcp._transports.http.endpoints import custom_routes  # noqa: PLC0415
+
+        checked_path, checked_methods = custom_routes.checked_path(path), custom_routes.checked_methods(methods)
+        rule = access_of(path, access)
+
+        def register(function: F) -> F:
+            handler = route_handler(function, self._services)
+            route = custom_routes.CustomRoute(checked_path, checked_methods, handler, rule, timeout)
+            self._serving.add_route(route)
+            return function
+
+        return register
+
+    @on_instance
+    def trace(self, tracer_provider: TracerProvider | None = None) -> None:
+        """Create an OpenTelemetry span for each request and each run of a task. Call it before serving.
+
+        Needs ``pip install "funcmcp[otel]"``. Without this call the server loads nothing of OpenTelemetry. See
+        docs/guides/telemetry.md.
+
+        Args:
+            tracer_provider: Creates the spans. The default is the global one of the process.
+        """
+        from funcmcp._adapters.opentelemetry import TaskTracing, tracing  # noqa: PLC0415 - vendor code
+
+        self._server.add_middleware(tracing(tracer_provider))
+        tasks = self._server.open_tasks()
+        if tasks is not None:
+            tasks.trace_with(TaskTracing(tracer_provider))
+
+    @on_instance
+    def run(self, transport: Transport | None = None, *, host: str | None = None, port: int | None = None) -> None:
+        """Serve until the process gets a signal to stop or, on stdio, until the client closes stdin.
+
+        Args:
+            transport: ``"stdio"`` serves one client on stdin and stdout. ``"http"`` (or ``"streamable-http"``) serves
+                Streamable HTTP. ``"sse"`` also opens an HTTP+SSE endpoint, at `HTTPOptions.sse` or else at /sse. The
+                default is stdio, and HTTP if a host or a port is given or if the Azure Functions host started the
+                process. HTTP needs ``pip install "funcmcp[server]"``.
+            host: The address that HTTP listens on; 127.0.0.1 by default.
+            port: The port that HTTP listens on; 0 picks a free one. The default is the port that the Azure Functions
+                host has set, or else 8000.
+
+        Raises:
+            ValueError: The transport is unknown, the host or port is invalid, or one is given for stdio.
+            RuntimeError: An event loop is running in this thread; use `run_async` there.
+            OSError: Stdin or stdout is not open.
+            SystemExit: The address is not available, or uvicorn is not installed. A line on stderr has the reason.
+        """
+        launch.run(self, transport, host=host, port=port)
+
+    @on_instance
+    async def run_async(
+        self, transport: Transport | None = None, *, host: str | None = None, port: int | None = None
+    ) -> None:
+        """Serve as `run` does, in a running event loop.
+
+        The arguments and errors are those of `run`, except that an address that is not available raises OSError.
+        """
+        await launch.run_async(self, transport, host=host, port=port)
+
+    def stop(self) -> None:
+        """Stop what `run`, `run_async` or `funcmcp run` serves in this process. It can be called from any thread.
+
+        The server stops as after a signal: streams end, calls in flight may finish within a few seconds, services and
+        lifespans are closed, and `run` or `run_async` returns. The method itself returns at once. Cancelling the task
+        of `run_async` has the same effect. An ASGI server that serves the object is stopped by its own means.
+        """
+        self._serving.stop()
+
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:  # noqa: ARG002 - frameworks pass themselves
+        """Start the server for the ``async with`` block, and close its services and connections at the end of it.
+
+        An application that mounts the server enters it in its own lifespan or takes it as its lifespan:
+        ``Starlette(routes=[Mount("/shop", mcp)], lifespan=mcp.lifespan)``. It is not needed if the MCPServer itself is
+        the ASGI application.
+
+        Args:
+            app: Ignored. Starlette and FastAPI pass the application.
+        """
+        await self._serving.start()
+        try:
+            yield
+        finally:
+            await self._serving.aclose()
+
+    def _register(self, function: Any, options: dict[str, Any], make: Callable[[dict[str, Any]], Maker]) -> Any:
+        if callable(function):
+            return self._registering(make(options))(function)
+        return self._registering(make(with_name(function, options)))
+
+    def _registering(self, make: Maker) -> Callable[[F], F]:
+        def register(function: F) -> F:
+            self._server.catalog.add(make(function, services=self._services))
+            return function
+
+        return register
+
+
+def _auth(auth: Authenticator | Auth) -> Auth:
+    """Return the options of authentication."""
+    from funcmcp._auth.policy import Auth  # noqa: PLC0415 - only servers with authentication need it
+
+    return auth if isinstance(auth, Auth) else Auth(auth)

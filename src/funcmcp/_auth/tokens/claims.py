@@ -1,0 +1,160 @@
+"""The claims of a token: rules for them, and the principal that they name.
+
+Source: RFC 7519 section 4.1 (registered claims), RFC 8707 and RFC 9068 section 4 (audience, issuer, `typ`),
+RFC 8725 sections 3.8 to 3.12; MCP "basic/authorization", "Token Handling".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._auth.principal import Principal
+from funcmcp._auth.tokens.compact import TokenError
+from funcmcp._auth.tokens.keys import ALGORITHMS, SHARED_SECRET_ALGORITHMS
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_MAX_LEEWAY = 300.0
+_MAX_TIME = 2**53  # larger integers are not exact in every JSON implementation
+_ID_TOKEN_CLAIMS = ("nonce", "at_hash", "c_hash")
+_ID_TOKEN_MARKS = {"typ": "ID", "token_use": "id"}
+"""Claims with which Keycloak and Cognito mark ID tokens."""
+
+
+@public("funcmcp.auth")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRules:
+    """Rules for tokens, in addition to their issuer and audience.
+
+    Attributes:
+        algorithms: Accepted signature algorithms (RFC 7518).
+        types: Accepted media types (``typ``), without ``application/``. Add ``"JWT"`` for an issuer whose access tokens
+            have this type or none. Tokens with the marks of ID tokens are rejected in any case.
+        leeway: Maximum difference between the clocks of the issuer and of the server, in seconds, at most 300.
+        required: Required claims with their values. None: any value.
+        any_of: Groups of claims. A token needs at least one claim of each group, and its value must not be empty.
+        roles_claim: The claim with the roles, a list of strings.
+    """
+
+    algorithms: Sequence[str] = ("RS256", "ES256")
+    types: Sequence[str] = ("at+jwt",)
+    leeway: float = 60.0
+    required: Mapping[str, object] = field(default_factory=dict)
+    any_of: Sequence[Sequence[str]] = ()
+    roles_claim: str = "roles"
+
+    def __post_init__(self) -> None:
+        for name in ("algorithms", "types"):
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"TokenRules.{name} is a list of strings, not one string.")
+        if any(isinstance(group, str) for group in self.any_of):
+            raise TypeError("TokenRules.any_of is a list of lists of strings.")
+        unknown = set(self.algorithms) - ALGORITHMS
+        if unknown or not self.algorithms:
+            raise ValueError(f"TokenRules.algorithms must be one or more of {sorted(ALGORITHMS)}.")
+        if 0 < len(SHARED_SECRET_ALGORITHMS.intersection(self.algorithms)) < len(set(self.algorithms)):
+            raise ValueError("TokenRules.algorithms can't have both algorithms of secrets (HS...) and of public keys.")
+        if not 0.0 <= self.leeway <= _MAX_LEEWAY:
+            raise ValueError(f"TokenRules.leeway must be between 0 and {_MAX_LEEWAY:.0f} seconds.")
+        object.__setattr__(self, "types", tuple(kind.lower().removeprefix("application/") for kind in self.types))
+
+    def check_type(self, kind: str | None) -> None:
+        """Raise TokenError unless tokens of a type are accepted. A token without a type has the type JWT."""
+        if (kind or "jwt") not in self.types:
+            raise TokenError("The server does not accept the type of the token.")
+
+    def check(self, claims: Mapping[str, Any], now: float) -> float:
+        """Return the expiry of the token in seconds since 1970; raise TokenError if the claims are invalid now."""
+        end = _time(claims, "exp")
+        start = _time(claims, "nbf")
+        _time(claims, "iat")
+        if end is None:
+            raise TokenError("The token has no expiry.")
+        if now >= end + self.leeway:
+            raise TokenError("The token has expired.")
+        if start is not None and now < start - self.leeway:
+            raise TokenError("The token is not valid yet.")
+        if _is_id_token(claims):
+            raise TokenError("The token is an ID token, not an access token.")
+        for name, value in self.required.items():
+            if claims.get(name) is None or (value is not None and claims[name] != value):
+                raise TokenError("The token lacks a required claim.")
+        if not all(any(claims.get(name) for name in group) for group in self.any_of):
+            raise TokenError("The token lacks a required claim.")
+        return end
+
+    def principal(self, claims: Mapping[str, Any]) -> Principal:
+        """Return the principal in the claims; raise TokenError if a claim is missing or invalid."""
+        subject = claims.get("sub")
+        if not isinstance(subject, str) or not subject:
+            raise TokenError("The token has no subject.")
+        return Principal(
+            subject=subject,
+            issuer=claims["iss"],
+            client_id=_first_text(claims, "client_id", "azp", "appid") or "",
+            scopes=_words(claims, "scope") | _words(claims, "scp"),
+            roles=_words(claims, self.roles_claim),
+            claims=claims,
+            name=_first_text(claims, "name", "preferred_username"),
+        )
+
+
+def _is_id_token(claims: Mapping[str, Any]) -> bool:
+    if any(name in claims for name in _ID_TOKEN_CLAIMS):
+        return True
+    return any(claims.get(name) == kind for name, kind in _ID_TOKEN_MARKS.items())
+
+
+def check_issuer(claims: Mapping[str, Any], issuers: frozenset[str]) -> None:
+    """Raise TokenError unless ``iss`` is exactly one of the issuers."""
+    issuer = claims.get("iss")
+    if not isinstance(issuer, str) or issuer not in issuers:
+        raise TokenError("The server does not accept the issuer of the token.")
+
+
+def check_audience(claims: Mapping[str, Any], audiences: frozenset[str]) -> None:
+    """Raise TokenError unless ``aud`` has one of the audiences. A slash at the end is ignored.
+
+    Args:
+        claims: The claims of the token.
+        audiences: Audiences without a slash at the end.
+    """
+    names = claims.get("aud")
+    if isinstance(names, str):
+        names = [names]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TokenError("The token has no audience.")
+    if audiences.isdisjoint(name.removesuffix("/") for name in names):
+        raise TokenError("The token is for another audience.")
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    """Return a NumericDate, a finite number (RFC 7519 section 2), or None if the claim is missing."""
+    value = claims.get(name)
+    if value is None and name not in claims:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_MAX_TIME < value < _MAX_TIME:
+        raise TokenError("A time in the token is not a number.")
+    return value
+
+
+def _words(claims: Mapping[str, Any], name: str) -> frozenset[str]:
+    """Return the words of a claim: a text with spaces between words, or a list of words."""
+    value = claims.get(name)
+    if value is None:
+        return frozenset()
+    words = value.split(" ") if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise TokenError("A claim of the token is neither a string nor a list of strings.")
+    return frozenset(word for word in words if word)
+
+
+def _first_text(claims: Mapping[str, Any], *names: str) -> str | None:
+    for name in names:
+        value = claims.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return None

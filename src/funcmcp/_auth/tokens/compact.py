@@ -1,0 +1,101 @@
+"""The compact serialization of a JSON Web Signature, parsed strictly.
+
+Source: RFC 7515 sections 2 (base64url without padding or any other character), 3.1, 4.1.11 and 7.1.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from funcmcp._protocol.codec import decode
+
+MAX_TOKEN = 16 * 1024
+"""Maximum number of characters of a token."""
+
+_SHAPE = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]*)\.([A-Za-z0-9_-]+)")
+
+
+class TokenError(ValueError):
+    """A token is invalid. The text is the reason, without any part of the token."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedToken:
+    """The parts of a token. None of them is verified.
+
+    Attributes:
+        algorithm: The algorithm of the signature (``alg``).
+        key_id: The name of the key (``kid``), or None.
+        type: The media type (``typ``) in lower case without ``application/``, or None.
+        payload: The payload.
+        signed: The text that is signed.
+        signature: The signature.
+    """
+
+    algorithm: str
+    key_id: str | None
+    type: str | None
+    payload: bytes
+    signed: bytes
+    signature: bytes
+
+
+def read(token: str) -> SignedToken:
+    """Return the parts of a token.
+
+    Keys in the header (`jwk`, `jku`, `x5u`, `x5c`) are ignored: a token must not select its own key.
+
+    Raises:
+        TokenError: The text is not a signed token, is too long, or has critical extensions (``crit``).
+    """
+    if len(token) > MAX_TOKEN:
+        raise TokenError("The token is too long.")
+    match = _SHAPE.fullmatch(token)
+    if match is None:
+        raise TokenError("The token is not a signed JSON Web Token.")
+    header = read_object(_to_bytes(match[1]), "header")
+    if "crit" in header:
+        raise TokenError("The token has extensions that the server does not support.")
+    algorithm = _text(header, "alg")
+    if algorithm is None:
+        raise TokenError("The token has no algorithm.")
+    kind = _text(header, "typ")
+    return SignedToken(
+        algorithm=algorithm,
+        key_id=_text(header, "kid"),
+        type=None if kind is None else kind.lower().removeprefix("application/"),
+        payload=_to_bytes(match[2]),
+        signed=token.rpartition(".")[0].encode("ascii"),
+        signature=_to_bytes(match[3]),
+    )
+
+
+def read_object(data: bytes, part: str) -> dict[str, Any]:
+    """Return the JSON object in a part of a token; raise TokenError if the part is not a JSON object."""
+    try:
+        value = decode(data)
+    except ValueError:
+        raise TokenError(f"The token's {part} is not valid JSON.") from None
+    if not isinstance(value, dict):
+        raise TokenError(f"The token's {part} is not a JSON object.")
+    return value
+
+
+def _text(header: dict[str, Any], name: str) -> str | None:
+    value = header.get(name)
+    if value is not None and not isinstance(value, str):
+        raise TokenError("A member of the token's header is not a string.")
+    return value
+
+
+def _to_bytes(text: str) -> bytes:
+    if len(text) % 4 == 1:
+        raise TokenError("The token is not a signed JSON Web Token.")
+    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    # Only the canonical encoding is valid: the unused bits of the last character must be zero.
+    if base64.urlsafe_b64encode(data).rstrip(b"=") != text.encode("ascii"):
+        raise TokenError("The token is not a signed JSON Web Token.")
+    return data

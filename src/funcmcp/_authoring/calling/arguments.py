@@ -1,0 +1,481 @@
+"""Validation of a call's JSON arguments, and their conversion to a function's keyword arguments.
+
+How it works: `parts_of` divides the parameters of a function into parts, and each part has its own validator. All plain
+parameters form one part, whose core schema is that of a TypedDict. A parameter marked with `Arguments` is a separate
+part: the fields of its type are arguments at the same level as the plain ones. `input_schema` merges the JSON schemas
+of the parts. `reader_of` builds their validators when the feature is first called. pydantic is not loaded before that.
+
+A call's arguments are validated in up to four steps. The first validator stops at the first invalid item of a
+collection (`fail_fast`), because a million invalid items would produce a million errors and take minutes. If it rejects
+the value, the value is validated again with integers in place of floats such as 5.0, because JSON has only one type of
+number. If that fails, too, and the value contains null, a validator that takes null as the absence of an argument with
+a default decides. If the value is invalid and small, another validator lists all errors for the client.
+"""
+
+from __future__ import annotations
+
+import operator
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
+
+from funcmcp._authoring.signatures.annotations import marks_of
+from funcmcp._authoring.signatures.signature import EMPTY, Spread
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.catalog.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from pydantic_core import ValidationError
+
+    from funcmcp._authoring.signatures.signature import Parameter
+    from funcmcp._server.catalog.features import LeftOut
+
+    Reader: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+
+_MAX_MEMBERS_FOR_ALL_ERRORS = 1000
+"""For arguments with more members, only the errors of the first validation are reported."""
+
+
+class Part(NamedTuple):
+    """The arguments that one validator validates.
+
+    Attributes:
+        schema: The core schema, as `argument_schema` of `values/pydantic_argument_schemas.py` returns it.
+        parameter: The parameter that gets the result. None if the result is a dict of several parameters.
+        defaults: The function's own defaults by parameter, for the JSON schema.
+    """
+
+    schema: dict[str, Any]
+    parameter: str | None
+    defaults: Mapping[str, Any]
+
+
+def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[Part]:
+    """Return the parts of a function's arguments: one for the plain parameters, and one for a spread parameter.
+
+    Args:
+        parameters: The parameters that take arguments.
+        tool: The tool's name, for errors.
+        lax: Whether values are converted, such as ``"5"`` to 5.
+
+    Raises:
+        RegistrationError: JSON can't represent a type, two fields have the same alias, or more than one parameter is
+            marked with `Arguments`.
+    """
+    from funcmcp._authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
+
+    parts = []
+    spread = [parameter for parameter in parameters if is_spread(parameter)]
+    if len(spread) > 1:
+        raise RegistrationError(f"{tool} has more than one Arguments[...] parameter. Combine their types into one.")
+    plain = [parameter for parameter in parameters if not is_spread(parameter)]
+    if plain:
+        defaults = {p.name: p.default for p in plain if p.default is not EMPTY and not is_field(p.default)}
+        parts.append(Part(_plain_schema(plain, tool, lax=lax), None, defaults))
+    for parameter in spread:
+        place = _place([parameter.name], tool)
+        schema = argument_schema(parameter.annotation, place, lax=lax)
+        parts.append(Part(schema, parameter.name, {}))
+    return parts
+
+
+def _plain_schema(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> dict[str, Any]:
+    """Return the core schema of plain parameters. If there is an error, it names the parameter that causes it."""
+    from funcmcp._authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
+
+    place = _place([parameter.name for parameter in parameters], tool)
+    try:
+        return argument_schema(_typed_dict(parameters), place, lax=lax)
+    except RegistrationError:
+        if len(parameters) > 1:
+            for parameter in parameters:
+                _plain_schema([parameter], tool, lax=lax)
+        raise
+
+
+def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
+    """Return the parts of a prompt's arguments or a template's variables, whose values are strings.
+
+    Arguments have the names of the parameters. Aliases are ignored.
+
+    Raises:
+        RegistrationError: JSON can't represent a type, or a parameter is marked with `Arguments`.
+    """
+    if any(is_spread(parameter) for parameter in parameters):
+        raise RegistrationError(
+            f"{feature} has an Arguments[...] parameter, which only tools can have. "
+            "Declare each argument as a parameter."
+        )
+    from funcmcp._authoring.values.pydantic_argument_schemas import for_texts  # noqa: PLC0415 - loads pydantic
+
+    parts = [part._replace(schema=for_texts(part.schema)) for part in parts_of(parameters, feature, lax=True)]
+    for part in parts:
+        for field in _fields(part.schema).values():
+            field.pop("validation_alias", None)
+    return parts
+
+
+def optional_of(parts: Sequence[Part]) -> set[str]:
+    """Return the plain parameters that a call may omit."""
+    optional: set[str] = set()
+    for part in parts:
+        if part.parameter is None:
+            optional |= {name for name, field in _fields(part.schema).items() if field.get("required") is False}
+    return optional
+
+
+def _place(parameters: Sequence[str], tool: str) -> str:
+    """Return a phrase that names parameters in errors."""
+    if len(parameters) == 1:
+        return f"The parameter {parameters[0]!r} of {tool}"
+    return f"One of {tool}'s parameters {', '.join(map(repr, parameters))}"
+
+
+def is_spread(parameter: Parameter) -> bool:
+    """Return whether a parameter's type is marked with `Arguments`."""
+    return any(isinstance(mark, Spread) for mark in marks_of(parameter.annotation))
+
+
+def input_schema(
+    parts: Sequence[Part], tool: str, descriptions: Mapping[str, str], left_out: list[LeftOut] | None = None
+) -> dict[str, Any]:
+    """Return the input schema of a tool.
+
+    Args:
+        parts: The parts of its arguments.
+        tool: The tool's name, for errors.
+        descriptions: Descriptions of parameters from the docstring. Those in annotations take precedence.
+        left_out: Gets what the schema does not say.
+
+    Raises:
+        RegistrationError: A spread type does not have named fields, or two arguments have the same name.
+    """
+    if not parts:
+        return {"type": "object", "properties": {}}
+    from funcmcp._authoring.values.json_schema import arranged, json_schema  # noqa: PLC0415 - loads pydantic
+
+    merged: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
+    for part in parts:
+        place = _place([part.parameter] if part.parameter else list(_fields(part.schema)), tool)
+        schema = json_schema(part.schema, "validation", place, left_out)
+        if schema.get("type") != "object" or "properties" not in schema:
+            raise RegistrationError(f"{place} is marked with Arguments, so its type must have named fields.")
+        if part.parameter is None:
+            _describe(part, schema, descriptions)
+        duplicates = merged["properties"].keys() & schema["properties"].keys()
+        if duplicates:
+            raise RegistrationError(f"{tool} has two arguments named {', '.join(sorted(duplicates))}. Rename one.")
+        merged["properties"].update(schema.pop("properties"))
+        merged["required"] += schema.pop("required", [])
+        merged.update({key: value for key, value in schema.items() if key == "$defs"})
+    if not merged["required"]:
+        del merged["required"]
+    return arranged(merged)
+
+
+def _describe(part: Part, schema: dict[str, Any], descriptions: Mapping[str, str]) -> None:
+    """Add descriptions from the docstring, and the function's own defaults, to the schema of arguments."""
+    from funcmcp._authoring.values.json_schema import encoded_default, without_null  # noqa: PLC0415 - loads pydantic
+
+    properties = schema["properties"]
+    definitions = schema.get("$defs", {})
+
+    def definition(reference: str) -> Any:
+        return definitions.get(reference.removeprefix("#/$defs/"))
+
+    for name, field in _fields(part.schema).items():
+        argument = properties[_alias(field, name)]
+        if name in descriptions:
+            argument.setdefault("description", descriptions[name])
+        if "x-mcp-header" in argument:  # a header has no null, so the client omits it
+            argument = properties[_alias(field, name)] = without_null(argument, definition)
+        if name not in part.defaults:
+            continue
+        default = part.defaults[name]
+        if default is None:
+            properties[_alias(field, name)] = without_null(argument, definition)
+        else:
+            try:
+                argument["default"] = encoded_default(default)
+            except ValueError:
+                continue  # JSON can't represent the default, so the schema omits it
+
+
+def _fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a core schema by name."""
+    while "fields" not in schema:
+        schema = schema["schema"]
+    fields: Mapping[str, Any] = schema["fields"]
+    return fields
+
+
+def _alias(field: Mapping[str, Any], name: str) -> str:
+    alias = field.get("validation_alias", name)
+    while isinstance(alias, list):
+        alias = alias[0]
+    return str(alias)
+
+
+def _typed_dict(parameters: Sequence[Parameter]) -> Any:
+    """Return a TypedDict with the parameters as its keys."""
+    from typing_extensions import TypedDict  # noqa: PLC0415 - pydantic requires this TypedDict on Python 3.11
+
+    hints: dict[str, Any] = {}
+    for parameter in parameters:
+        hint = Any if parameter.annotation is EMPTY else parameter.annotation
+        has_default = parameter.default is not EMPTY
+        if is_field(parameter.default):
+            hint = Annotated[hint, parameter.default]
+            has_default = False
+        if has_default or any(is_field(mark) and not mark.is_required() for mark in marks_of(hint)):
+            hint = NotRequired[hint]
+        hints[parameter.name] = hint
+    return TypedDict("Arguments", hints)  # type: ignore[operator]
+
+
+def is_field(value: Any) -> bool:
+    """Return whether a default or a mark is pydantic's ``Field(...)``, without loading pydantic."""
+    return hasattr(value, "is_required") and hasattr(value, "default_factory")
+
+
+def reader_of(parts: Sequence[Part], *, lax: bool, schema: Callable[[], dict[str, Any]] | None = None) -> Reader:
+    """Return a function that converts arguments to keyword arguments. It raises ToolError if they are invalid.
+
+    Args:
+        parts: The parts of the arguments.
+        lax: Whether values are converted.
+        schema: Returns the arguments' JSON schema, from which errors describe missing arguments.
+    """
+    describing = None if schema is None else cache(schema)
+    if not parts:
+        return _no_arguments
+    checks = [(part.parameter, _Check(part.schema, lax=lax)) for part in parts]
+    if len(parts) == 1 and parts[0].parameter is None:
+        return _reporting(checks[0][1], describing)
+    return _several(parts, checks, describing)
+
+
+def reader_of_type(annotation: Any, name: str) -> Callable[[Any], Any]:
+    """Return a function that converts a JSON value to a type. It raises ToolError for values that do not fit.
+
+    Args:
+        annotation: The type.
+        name: The name of the type in errors.
+    """
+    from funcmcp._authoring.values.json_schema import json_schema  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
+
+    schema = argument_schema(annotation, name, lax=False)
+    return _reporting(_Check(schema, lax=False), cache(lambda: json_schema(schema, "validation", name)))
+
+
+def _no_arguments(_: dict[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
+    """Return a function that validates a JSON value and raises pydantic's ValidationError."""
+    from pydantic_core import to_json  # noqa: PLC0415 - loads pydantic
+
+    from funcmcp._authoring.values.pydantic_argument_schemas import locating_errors, strings_first  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.values.pydantic_schemas import is_plain, validator  # noqa: PLC0415 - loads pydantic
+
+    built = validator(locating_errors(strings_first(schema)))
+    from_json = built.validate_json
+    if lax:  # strict types remain strict, but dates, sets and the like of strict models are read from JSON
+        return built.validate_python if is_plain(schema) else lambda value: from_json(to_json(value))
+    if is_plain(schema):
+        return partial(built.validate_python, strict=True)
+    return lambda value: from_json(to_json(value), strict=True)
+
+
+def _with_integers(value: Any) -> Any:
+    """Return a JSON value with an integer for each float without a fraction, such as 5 for 5.0.
+
+    If there is no such float, the value itself is returned, not a copy.
+    """
+    if type(value) is float and value.is_integer():
+        return int(value)
+    if type(value) is dict:
+        members = {name: _with_integers(member) for name, member in value.items()}
+        changed = any(map(operator.is_not, members.values(), value.values()))
+        return members if changed else value
+    if type(value) is list:
+        items = [_with_integers(item) for item in value]
+        changed = any(map(operator.is_not, items, value))
+        return items if changed else value
+    return value
+
+
+def _has_null(value: Any) -> bool:
+    """Return whether a JSON value is null or contains it."""
+    pending = [value]
+    while pending:
+        member = pending.pop()
+        if member is None:
+            return True
+        if type(member) is dict:
+            pending += member.values()
+        elif type(member) is list:
+            pending += member
+    return False
+
+
+class _Check:
+    """Validates values against one schema, and lists all errors of small values.
+
+    Attributes:
+        validate: Returns the converted value, or raises ValidationError. It stops at the first invalid item of a
+            collection.
+    """
+
+    def __init__(self, schema: dict[str, Any], *, lax: bool) -> None:
+        from funcmcp._authoring.values.pydantic_argument_schemas import fail_fast, null_as_absent  # noqa: PLC0415 - loads pydantic
+
+        self.validate = _validating(fail_fast(schema), lax=lax)
+        self._with_defaults = cache(lambda: _validating(fail_fast(null_as_absent(schema)), lax=lax))
+        self._all_errors = cache(lambda: _validating(schema, lax=lax))
+        self._all_errors_with_defaults = cache(lambda: _validating(null_as_absent(schema), lax=lax))
+
+    def validate_again(self, value: Any, error: ValidationError) -> Any:
+        """Return the result for a value that `validate` rejects as it is, or raise ValidationError.
+
+        Args:
+            value: The value.
+            error: The error of `validate`.
+        """
+        changed = _with_integers(value)
+        if _has_null(changed):
+            return self._with_defaults()(changed)
+        if changed is value:
+            raise error
+        return self.validate(changed)
+
+    def errors(self, error: ValidationError, value: Any) -> ValidationError:
+        """Return an error that lists all problems of a small value. For a large value, return *error*.
+
+        Args:
+            error: The error of the validation that stopped early.
+            value: The value that was validated.
+        """
+        if error.error_count() > _MAX_MEMBERS_FOR_ALL_ERRORS or not _is_small(value):
+            return error
+        all_errors = self._all_errors_with_defaults if _has_null(value) else self._all_errors
+        try:
+            all_errors()(_with_integers(value))
+        except ToolError:  # too many attempts to match unions, see values/union_limits.py
+            return error
+        except type(error) as thorough:
+            return thorough
+        return error
+
+
+def _is_small(value: Any) -> bool:
+    """Return whether a JSON value has at most `_MAX_MEMBERS_FOR_ALL_ERRORS` members, in time bounded by that number."""
+    pending = [value]
+    count = 0
+    while pending:
+        container = pending.pop()
+        if type(container) is not dict and type(container) is not list:
+            continue
+        count += len(container)
+        if count > _MAX_MEMBERS_FOR_ALL_ERRORS:
+            return False
+        pending += container.values() if type(container) is dict else container
+    return True
+
+
+def _reporting(check: _Check, schema: Callable[[], dict[str, Any]] | None) -> Callable[[Any], Any]:
+    """Return a function that validates a value, and raises ToolError with its errors."""
+    from pydantic_core import ValidationError  # noqa: PLC0415 - loads pydantic
+
+    validate = check.validate
+
+    def read(value: Any) -> Any:
+        try:
+            return validate(value)
+        except ValidationError as error:
+            return retry(value, error)
+
+    def retry(value: Any, error: ValidationError) -> Any:
+        try:
+            return check.validate_again(value, error)
+        except ValidationError as second:
+            raise _tool_error([(check.errors(second, value), value)], schema) from None
+
+    return read
+
+
+def _several(
+    parts: Sequence[Part],
+    checks: Sequence[tuple[str | None, _Check]],
+    schema: Callable[[], dict[str, Any]] | None,
+) -> Reader:
+    """Return the reader of plain and spread arguments. Each part gets only its own arguments."""
+    from pydantic_core import ValidationError  # noqa: PLC0415 - loads pydantic
+
+    plain_names: set[str] = set()
+    for part in parts:
+        if part.parameter is None:
+            plain_names |= {_alias(field, name) for name, field in _fields(part.schema).items()}
+
+    def read(arguments: dict[str, Any]) -> dict[str, Any]:
+        plain = {name: value for name, value in arguments.items() if name in plain_names}
+        spread = {name: value for name, value in arguments.items() if name not in plain_names}
+        kwargs: dict[str, Any] = {}
+        errors = []
+        for parameter, check in checks:
+            values = plain if parameter is None else spread
+            try:
+                try:
+                    result = check.validate(values)
+                except ValidationError as first:
+                    result = check.validate_again(values, first)
+            except ValidationError as error:
+                errors.append((check.errors(error, values), values))
+                continue
+            if parameter is None:
+                kwargs.update(result)
+            else:
+                kwargs[parameter] = result
+        if errors:
+            raise _tool_error(errors, schema)
+        return kwargs
+
+    return read
+
+
+def _tool_error(errors: list[tuple[Any, Any]], schema: Callable[[], dict[str, Any]] | None) -> ToolError:
+    """Return the error for the client. *errors* are pydantic's errors, each with its value."""
+    from funcmcp._authoring.values.argument_errors import validation_errors, wrong_arguments  # noqa: PLC0415 - only for errors
+
+    return wrong_arguments(line for error, value in errors for line in validation_errors(error, value, schema))
+
+
+def handwritten_reader(
+    schema: Mapping[str, Any], tool: str, *, all_arguments: str | None, read_named: Reader | None
+) -> Reader:
+    """Return the reader of a tool with a hand-written schema.
+
+    Args:
+        schema: The schema that the arguments must match.
+        tool: The tool's name.
+        all_arguments: The parameter that takes all arguments as a dict, if there is one.
+        read_named: The reader of the arguments for named parameters, if there are any.
+    """
+    from funcmcp._authoring.values.argument_errors import wrong_arguments  # noqa: PLC0415 - only for errors
+    from funcmcp._authoring.values.handwritten_schema import schema_checker  # noqa: PLC0415 - for these schemas only
+
+    errors_of = schema_checker(schema, f"The input_schema of {tool}")
+
+    def read(arguments: dict[str, Any]) -> dict[str, Any]:
+        errors = errors_of(arguments)
+        if errors:
+            raise wrong_arguments(errors)
+        if all_arguments is not None:
+            return {all_arguments: arguments}
+        return {} if read_named is None else read_named(arguments)
+
+    return read

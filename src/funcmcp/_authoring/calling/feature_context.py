@@ -1,0 +1,422 @@
+"""Contexts of features: data of the request, and messages and questions to the client; `CancellationToken`.
+
+How it works: a function that has a parameter of a context's type gets one object for the length of one call. Messages
+and questions go through the request's `RequestContext`. When the call ends, `FunctionCall` closes the context: messages
+are ignored from then on, and threads that wait in `FeatureContext.wait` are released with a ToolError. A plain function
+may outlive its call, because a thread can't be stopped from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+from uuid import uuid4
+
+from funcmcp._authoring.calling.questions import Elicit, Elicited, ElicitURL, ListRoots, Root, Sample, Sampled
+from funcmcp._authoring.signatures.signature import EMPTY, Parameter
+from funcmcp._protocol.codec import encode
+from funcmcp._protocol.errors import ToolError
+from funcmcp._protocol.levels import LEVELS
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import Unpack
+
+    from funcmcp._auth.principal import Principal
+    from funcmcp._authoring.calling.lifespans import Lifespans
+    from funcmcp._authoring.calling.questions import Question, SampleOptions
+    from funcmcp._authoring.values.content import Content
+    from funcmcp._server.calls.context import HTTPRequestInfo, RequestContext
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+_TRACE = ("traceparent", "tracestate", "baggage")
+_ELICITATION_ID_REVISION = "2025-11-25"
+"""The only revision in which an elicitation of a URL has an id."""
+
+_OTHER_NAMES = {
+    "debug": 'context.log("debug", ...)',
+    "info": 'context.log("info", ...)',
+    "warning": 'context.log("warning", ...)',
+    "error": 'context.log("error", ...)',
+    "report_progress": "context.progress(...)",
+    "request_id": "the id of a parameter of the type JSONRPCRequest",
+    "request_context": "context.lifespan_context, context.meta, context.http_request or context.client_info",
+    "client_id": "context.principal",
+    "session": "context.session_id",
+}
+"""What funcmcp has for attributes of contexts in other frameworks."""
+
+
+@public("funcmcp")
+class CancellationToken:
+    """Shows a tool whether its call was cancelled. It may be read from any thread.
+
+    Example:
+        ```python
+        @mcp.tool
+        def crunch(rows: list[int], token: CancellationToken) -> int:
+            for row in rows:
+                token.raise_if_cancelled()
+        ```
+    """
+
+    __slots__ = ("_cancelled",)
+
+    def __init__(self) -> None:
+        self._cancelled = False
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call was cancelled or has timed out."""
+        return self._cancelled
+
+    def raise_if_cancelled(self) -> None:
+        """Raise ToolError if the call was cancelled or has timed out."""
+        if self._cancelled:
+            raise ToolError("The call was cancelled.")
+
+    def cancel(self) -> None:
+        """Set the token."""
+        self._cancelled = True
+
+
+class FeatureContext:
+    """Data of a request, and messages and questions to the client.
+
+    A function gets its context through a parameter of its type. A plain function runs in a worker thread and calls the
+    async methods through `wait`: ``context.wait(context.progress(1, 10))``.
+    """
+
+    __slots__ = ("_closed", "_context", "_counts", "_lifespans", "_loop", "_progress", "_waits")
+
+    def __init__(self, context: RequestContext, lifespans: Lifespans) -> None:
+        self._context = context
+        self._lifespans = lifespans
+        self._loop = asyncio.get_running_loop()
+        self._counts: dict[str, int] = {}
+        self._progress: float | None = None
+        self._closed = False
+        self._waits: set[concurrent.futures.Future[Any]] = set()
+
+    if not TYPE_CHECKING:  # type checkers report unknown attributes themselves
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that names funcmcp's counterpart of an attribute of other frameworks."""
+            message = f"{type(self).__name__} has no attribute {name!r}."
+            if name in _OTHER_NAMES:
+                message += f" Use {_OTHER_NAMES[name]}."
+            raise AttributeError(message, name=name, obj=self)
+
+    @property
+    def principal(self) -> Principal | None:
+        """The principal that calls. None for a caller without credentials, or if the server has no `auth`."""
+        return self._context.principal
+
+    @property
+    def session_id(self) -> str | None:
+        """The session's id. None if the call has no session."""
+        return self._context.client.session_id
+
+    @property
+    def protocol_version(self) -> str:
+        """The protocol revision of the call, such as ``"2026-07-28"``."""
+        return self._context.client.revision.date
+
+    @property
+    def client_info(self) -> Mapping[str, Any]:
+        """The client's name, version and other members of its Implementation. Empty if the client did not send it."""
+        return self._context.client.info
+
+    @property
+    def http_request(self) -> HTTPRequestInfo | None:
+        """The HTTP request: method, url, headers, query, cookies. None on a transport without HTTP."""
+        return self._context.http
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The request's ``_meta``."""
+        return self._context.meta
+
+    @property
+    def trace(self) -> dict[str, str]:
+        """The client's W3C trace context: those of ``traceparent``, ``tracestate`` and ``baggage`` that it sent."""
+        meta = self.meta
+        return {name: meta[name] for name in _TRACE if isinstance(meta.get(name), str)}
+
+    @property
+    def lifespan_context(self) -> Any:
+        """What the functions of `MCPServer.add_lifespan` have yielded: one value, or the members of several dicts.
+
+        It is an empty dict for a server without them. Raises RuntimeError if the server has not started.
+        """
+        return self._lifespans.value_in(self._loop)
+
+    def can(self, capability: str) -> bool:
+        """Return whether the client declared a capability: ``"elicitation"``, ``"sampling"`` or ``"roots"``."""
+        return isinstance(self._context.client.capabilities.get(capability), dict)
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Report progress. Nothing is sent if the client did not ask for it, or if the progress did not increase.
+
+        In a task the progress becomes the status message, such as "reading (3 of 10)".
+
+        Raises:
+            ValueError: A number is not a finite number, or the message is not valid Unicode.
+        """
+        params: dict[str, Any] = {"progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = message
+        if not all(isinstance(number, int | float) for number in (progress, total or 0)):
+            raise ValueError("progress and total must be numbers.")
+        encode(params)  # raises ValueError for the author, even if the client did not ask for progress
+        token = self.meta.get("progressToken")
+        if self._closed or (type(token) not in {str, int} and self._context.task_id is None):
+            return
+        if self._progress is not None and progress <= self._progress:
+            return
+        self._progress = progress
+        await self._context.notify("notifications/progress", {"progressToken": token, **params})
+
+    async def log(self, level: str, data: Any, logger: str | None = None) -> None:
+        """Send a log message. Nothing is sent if the client did not ask for messages of this level.
+
+        Args:
+            level: One of debug, info, notice, warning, error, critical, alert and emergency.
+            data: Any JSON value. It must not contain secrets.
+            logger: The name of the part of the program that logs.
+
+        Raises:
+            ValueError: The level is unknown, or the data is not JSON.
+        """
+        if level not in LEVELS:
+            raise ValueError(f"The level must be one of {', '.join(LEVELS)}, not {level!r}.")
+        if self._closed:
+            return
+        params = {"level": level, "data": data}
+        if logger is not None:
+            params["logger"] = logger
+        encode(params)
+        await self._context.notify("notifications/message", params)
+
+    async def close_stream(self) -> None:
+        """Close the connection of this request while the call continues. The client resumes the stream later.
+
+        Nothing happens if the client can't resume the stream.
+        """
+        self._context.channel.close_stream()
+
+    async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Elicited:
+        """Ask the user to fill in a form; see `Elicit` for the schema.
+
+        Args:
+            message: The reason for the question, which the user reads.
+            schema: The form.
+            key: The name of the question. By default questions have numbers. A 2026-07-28 client sends the call again
+                with the answer, so a tool must ask the same questions in the same order each time it runs.
+
+        Returns:
+            The answer. Its ``action`` is ``"accept"``, ``"decline"`` or ``"cancel"``. Its ``content`` is an object of
+            the form's type, the value itself if the form is a single field, or a dict if the form is a JSON schema;
+            it is None if the user did not accept.
+
+        Raises:
+            ToolError: The client does not support forms, or its answer does not fit.
+        """
+        answer: Elicited = await self._ask_one(Elicit(message, schema), key)
+        return answer
+
+    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Elicited:
+        """Ask the user to visit a page, for data that must not pass through the client, such as a password."""
+        elicitation_id = uuid4().hex if self.protocol_version == _ELICITATION_ID_REVISION else None
+        question = ElicitURL(message, url, elicitation_id=elicitation_id)
+        answer: Elicited = await self._ask_one(question, key)
+        return answer
+
+    async def sample(
+        self,
+        messages: str | Content | Sequence[str | Content | Mapping[str, Any]],
+        *,
+        max_tokens: int,
+        key: str | None = None,
+        **options: Unpack[SampleOptions],
+    ) -> Sampled:
+        """Ask the client's model for a message; see `Sample`."""
+        answer: Sampled = await self._ask_one(Sample(messages, max_tokens=max_tokens, **options), key)
+        return answer
+
+    async def list_roots(self, *, key: str | None = None) -> list[Root]:
+        """Return the client's roots."""
+        roots: list[Root] = await self._ask_one(ListRoots(), key)
+        return roots
+
+    async def ask(self, questions: Mapping[str, Question]) -> dict[str, Any]:
+        """Ask several questions at once, and return the answers under the same keys.
+
+        Example:
+            ```python
+            answers = await context.ask({"name": Elicit("Who are you?", Name), "roots": ListRoots()})
+            ```
+        """
+        if not questions:
+            return {}
+        answers = await self._context.ask({key: question.request() for key, question in questions.items()})
+        return {key: question.read(answers[key]) for key, question in questions.items()}
+
+    async def _ask_one(self, question: Question, key: str | None) -> Any:
+        if key is None:
+            number = self._counts[question.kind] = self._counts.get(question.kind, 0) + 1
+            key = f"{question.kind}-{number}"
+        return (await self.ask({key: question}))[key]
+
+    def wait(self, awaitable: Awaitable[T]) -> T:
+        """Run an awaitable on the server's event loop, wait for it in a worker thread, and return its result.
+
+        Raises:
+            RuntimeError: The method was called on the event loop.
+            ToolError: The call was cancelled in the meantime.
+        """
+        if _running_loop() is self._loop:
+            if asyncio.iscoroutine(awaitable):
+                awaitable.close()
+            raise RuntimeError("context.wait is for plain functions. Use await in an async function.")
+        future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop)
+        self._waits.add(future)
+        try:
+            if self._closed:
+                future.cancel()
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise ToolError("The call was cancelled.") from None
+        finally:
+            self._waits.discard(future)
+
+    def close(self) -> None:
+        """End the context with its call: later messages are ignored, and threads in `wait` get a ToolError."""
+        self._closed = True
+        for future in tuple(self._waits):
+            future.cancel()
+
+
+@public("funcmcp")
+class ToolContext(FeatureContext):
+    """The context of a tool's call.
+
+    Attributes:
+        tool_name: The tool's name.
+        arguments: The arguments as the client sent them.
+    """
+
+    __slots__ = ("arguments", "tool_name")
+
+    def __init__(
+        self, context: RequestContext, lifespans: Lifespans, tool_name: str, arguments: Mapping[str, Any]
+    ) -> None:
+        super().__init__(context, lifespans)
+        self.tool_name = tool_name
+        self.arguments = arguments
+
+    @property
+    def task_id(self) -> str | None:
+        """The id of the task that the tool runs as. None in a plain call."""
+        return self._context.task_id
+
+    async def detach(self) -> None:
+        """Continue the call as a task, for a tool with ``task=TaskOptions(detaches=True)``.
+
+        The run ends here, and the task runs the tool again from its start. In the task, and in calls of clients without
+        tasks, this method does nothing.
+        """
+        await self._context.detach()
+
+    @overload
+    def get_argument(self, name: str, type: type[T]) -> T | None: ...
+
+    @overload
+    def get_argument(self, name: str, type: type[T], default: D) -> T | D: ...
+
+    def get_argument(self, name: str, type: Any = Any, default: Any = None) -> Any:
+        """Return an argument converted to a type, or the default if it is absent or null.
+
+        Raises:
+            ToolError: The argument does not fit the type.
+        """
+        value = self.arguments.get(name)
+        return default if value is None else _read(name, value, type)
+
+    def get_required_argument(self, name: str, type: type[T]) -> T:
+        """Return an argument converted to a type.
+
+        Raises:
+            ToolError: The argument is absent, or does not fit the type.
+        """
+        if name not in self.arguments:
+            raise ToolError(f"{name}: is required")
+        result: T = _read(name, self.arguments[name], type)
+        return result
+
+
+@public("funcmcp")
+class ResourceContext(FeatureContext):
+    """The context of a read of a resource, or of a list of resources.
+
+    Attributes:
+        uri: The requested URI. It is empty in a list of resources and in completions.
+    """
+
+    __slots__ = ("uri",)
+
+    def __init__(self, context: RequestContext, lifespans: Lifespans, uri: str = "") -> None:
+        super().__init__(context, lifespans)
+        self.uri = uri
+
+
+@public("funcmcp")
+class PromptContext(FeatureContext):
+    """The context of a prompt.
+
+    Attributes:
+        prompt_name: The prompt's name.
+        arguments: The arguments as the client sent them, texts by name.
+    """
+
+    __slots__ = ("arguments", "prompt_name")
+
+    def __init__(
+        self, context: RequestContext, lifespans: Lifespans, prompt_name: str, arguments: Mapping[str, str]
+    ) -> None:
+        super().__init__(context, lifespans)
+        self.prompt_name = prompt_name
+        self.arguments = arguments
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+async def _awaited(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+def _read(name: str, value: Any, type: Any) -> Any:
+    try:
+        reader = _reader(name, type)
+    except TypeError:  # the type has marks that are not hashable, so it can't be cached
+        reader = _reader.__wrapped__(name, type)
+    return reader({name: value})[name]
+
+
+@lru_cache(maxsize=256)
+def _reader(name: str, type: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    from funcmcp._authoring.calling.arguments import parts_of, reader_of  # noqa: PLC0415 - loads pydantic, for tools that convert
+
+    return reader_of(parts_of([Parameter(name, type, EMPTY)], "get_argument", lax=False), lax=False)

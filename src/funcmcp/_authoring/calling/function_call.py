@@ -1,0 +1,298 @@
+"""Calls of an author's function: arguments in, services and context beside them, result out.
+
+How it works: a `FunctionCall` is created when its function is registered. At that time type hints may still name
+classes that do not exist yet and services that are not registered yet, so it only reads the signature.
+`FunctionCall.prepare` does the rest, once, at the first call. It decides what each parameter is (`Plan`), and creates
+the reader, which turns a call's arguments into keyword arguments, and the renderer, which turns a returned value into a
+result. `FunctionCall.run` is the only way to call the function. Tools, resources, prompts, completers and lists of
+resources are subclasses, which differ in how they read arguments, how they render values, and in their context.
+
+A function that takes nothing but its arguments is called directly. Every other call gets a scope of services, a context
+and a cancellation token of its own, which end with the call.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from asyncio import CancelledError
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, get_origin
+
+from funcmcp._authoring.calling.arguments import is_spread
+from funcmcp._authoring.calling.feature_context import (
+    CancellationToken,
+    FeatureContext,
+    PromptContext,
+    ResourceContext,
+    ToolContext,
+)
+from funcmcp._authoring.calling.services import Scope
+from funcmcp._authoring.signatures.annotations import without_marks
+from funcmcp._authoring.signatures.signature import EMPTY, JSONRPCRequest, Signature
+from funcmcp._authoring.values.iterators import with_members
+from funcmcp._server.catalog.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp._authoring.calling.services import Services
+    from funcmcp._authoring.signatures.signature import Parameter
+    from funcmcp._server.calls.context import RequestContext
+
+SPECIAL: tuple[type, ...] = (ToolContext, ResourceContext, PromptContext, CancellationToken, JSONRPCRequest, Scope)
+"""Types of parameters that are never arguments."""
+
+Arguments = TypeVar("Arguments")
+Result = TypeVar("Result")
+
+
+class Plan(NamedTuple):
+    """What each parameter of a function is.
+
+    Attributes:
+        arguments: Parameters that are filled from the call's arguments.
+        special: Parameters of the types in `SPECIAL`, by name.
+        services: Parameters that are injected, with their services.
+        all_arguments: The parameter that takes all arguments as a dict, which a hand-written input schema allows.
+    """
+
+    arguments: list[Parameter]
+    special: dict[str, type]
+    services: dict[str, Any]
+    all_arguments: str | None
+
+
+class FunctionCall(Generic[Arguments, Result]):
+    """Calls a feature's function with its arguments, its services and its context.
+
+    Args:
+        name: The feature's name.
+        function: The function, or the plain function of a method.
+        services: The server's services.
+        owner: The class that is constructed for each call, if the function is one of its methods.
+        input_schema: The hand-written schema of its arguments, if there is one.
+
+    Raises:
+        RegistrationError: The function takes parameters that JSON arguments can't fill.
+    """
+
+    context_type: ClassVar[type[FeatureContext]] = FeatureContext
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        services: Services,
+        *,
+        owner: type | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.signature = Signature(function, bound=owner is not None)
+        self.is_async = is_async(function)
+        self._services = services
+        self._owner = owner
+        self._input_schema = input_schema
+        self._plan: Plan | None = None
+        self._read: Callable[[Arguments], dict[str, Any]] | None = None
+        self._render: Callable[[Any], Result]
+        self._is_direct = False
+
+    @property
+    def plan(self) -> Plan:
+        """What each parameter is. Types that are registered as services at the first look are injected."""
+        if self._plan is None:
+            self._plan = plan_of(self.signature, self._services, self.context_type, self._input_schema)
+        return self._plan
+
+    def prepare(self) -> Callable[[Arguments], dict[str, Any]]:
+        """Create the reader and the renderer, and return the reader.
+
+        Raises:
+            RegistrationError: A parameter or the result has a type that JSON can't carry.
+        """
+        plan = self.plan
+        self._is_direct = self._owner is None and not plan.special and not plan.services
+        self._render = self._new_renderer()
+        self._read = self._new_reader()
+        return self._read
+
+    def _new_reader(self) -> Callable[[Arguments], dict[str, Any]]:
+        """Return the function that turns a call's arguments into keyword arguments."""
+        raise NotImplementedError
+
+    def _new_renderer(self) -> Callable[[Any], Result]:
+        """Return the function that turns what the function returns into a result."""
+        raise NotImplementedError
+
+    def _new_context(self, context: RequestContext, arguments: Arguments) -> FeatureContext:
+        """Return the object that a parameter of `context_type` gets."""
+        raise NotImplementedError
+
+    def _check_result(self, result: Result, context: RequestContext) -> None:
+        """Raise ValueError if a result does not answer the request. Results of direct calls are not checked."""
+
+    async def run(
+        self, context: RequestContext, arguments: Arguments, render: Callable[[Any], Result] | None = None
+    ) -> Result:
+        """Call the function, and return its result.
+
+        Args:
+            context: The request's context.
+            arguments: The call's arguments, which are not validated yet.
+            render: Renders the returned value, if that takes more than the value.
+        """
+        read = self._read or self.prepare()
+        kwargs = read(arguments)
+        render = render or self._render
+        try:
+            if not self._is_direct:
+                return await self._run_injected(context, arguments, kwargs, render)
+            if self.is_async:
+                return render(with_members(await self.function(**kwargs)))
+            return render(await self._in_thread(self.function, kwargs))
+        except SystemExit as error:
+            raise RuntimeError(f"{self.name} raised SystemExit, which must not end the server.") from error
+
+    async def _run_injected(
+        self, context: RequestContext, arguments: Arguments, kwargs: dict[str, Any], render: Callable[[Any], Result]
+    ) -> Result:
+        """Call the function with its services, its context and its cancellation token, and end them afterwards.
+
+        The services are closed before the call has a result, so an exception that they raise is a failure of the call.
+        """
+        scope = self._services.scope()
+        token = CancellationToken()
+        feature_context = self._add_special(kwargs, scope, token, context, arguments)
+        try:
+            try:
+                for name, service in self.plan.services.items():
+                    kwargs[name] = await scope.get(service)
+                function = self.function
+                if self._owner is not None:
+                    function = functools.partial(function, await scope.construct(self._owner))
+                if self.is_async:
+                    value = with_members(await function(**kwargs))
+                else:
+                    value = await self._in_thread(function, kwargs)
+                result = render(value)
+                self._check_result(result, context)
+                if scope.is_cancelled and context.timeout is None:
+                    raise CancelledError  # the function ignored it and returned; its services must not commit
+            except (CancelledError, GeneratorExit):
+                token.cancel()  # before its threads go on
+                raise
+            finally:
+                if feature_context is not None:
+                    feature_context.close()
+        except BaseException as error:
+            await scope.aclose(context.timeout or error)
+            raise
+        await scope.aclose(context.timeout)
+        return result
+
+    def _add_special(
+        self,
+        kwargs: dict[str, Any],
+        scope: Scope,
+        token: CancellationToken,
+        context: RequestContext,
+        arguments: Arguments,
+    ) -> FeatureContext | None:
+        """Add the parameters of the types in `SPECIAL`. Return the context that they share, or None if none gets it."""
+        feature_context: FeatureContext | None = None
+        for name, kind in self.plan.special.items():
+            if kind is CancellationToken:
+                kwargs[name] = token
+            elif kind is JSONRPCRequest:
+                kwargs[name] = context.request
+            elif kind is Scope:
+                kwargs[name] = scope
+            else:
+                if feature_context is None:
+                    feature_context = self._new_context(context, arguments)
+                kwargs[name] = feature_context
+        return feature_context
+
+    async def _in_thread(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        """Call a plain function in a worker thread; await what it returns if that is awaitable.
+
+        An iterator is read in the same thread: it is code of the author that may block, and what it uses, such as a
+        connection of sqlite3, may work only there. The reading ends with the call.
+        """
+        is_over = False
+
+        def call(**kwargs: Any) -> Any:
+            return with_members(function(**kwargs), lambda: is_over)
+
+        try:
+            value = await self._services.threads.run(call, kwargs)
+        finally:
+            is_over = True
+        return await value if inspect.isawaitable(value) else value
+
+
+def is_async(function: Any) -> bool:
+    """Return whether calling a function returns a coroutine."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.iscoroutinefunction(function):
+        return True
+    return not inspect.isroutine(function) and inspect.iscoroutinefunction(type(function).__call__)
+
+
+def plan_of(
+    signature: Signature,
+    services: Services,
+    context_type: type[FeatureContext],
+    input_schema: Mapping[str, Any] | None,
+) -> Plan:
+    """Return what each parameter of a function is.
+
+    Args:
+        signature: The function's signature.
+        services: Types that are registered here are injected.
+        context_type: The type of context that the feature has.
+        input_schema: The hand-written schema of the arguments, if there is one.
+
+    Raises:
+        RegistrationError: A type hint can't be resolved, or is the context of another kind of feature.
+    """
+    arguments: list[Parameter] = []
+    special: dict[str, type] = {}
+    injected: dict[str, Any] = {}
+    for parameter in signature.parameters():
+        kind = special_type(parameter.annotation)
+        bare = without_marks(parameter.annotation)
+        if kind is not None:
+            if issubclass(kind, FeatureContext) and kind is not context_type:
+                raise RegistrationError(
+                    f"The parameter {parameter.name!r} is a {kind.__name__}. Use {context_type.__name__} here."
+                )
+            special[parameter.name] = kind
+        elif bare in services and not is_spread(parameter):
+            injected[parameter.name] = bare
+        else:
+            arguments.append(parameter)
+    if input_schema is not None and _takes_all_arguments(arguments, input_schema):
+        return Plan([], special, injected, arguments[0].name)
+    return Plan(arguments, special, injected, None)
+
+
+def special_type(annotation: Any) -> type | None:
+    """Return which of the types in `SPECIAL` an annotation means, or None."""
+    bare = without_marks(annotation)
+    return next((kind for kind in SPECIAL if bare is kind), None)
+
+
+def _takes_all_arguments(parameters: list[Parameter], input_schema: Mapping[str, Any]) -> bool:
+    """Return whether a function has one parameter, which takes all arguments as a dict."""
+    if len(parameters) != 1 or parameters[0].name in input_schema.get("properties", {}):
+        return False
+    name, annotation, _ = parameters[0]
+    if annotation is EMPTY:
+        return name == "arguments"
+    bare = without_marks(annotation)
+    return (get_origin(bare) or bare) in {dict, Mapping}

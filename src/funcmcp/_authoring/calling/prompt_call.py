@@ -1,0 +1,192 @@
+"""Calls of a prompt's function: texts in, a ``GetPromptResult`` out.
+
+A prompt's arguments are texts on the wire. Where an annotation names its choices, the text of a choice stands for its
+value. Where every value of an annotation is an object or an array, the text is JSON. An optional argument that is an
+empty text counts as absent, because forms send fields that the user left empty, unless its type takes an empty text.
+
+Source: 2026-07-28 "server/prompts".
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from funcmcp._authoring.calling.arguments import input_schema, optional_of, reader_of, text_parts_of
+from funcmcp._authoring.calling.feature_context import PromptContext
+from funcmcp._authoring.calling.function_call import FunctionCall
+from funcmcp._authoring.calling.unknown_arguments import KnownArguments, checking_names
+from funcmcp._authoring.signatures.annotations import marks_of, union_members, without_marks
+from funcmcp._authoring.signatures.choices import choices_of
+from funcmcp._authoring.signatures.signature import EMPTY
+from funcmcp._authoring.values.prompt_results import description_prefix, prompt_result
+from funcmcp._authoring.values.result_writer import text_conversion
+from funcmcp._protocol.errors import InvalidParams, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp._authoring.calling.arguments import Part
+    from funcmcp._authoring.calling.services import Services
+    from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.features import EncodedResult
+
+PromptCallResult: TypeAlias = "dict[str, Any] | EncodedResult"
+
+_TEXT_TYPES = frozenset({EMPTY, Any, object, str})
+_NUMBER_TYPES = frozenset({int, float, Decimal})
+_FIELD_ATTRIBUTES = ("model_fields", "__dataclass_fields__", "__total__", "_fields")
+"""Attributes of pydantic models, dataclasses, TypedDicts and named tuples."""
+
+
+class PromptCall(FunctionCall["dict[str, str]", "PromptCallResult"]):
+    """Calls a prompt's function. `run` is a `PromptHandler`.
+
+    Args:
+        name: The prompt's name.
+        function: The function, or the plain function of a method.
+        services: The server's services.
+        owner: The class that is constructed for each call, if the function is one of its methods.
+        description: Returns the prompt's description, which its results repeat.
+        unknown: What happens to unknown arguments.
+    """
+
+    context_type = PromptContext
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        services: Services,
+        *,
+        owner: type | None = None,
+        description: Callable[[], str | None],
+        unknown: UnknownArguments = "refuse",
+    ) -> None:
+        super().__init__(name, function, services, owner=owner)
+        self._unknown = unknown
+        self._description = description
+        self._cached_parts: list[Part] | None = None
+
+    def schema(self) -> dict[str, Any]:
+        """Return the arguments as a JSON schema."""
+        return input_schema(self._parts(), self.name, self.signature.parameter_descriptions())
+
+    def _parts(self) -> list[Part]:
+        if self._cached_parts is None:
+            self._cached_parts = text_parts_of(self.plan.arguments, self.name)
+        return self._cached_parts
+
+    def _new_reader(self) -> Callable[[dict[str, str]], dict[str, Any]]:
+        names = frozenset(parameter.name for parameter in self.plan.arguments)
+        values_of = self._value_reader()
+        validate = reader_of(self._parts(), lax=True, schema=self.schema)
+
+        def read_values(arguments: dict[str, str]) -> dict[str, Any]:
+            return validate(arguments if values_of is None else values_of(arguments))
+
+        read_known = checking_names(read_values, KnownArguments(names), self._unknown)
+
+        def read(arguments: dict[str, str]) -> dict[str, Any]:
+            try:
+                return read_known(arguments)
+            except ToolError as error:
+                raise InvalidParams(str(error)) from None
+
+        return read
+
+    def _value_reader(self) -> Callable[[dict[str, str]], dict[str, Any]] | None:
+        """Return the function that reads the texts that stand for something else; None if all are just texts."""
+        readers: dict[str, Callable[[str], Any]] = {}
+        absent_if_empty: set[str] = set()
+        optional = optional_of(self._parts())
+        for name, annotation, _ in self.plan.arguments:
+            if _is_structured(annotation):
+                readers[name] = functools.partial(_json_value, name, _json_example(annotation))
+            if name in optional and not _takes_empty_text(annotation):
+                absent_if_empty.add(name)
+        if not readers and not absent_if_empty:
+            return None
+
+        def values_of(arguments: dict[str, str]) -> dict[str, Any]:
+            values: dict[str, Any] = {}
+            for name, text in arguments.items():
+                if text or name not in absent_if_empty:
+                    values[name] = readers[name](text) if name in readers else text
+            return values
+
+        return values_of
+
+    def _new_renderer(self) -> Callable[[Any], PromptCallResult]:
+        description = self._description()
+        render: Callable[[Any], PromptCallResult] = prompt_result
+        if description:
+            render = functools.partial(prompt_result, description=description, prefix=description_prefix(description))
+        convert = text_conversion(self.signature.returns(), self.name)
+        if convert is None:
+            return render
+        return lambda value: render(convert(value))
+
+    def _new_context(self, context: RequestContext, arguments: dict[str, str]) -> PromptContext:
+        return PromptContext(context, self._services.lifespans, self.name, arguments)
+
+
+def _json_value(name: str, example: str, text: str) -> Any:
+    from pydantic_core import from_json  # noqa: PLC0415 - loaded with the codec
+
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError:
+        raise ToolError(f"{name}: must be JSON such as {example}") from None
+
+
+def _is_structured(annotation: Any) -> bool:
+    """Return whether each value of a type but None is an object or an array in JSON, so that its text must be JSON.
+
+    pydantic's ``Json`` reads its text itself.
+    """
+    if any(getattr(mark, "__name__", type(mark).__name__) == "Json" for mark in marks_of(annotation)):
+        return False
+    members = [without_marks(member) for member in union_members(without_marks(annotation))]
+    return all(_is_structure(member) for member in members if member is not type(None))
+
+
+def _is_structure(bare: Any) -> bool:
+    origin = getattr(bare, "__origin__", bare)
+    if bare in _TEXT_TYPES or not isinstance(origin, type):
+        return False
+    if any(hasattr(bare, attribute) for attribute in _FIELD_ATTRIBUTES):
+        return True
+    return issubclass(origin, Collection) and not issubclass(origin, str | bytes)
+
+
+def _takes_empty_text(annotation: Any) -> bool:
+    """Return whether an empty text is a value of a type, and not just a field of a form that was left empty."""
+    if "" in choices_of(annotation):
+        return True
+    for member in union_members(without_marks(annotation)):
+        bare = without_marks(member)
+        if choices_of(bare):
+            continue
+        origin = getattr(bare, "__origin__", bare)
+        if not isinstance(origin, type) or origin in _TEXT_TYPES or issubclass(origin, str | bytes):
+            return True
+    return False
+
+
+def _json_example(annotation: Any) -> str:
+    """Return an example of JSON for the type of an array or an object."""
+    bare = without_marks(union_members(without_marks(annotation))[0])
+    origin = getattr(bare, "__origin__", bare)
+    if not issubclass(origin, Collection) or issubclass(origin, Mapping) or hasattr(origin, "__total__"):
+        return '{"name": "value"}'
+    type_arguments = getattr(bare, "__args__", ())
+    if not type_arguments:
+        return '["one", "two"]'
+    item = without_marks(type_arguments[0])
+    if item in _NUMBER_TYPES:
+        return "[1, 2]"
+    return '[{"name": "value"}]' if _is_structured(item) else '["one", "two"]'

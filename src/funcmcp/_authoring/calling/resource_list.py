@@ -1,0 +1,71 @@
+"""Calls of a function that lists resources: definitions of resources out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._authoring.calling.feature_context import ResourceContext
+from funcmcp._authoring.calling.function_call import FunctionCall
+from funcmcp._authoring.values.content import ResourceInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp._authoring.calling.services import Services
+    from funcmcp._server.calls.context import RequestContext
+
+
+class ResourceListCall(FunctionCall[None, "list[dict[str, Any]]"]):
+    """Calls a function that lists resources.
+
+    Args:
+        name: The function's name, for errors.
+        function: The function, or the plain function of a method.
+        services: The server's services.
+        owner: The class that is constructed for each call, if the function is one of its methods.
+        scheme: The scheme of the resources' URIs.
+    """
+
+    context_type = ResourceContext
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        services: Services,
+        *,
+        owner: type | None = None,
+        scheme: str,
+    ) -> None:
+        super().__init__(name, function, services, owner=owner)
+        self._scheme = scheme
+
+    async def definitions(self, context: RequestContext) -> list[dict[str, Any]]:
+        """Return the definitions of the resources, in the newest revision's shape."""
+        return await self.run(context, None)
+
+    def _new_reader(self) -> Callable[[None], dict[str, Any]]:
+        if self.plan.arguments:
+            parameter = self.plan.arguments[0].name
+            raise TypeError(
+                f"{self.name} lists resources, so it takes only a context and services. "
+                f"Remove the parameter {parameter!r}, or register its type as a service."
+            )
+        return lambda _arguments: {}
+
+    def _new_renderer(self) -> Callable[[Any], list[dict[str, Any]]]:
+        return self._rendered
+
+    def _rendered(self, value: Any) -> list[dict[str, Any]]:
+        if not isinstance(value, list | tuple) or not all(isinstance(item, ResourceInfo) for item in value):
+            raise TypeError(f"{self.name} must return a list of ResourceInfo objects.")
+        definitions: list[dict[str, Any]] = [item.wire for item in value]
+        for definition in definitions:
+            if not definition["uri"].startswith(f"{self._scheme}:"):
+                raise ValueError(
+                    f"{self.name} lists resources of the scheme {self._scheme!r}, not {definition['uri']!r}."
+                )
+        return definitions
+
+    def _new_context(self, context: RequestContext, arguments: None) -> ResourceContext:  # noqa: ARG002 - a list has no URI
+        return ResourceContext(context, self._services.lifespans)

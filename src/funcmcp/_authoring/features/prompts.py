@@ -1,0 +1,147 @@
+"""Prompts from Python functions: `make_prompt`, and the decorator `prompt` for methods.
+
+Source: 2026-07-28 "server/prompts".
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from funcmcp._authoring.calling.completers import completers_of
+from funcmcp._authoring.calling.prompt_call import PromptCall
+from funcmcp._authoring.features.decorators import decorate
+from funcmcp._authoring.features.options import (
+    DEFAULT_TIMEOUT,
+    FeatureOptions,
+    check_common_options,
+    checked_options,
+    shown_errors_of,
+    tags_of,
+)
+from funcmcp._authoring.features.permissions import access_of
+from funcmcp._authoring.features.registration_checks import (
+    check_parameters,
+    feature_name,
+    feature_title,
+    is_interactive,
+)
+from funcmcp._authoring.values.content import icon_list
+from funcmcp._public_names import public
+from funcmcp._server.catalog.features import Prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Unpack
+
+    from funcmcp._authoring.calling.services import Services
+    from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+
+F = TypeVar("F", bound="Callable[..., Any] | functools.partialmethod[Any]")
+
+
+class PromptOptions(FeatureOptions, total=False):
+    """The options of a prompt.
+
+    Attributes:
+        completions: Functions that complete arguments, by the argument's name. Each gets the text so far and, if it
+            takes a second argument, a dict of the other arguments. Enums, literals and booleans need no function.
+        unknown_arguments: What happens to arguments that the prompt does not have, as for tools.
+    """
+
+    completions: Mapping[str, Callable[..., Any]]
+    unknown_arguments: UnknownArguments | None
+
+
+def make_prompt(
+    function: Callable[..., Any], options: PromptOptions, services: Services, *, owner: type | None = None
+) -> Prompt:
+    """Return a prompt that calls a function.
+
+    Args:
+        function: Returns a text, a content block, a `Message`, a list of these, or a `PromptResult`.
+        options: Options that replace or complete the function's signature and docstring.
+        services: Types that are registered here are injected. They may still be registered later.
+        owner: The class that is constructed for each call, if the function is one of its methods.
+
+    Raises:
+        RegistrationError: The function can't be a prompt, or an option is not valid.
+    """
+    options = checked_options(options, PromptOptions)
+    name = feature_name(function, options.get("name"), "prompt")
+    check_common_options(name, options)
+    call = PromptCall(
+        name,
+        function,
+        services,
+        owner=owner,
+        description=lambda: describe().get("description"),
+        unknown=services.argument_rules.with_options(name, options).unknown,
+    )
+    check_parameters(name, call.signature, services)
+    describe = functools.cache(lambda: _definition(call, options))
+    return Prompt(
+        name=name,
+        describe=describe,
+        handler=call.run,
+        interactive=is_interactive(call.signature),
+        timeout=options.get("timeout", DEFAULT_TIMEOUT),
+        access=access_of(name, options),
+        shown_errors=shown_errors_of(name, options),
+        tags=tags_of(name, options),
+        enabled=options.get("enabled", True),
+        completers=completers_of(
+            options.get("completions", {}),
+            feature=name,
+            signature=call.signature,
+            names=call.signature.names(),
+            services=services,
+        ),
+    )
+
+
+@overload
+def prompt(function: F, /) -> F: ...
+
+
+@overload
+def prompt(name: str | None = None, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
+
+
+@public("funcmcp")
+def prompt(function: Any = None, /, **options: Any) -> Any:
+    """Mark a method as a prompt of its class. Add the class, or an object of it, with ``mcp.add(...)``."""
+
+    def make(chosen: dict[str, Any]) -> Callable[..., Prompt]:
+        return functools.partial(make_prompt, options=checked_options(chosen, PromptOptions))
+
+    return decorate(function, options, make)
+
+
+def _definition(call: PromptCall, options: PromptOptions) -> dict[str, Any]:
+    """Return the prompt's definition in the newest revision's shape."""
+    schema = call.schema()
+    required = schema.get("required", ())
+    arguments = []
+    for name, argument_schema in schema.get("properties", {}).items():
+        argument = {"name": name}
+        for member in ("title", "description"):
+            if member in argument_schema:
+                argument[member] = argument_schema[member]
+        argument["required"] = name in required
+        arguments.append(argument)
+    description = options.get("description")
+    if description is None:
+        description = call.signature.description(schema)
+    definition: dict[str, Any] = {"name": call.name, "title": feature_title(call.name, call.function, options)}
+    if description:
+        definition["description"] = description
+    if arguments:
+        definition["arguments"] = arguments
+    icons = options.get("icons")
+    if icons:
+        definition["icons"] = icon_list(icons)
+    meta = options.get("meta")
+    if meta is not None:
+        definition["_meta"] = dict(meta)
+    return definition

@@ -1,0 +1,183 @@
+"""Checks of a feature's name and function when the feature is registered.
+
+Type hints may not be resolvable yet, and services may be registered later. These checks find the mistakes that show
+without either; the others show when the feature is first listed or called.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._authoring.calling.arguments import input_schema, parts_of
+from funcmcp._authoring.calling.feature_context import FeatureContext, PromptContext, ResourceContext, ToolContext
+from funcmcp._authoring.calling.function_call import special_type
+from funcmcp._authoring.signatures.annotations import parts_of_type, union_members, unsupported_type, without_marks
+from funcmcp._authoring.signatures.naming import is_name, is_text, snake_case, title_of
+from funcmcp._authoring.signatures.partials import without_partials
+from funcmcp._authoring.signatures.signature import EMPTY, Header, JSONRPCResponse, function_name
+from funcmcp._protocol.headers import mirrored_parameters
+from funcmcp._server.catalog.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp._authoring.calling.services import Services
+    from funcmcp._authoring.features.options import FeatureOptions
+    from funcmcp._authoring.signatures.signature import Signature
+    from funcmcp._protocol.headers import MirroredParameter
+
+_SIMPLE: dict[Any, tuple[type, ...]] = {bool: (bool,), int: (int,), float: (int, float), str: (str,), bytes: (bytes,)}
+"""Types whose defaults are checked at registration, with the types of the values that fit."""
+
+_CONTEXTS = (ToolContext.__name__, ResourceContext.__name__, PromptContext.__name__)
+_NAME_RULE = "1 to 128 letters, digits, '_', '-' and '.'"
+_TEXT_RULE = "a text without line breaks and control characters"
+
+
+def feature_name(function: Any, name: str | None, kind: str) -> str:
+    """Return a feature's name: the author's, the function's in snake_case, or the function's unchanged.
+
+    Args:
+        function: The function.
+        name: The name that the author chose, if any.
+        kind: "tool", "resource", "prompt" or "resource list". Names of tools have fewer characters.
+
+    Raises:
+        RegistrationError: The name is not allowed, or the function can't be a feature.
+    """
+    inner = without_partials(function)
+    if isinstance(inner, type):
+        raise RegistrationError(f"{inner.__name__} is a class. Add its marked methods with mcp.add(...).")
+    if name is None:
+        of_function = function_name(function)
+        if is_name(snake_case(of_function)):
+            name = snake_case(of_function)
+        elif is_name(of_function):
+            name = of_function
+        else:
+            raise _invalid_name(snake_case(of_function), kind, _NAME_RULE)
+    elif kind == "tool":
+        if not isinstance(name, str) or not is_name(name):
+            raise _invalid_name(name, kind, _NAME_RULE)
+    elif not isinstance(name, str) or not is_text(name):
+        raise _invalid_name(name, kind, _TEXT_RULE)
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise RegistrationError(f"{name} is a generator. Return a list instead of yielding.")
+    return name
+
+
+def _invalid_name(name: object, kind: str, rule: str) -> RegistrationError:
+    return RegistrationError(f"{name!r} is not a valid name of a {kind}. Pass name= with {rule}.")
+
+
+def feature_title(name: str, function: Any, options: FeatureOptions) -> str:
+    """Return a feature's title: the author's, or the name in words."""
+    return options.get("title") or title_of(options.get("name"), function_name(function)) or name
+
+
+def check_parameters(name: str, signature: Signature, services: Services) -> None:
+    """Check the types and defaults of a function's parameters.
+
+    Raises:
+        RegistrationError: JSON can't carry a parameter's type, or a default is not of its parameter's type.
+    """
+    defaults = signature.names()
+    for parameter, hint in (signature.try_hints() or {}).items():
+        if parameter == "return":
+            continue
+        unsupported = None if without_marks(hint) in services else unsupported_type(hint)
+        if unsupported is not None:
+            raise RegistrationError(f"The parameter {parameter!r} of {name} is {unsupported}.")
+        _check_default(name, parameter, hint, defaults.get(parameter, EMPTY))
+
+
+def _check_default(name: str, parameter: str, hint: Any, default: Any) -> None:
+    """Check that the default of a parameter with a simple type is of that type. None means a missing argument."""
+    members = [without_marks(member) for member in union_members(without_marks(hint))]
+    if default is EMPTY or default is None or not all(member in _SIMPLE for member in members):
+        return
+    if type(default) in _SIMPLE and not any(isinstance(default, _SIMPLE[member]) for member in members):
+        types = " | ".join(member.__name__ for member in members)
+        raise RegistrationError(
+            f"The parameter {parameter!r} of {name} has the default {default!r}, which is not of its type {types}. "
+            "Change the default or the annotation."
+        )
+
+
+def check_return_type(name: str, signature: Signature) -> None:
+    """Raise RegistrationError if JSON can't carry what a function is annotated to return."""
+    hint = (signature.try_hints() or {}).get("return")
+    if without_marks(hint) is JSONRPCResponse:
+        return
+    unsupported = unsupported_type(hint)
+    if unsupported is not None:
+        raise RegistrationError(f"{name} is annotated to return {unsupported}.")
+
+
+def is_interactive(signature: Signature) -> bool:
+    """Return whether a function takes a context. If a hint can't be resolved yet, its text decides."""
+    hints = signature.try_hints()
+    if hints is None:
+        texts = [str(hint) for hint in signature.raw_annotations().values()]
+        return any(context in text for text in texts for context in _CONTEXTS)
+    for parameter, hint in hints.items():
+        kind = special_type(hint)
+        if parameter != "return" and kind is not None and issubclass(kind, FeatureContext):
+            return True
+    return False
+
+
+def mirrored_arguments(
+    name: str, signature: Signature, handwritten_schema: Mapping[str, Any] | None
+) -> tuple[MirroredParameter, ...]:
+    """Return the arguments that clients repeat in headers; check patterns and the names of headers.
+
+    Args:
+        name: The tool's name.
+        signature: The tool's signature. A schema is generated only for parameters that are marked with `Header`.
+        handwritten_schema: The tool's hand-written schema, which replaces the parameters' own if there is one.
+
+    Raises:
+        RegistrationError: A pattern can't be checked in linear time, or a mark is not valid.
+    """
+    marked = []
+    hints = signature.try_hints()
+    for parameter in signature.parameters() if hints is not None else ():
+        parts = list(parts_of_type(parameter.annotation))
+        for part in parts:
+            _check_pattern(part, f"The parameter {parameter.name!r} of {name}")
+        if any(isinstance(part, Header) for part in parts):
+            marked.append(parameter)
+    try:
+        if handwritten_schema is not None:
+            return mirrored_parameters(handwritten_schema)
+        if not marked:
+            return ()
+        return mirrored_parameters(input_schema(parts_of(marked, name, lax=False), name, {}))
+    except RegistrationError:
+        raise
+    except ValueError as error:
+        raise RegistrationError(f"{name}: {error}") from None
+
+
+def _check_pattern(part: Any, place: str) -> None:
+    """Raise RegistrationError for a pattern that can't be checked in time that is linear in the text's length."""
+    metadata = getattr(part, "metadata", None)
+    marks = [part, *metadata] if isinstance(metadata, list | tuple) else [part]
+    for mark in marks:
+        pattern = getattr(mark, "pattern", None)
+        if not isinstance(pattern, str | re.Pattern):
+            continue
+        from funcmcp._authoring.values.pydantic_schemas import (  # noqa: PLC0415 - loads pydantic, if there is a pattern
+            linear_pattern,
+            pattern_error,
+        )
+
+        reason = pattern_error(linear_pattern(pattern))
+        if reason is not None:
+            advice = " Write \\z for the end of the text." if "\\Z" in linear_pattern(pattern) else ""
+            raise RegistrationError(
+                f"{place} has a pattern that the linear regular expression engine can't compile: {reason}.{advice}"
+            )

@@ -1,0 +1,237 @@
+"""Tools from Python functions: `make_tool`, and the decorator `tool` for methods."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from funcmcp._authoring.calling.tool_call import HandwrittenSchemas, ToolCall
+from funcmcp._authoring.features.decorators import decorate
+from funcmcp._authoring.features.options import (
+    DEFAULT_TIMEOUT,
+    FeatureOptions,
+    check_common_options,
+    checked_options,
+    shown_errors_of,
+    tags_of,
+)
+from funcmcp._authoring.features.permissions import access_of
+from funcmcp._authoring.features.registration_checks import (
+    check_parameters,
+    check_return_type,
+    feature_name,
+    feature_title,
+    is_interactive,
+    mirrored_arguments,
+)
+from funcmcp._authoring.features.ui import page_meta
+from funcmcp._authoring.values.content import icon_list
+from funcmcp._public_names import public
+from funcmcp._server.catalog.features import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Unpack
+
+    from funcmcp._authoring.calling.services import Services
+    from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._authoring.features.ui import UI
+    from funcmcp._server.catalog.task_options import TaskOptions
+
+F = TypeVar("F", bound="Callable[..., Any] | functools.partialmethod[Any]")
+
+
+class ToolOptions(FeatureOptions, total=False):
+    """The options of a tool.
+
+    Attributes:
+        input_schema: A hand-written schema of the arguments, which is sent unchanged. The function may then take all
+            arguments as one dict.
+        output_schema: A hand-written schema of the structured content. With None, the tool has no output schema.
+        read_only: Whether the tool leaves everything unchanged.
+        destructive: Whether the tool may destroy something.
+        idempotent: Whether a second call with the same arguments changes nothing more.
+        open_world: Whether the tool interacts with systems outside the server.
+        lax: Whether arguments are converted: ``"5"`` to 5, ``"true"`` to True, and strings with JSON to objects and
+            arrays. By default the server's `lax` applies.
+        unknown_arguments: What happens to arguments that the function does not have: ``"refuse"`` makes the call an
+            error, ``"ignore"`` drops them, except for names that are close to that of an argument that the call does
+            not have, and ``"drop"`` drops all of them. By default the server's option applies. A hand-written
+            `input_schema` decides itself.
+        ui: The page that shows the tool's result in clients with MCP Apps: its ``ui://`` URI, or a `UI`.
+        task: Whether calls become tasks: ``"optional"`` (for clients that have tasks), ``"required"`` (other clients
+            get an error), or a `TaskOptions` with more options. Without this option calls never become tasks.
+    """
+
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+    lax: bool | None
+    unknown_arguments: UnknownArguments | None
+    ui: str | UI
+    task: Literal["optional", "required"] | TaskOptions | None
+
+
+_ATTEMPTS = 3
+"""How often the task of a tool that may be called twice is started, if the process stops while it runs."""
+
+_HINTS = {
+    "title": "title",
+    "read_only": "readOnlyHint",
+    "destructive": "destructiveHint",
+    "idempotent": "idempotentHint",
+    "open_world": "openWorldHint",
+}
+"""Options that are sent as ToolAnnotations, with their names there."""
+
+
+def make_tool(
+    function: Callable[..., Any], options: ToolOptions, services: Services, *, owner: type | None = None
+) -> Tool:
+    """Return a tool that calls a function.
+
+    Args:
+        function: A function, plain or async, a bound method, a callable object or a `functools.partial`.
+        options: Options that replace or complete the function's signature and docstring.
+        services: Types that are registered here are injected. They may still be registered later.
+        owner: The class that is constructed for each call, if the function is one of its methods.
+
+    Raises:
+        RegistrationError: The function can't be a tool, or an option is not valid.
+    """
+    options = checked_options(options, ToolOptions)
+    name = feature_name(function, options.get("name"), "tool")
+    without_output = "output_schema" in options and options["output_schema"] is None
+    schemas = HandwrittenSchemas(options.get("input_schema"), options.get("output_schema"), without_output)
+    if schemas.input is not None or schemas.output is not None:
+        _check_schemas(name, schemas)
+    check_common_options(name, options)
+    rules = services.argument_rules.with_options(name, options)
+    call = ToolCall(name, function, services, owner=owner, schemas=schemas, rules=rules)
+    check_parameters(name, call.signature, services)
+    if schemas.output is None:
+        check_return_type(name, call.signature)
+    task = _task_options(options)
+    return Tool(
+        name=name,
+        describe=functools.cache(lambda: _definition(call, options, schemas)),
+        handler=call.run,
+        interactive=is_interactive(call.signature),
+        timeout=options.get("timeout", DEFAULT_TIMEOUT),
+        mirrored=mirrored_arguments(name, call.signature, schemas.input),
+        access=access_of(name, options),
+        shown_errors=shown_errors_of(name, options),
+        tags=tags_of(name, options),
+        enabled=options.get("enabled", True),
+        task=task,
+        task_timeout=options.get("timeout"),
+        check=None if task is None else call.check,
+        left_out=call.left_out,
+    )
+
+
+@overload
+def tool(function: F, /) -> F: ...
+
+
+@overload
+def tool(name: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+
+
+@public("funcmcp")
+def tool(function: Any = None, /, **options: Any) -> Any:
+    """Mark a method as a tool of its class. Add the class, or an object of it, with ``mcp.add(...)``.
+
+    The method itself does not change.
+
+    Example:
+        ```python
+        class OrderTools:
+            def __init__(self, orders: OrderService) -> None:
+                self.orders = orders
+
+            @tool(read_only=True)
+            async def get_order(self, order_id: str) -> Order: ...
+
+        mcp.add(OrderTools)
+        ```
+    """
+
+    def make(chosen: dict[str, Any]) -> Callable[..., Tool]:
+        return functools.partial(make_tool, options=checked_options(chosen, ToolOptions))
+
+    return decorate(function, options, make)
+
+
+def _check_schemas(name: str, schemas: HandwrittenSchemas) -> None:
+    """Find simple mistakes in hand-written schemas; raise RegistrationError."""
+    from funcmcp._authoring.values.handwritten_schema import check_schema  # noqa: PLC0415 - few tools have them
+
+    if schemas.input is not None:
+        check_schema(schemas.input, f"input_schema of {name}", objects_only=True)
+    if schemas.output is not None:
+        check_schema(schemas.output, f"output_schema of {name}", objects_only=False)
+
+
+def _compile_schemas(name: str, schemas: HandwrittenSchemas) -> None:
+    """Compile hand-written schemas; raise RegistrationError if one is not valid."""
+    from funcmcp._authoring.values.handwritten_schema import schema_checker  # noqa: PLC0415 - as above
+
+    if schemas.input is not None:
+        schema_checker(schemas.input, f"input_schema of {name}")
+    if schemas.output is not None:
+        schema_checker(schemas.output, f"output_schema of {name}")
+
+
+def _task_options(options: ToolOptions) -> TaskOptions | None:
+    """Return how calls become tasks; None if they never do."""
+    task = options.get("task")
+    if task is None:
+        return None
+    from dataclasses import replace  # noqa: PLC0415 - few servers have tools with task=
+
+    from funcmcp._server.catalog.task_options import TaskOptions  # noqa: PLC0415 - as above
+
+    if not isinstance(task, TaskOptions):
+        task = TaskOptions(task)
+    if task.attempts is not None:
+        return task
+    may_be_called_twice = options.get("idempotent") or options.get("read_only")
+    return replace(task, attempts=_ATTEMPTS if may_be_called_twice else 1)
+
+
+def _definition(call: ToolCall, options: ToolOptions, schemas: HandwrittenSchemas) -> dict[str, Any]:
+    """Return the tool's definition in the newest revision's shape."""
+    if schemas.input is not None or schemas.output is not None:
+        _compile_schemas(call.name, schemas)  # No client should read a schema that is not valid.
+    input_schema = call.input_schema()
+    description = options.get("description")
+    if description is None:
+        description = call.signature.description(input_schema)
+    definition: dict[str, Any] = {
+        "name": call.name,
+        "title": feature_title(call.name, call.function, options),
+        "description": description,
+        "inputSchema": input_schema,
+    }
+    output_schema = call.output_schema()
+    if output_schema is not None:
+        definition["outputSchema"] = output_schema
+    chosen: dict[str, Any] = {**options}
+    annotations = {hint: chosen[option] for option, hint in _HINTS.items() if chosen.get(option) is not None}
+    if annotations:
+        definition["annotations"] = annotations
+    task = _task_options(options)
+    if task is not None:
+        definition["execution"] = {"taskSupport": task.mode}
+    icons = options.get("icons")
+    if icons:
+        definition["icons"] = icon_list(icons)
+    meta = options.get("meta")
+    ui_meta = page_meta(options.get("ui"))
+    if meta is not None or ui_meta:
+        definition["_meta"] = {**(meta or {}), **ui_meta}
+    return definition

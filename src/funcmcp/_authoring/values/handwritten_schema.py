@@ -1,0 +1,150 @@
+"""Hand-written JSON schemas: their checks at registration, and the validation of values against them.
+
+How it works: `check_schema` finds simple mistakes when the schema is registered. `schema_checker` compiles the schema
+with `jsonschema-rs`, which is loaded when the first schema is needed. Its regular expressions are linear, and it never
+fetches the document that a reference names. Its time is not bounded, so two limits come first. A value whose parts
+cost too much to check (`handwritten_schema_value_cost.py`), and to which parts of the schema apply too often
+(`handwritten_schema_applications.py`), is rejected without validation. For a value that is not valid, all errors are
+listed only if parts of the schema do not apply too often.
+
+Source: 2026-07-28 "basic, JSON Schema Usage": implementations MUST NOT fetch references.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from funcmcp._authoring.values.handwritten_schema_applications import Applications
+from funcmcp._authoring.values.handwritten_schema_value_cost import cost_exceeds
+from funcmcp._authoring.values.json_values import check_json
+from funcmcp._server.catalog.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
+"""The values of the keyword ``type``."""
+
+_SCHEMAS = ("additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then")
+_MAPS = ("$defs", "dependentSchemas", "patternProperties", "properties")
+_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_MAX_ERRORS = 100
+_MAX_APPLICATIONS_FOR_ERRORS = 2_000
+"""The maximum number of applications of parts of a schema to parts of a value for which all errors are listed: about
+50 ms at worst. To list the errors of a megabyte takes minutes."""
+
+_MAX_APPLICATIONS = 20_000
+"""The maximum for which a value is checked at all, if the library does not cache its checks."""
+
+_MAX_COST = 1_000_000
+"""The maximum cost of a value's check, in plain applications: about 0.1 s at worst."""
+
+_TOO_MUCH = (
+    "The value does not fit the schema, and is too large or too deeply nested to list the errors. "
+    "Compare it with the schema, or send less."
+)
+_TOO_DEEP = (
+    "The value is too large or too deeply nested to be checked against the schema. Send less, or nest it less deeply."
+)
+
+
+def check_schema(schema: object, option: str, *, objects_only: bool) -> None:
+    """Find simple mistakes in a schema, without loading the library.
+
+    Args:
+        schema: The author's schema.
+        option: The option and its feature, for errors, such as "input_schema of get_order".
+        objects_only: Whether its type must be ``"object"``.
+
+    Raises:
+        RegistrationError: The schema is not JSON, describes something other than an object, or has an unknown type.
+    """
+    if not isinstance(schema, dict):
+        raise RegistrationError(f"{option} must be a JSON schema as a dict, not {type(schema).__name__}.")
+    check_json(schema, option)
+    if objects_only and schema.get("type") != "object":
+        raise RegistrationError(f'{option} must have "type": "object", because arguments are an object.')
+    unknown = _unknown_type(schema)
+    if unknown is not None:
+        raise RegistrationError(f"{option} has the unknown type {unknown!r}. Valid types: {', '.join(TYPES)}.")
+
+
+def _unknown_type(schema: Any) -> Any:
+    """Return the first value of a ``type`` keyword that is not a type of JSON, or None."""
+    if not isinstance(schema, dict):
+        return None
+    types = schema.get("type", [])
+    for type_name in types if isinstance(types, list) else [types]:
+        if type_name not in TYPES:
+            return type_name
+    for subschema in _subschemas(schema):
+        unknown = _unknown_type(subschema)
+        if unknown is not None:
+            return unknown
+    return None
+
+
+def _subschemas(schema: dict[str, Any]) -> list[Any]:
+    """Return the schemas directly inside a schema."""
+    subschemas = [schema[keyword] for keyword in _SCHEMAS if keyword in schema]
+    for keyword in _MAPS:
+        if isinstance(schema.get(keyword), dict):
+            subschemas += schema[keyword].values()
+    for keyword in _LISTS:
+        if isinstance(schema.get(keyword), list):
+            subschemas += schema[keyword]
+    return subschemas
+
+
+def schema_checker(schema: Mapping[str, Any], place: str) -> Callable[[Any], list[tuple[str, str]]]:
+    """Return a function that lists the errors of a value, each as a path and a phrase. A valid value has none.
+
+    Args:
+        schema: A JSON schema. Its dialect is 2020-12 if it has no ``$schema``.
+        place: The option and its feature, for errors, such as "input_schema of get_order".
+
+    Raises:
+        RegistrationError: The schema is not valid, has a pattern that the linear engine can't compile, or refers to
+            another document.
+    """
+    import jsonschema_rs  # noqa: PLC0415 - loads the library
+
+    from funcmcp._authoring.values.argument_errors import keyword_errors  # noqa: PLC0415 - only for these schemas
+
+    copied = json.loads(json.dumps(schema))
+    try:
+        validator = jsonschema_rs.validator_for(
+            copied, pattern_options=jsonschema_rs.RegexOptions(), retriever=_refuse, validate_formats=True
+        )
+        applications = Applications(copied)
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        reason = str(error).partition("\n")[0]
+        raise RegistrationError(f"{place} is not a valid JSON schema: {reason}") from None
+    # With unevaluatedProperties, is_valid() takes exponential time for some schemas that refer to themselves.
+    count_always = applications.has_unevaluated and applications.has_references
+    has_multiples, has_unique = applications.uses("multipleOf"), applications.uses("uniqueItems")
+
+    def exceeds(value: Any, per_part: int) -> bool:
+        return cost_exceeds(value, _MAX_COST // per_part, has_multiples=has_multiples, has_unique=has_unique)
+
+    def errors(value: Any) -> list[tuple[str, str]]:
+        may_exceed = count_always or exceeds(value, applications.per_part)
+        if may_exceed and (exceeds(value, 1) or applications.exceeds(value, _MAX_APPLICATIONS)):
+            return [("", _TOO_DEEP)]
+        if validator.is_valid(value):
+            return []
+        # iter_errors() computes all errors before it returns the first one.
+        if applications.exceeds(value, _MAX_APPLICATIONS_FOR_ERRORS):
+            return [("", _TOO_MUCH)]
+        lines = []
+        for error in islice(validator.iter_errors(value), _MAX_ERRORS):
+            lines += keyword_errors(error, copied)
+        return lines
+
+    return errors
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError(f"references to other documents are not followed ({uri})")

@@ -1,0 +1,322 @@
+"""pydantic's core schemas, changed so that results are written as the output schema describes them.
+
+Decimals are numbers, bytes are base64, and named tuples are objects.
+
+This module loads pydantic. It is imported when a feature is first listed or called.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from pydantic_core import PydanticKnownError, PydanticSerializationUnexpectedValue, core_schema
+
+from funcmcp._authoring.signatures.choices import distinct_json, json_value
+from funcmcp._authoring.values.json_schema import base64_length, float_or_int
+from funcmcp._authoring.values.pydantic_choices import KINDS as CHOICES
+from funcmcp._authoring.values.pydantic_choices import (
+    are_written_by_pydantic,
+    choices_in,
+    choices_schema,
+    invalid_choice,
+    reading_choices,
+    reading_tags,
+)
+from funcmcp._authoring.values.pydantic_schema_tree import children, nodes_of
+from funcmcp._authoring.values.pydantic_schemas import adapted, core_schema_of, is_encoded_bytes
+from funcmcp._server.catalog.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp._authoring.values.pydantic_schemas import Node
+
+_ANY: Node = {"type": "any"}
+_EXACT = frozenset(
+    {
+        *("any", "bool", "dataclass", "dataclass-args", "dataclass-field", "date", "datetime", "default"),
+        *("definition-ref", "definitions", "dict", "enum", "float", "generator", "int", "list", "literal", "model"),
+        *("model-field", "model-fields", "named-tuple", "named-tuple-field", "none", "nullable", "str", "tagged-union"),
+        *("time", "timedelta", "tuple", "typed-dict", "typed-dict-field", "union", "uuid"),
+    }
+)
+"""Kinds of schemas that write a valid value of another shape as it stands, if it fits their JSON schema."""
+
+_CLASSES = frozenset({"dataclass", "model"})
+_VALIDATED = frozenset(
+    {
+        *("any", "bool", "date", "datetime", "default", "dict", "float", "int", "list", "literal", "none", "nullable"),
+        *("str", "time", "timedelta", "tuple", "typed-dict", "typed-dict-field", "union", "uuid"),
+    }
+)
+"""Kinds of schemas without functions and classes of the author."""
+
+_MEMBERS = {"dict": frozenset({"keys_schema", "values_schema"}), "list": frozenset({"items_schema"})}
+"""The keys of a collection's schema that describe its members. Without these keys, members are of any type."""
+
+_NAMES = frozenset({"any", "enum", "literal", "str"})
+"""Kinds of schemas whose check finds wrong names of a dict's members."""
+
+_CHANGING_OPTIONS = (
+    *("computed_fields", "custom_init", "post_init", "serialization_exclude_if", "strip_whitespace", "to_lower"),
+    "to_upper",
+)
+_CHANGING_CONFIG = ("str_strip_whitespace", "str_to_lower", "str_to_upper")
+_UNSURE_FORMATS = frozenset({"email", "ipv6", "regex", "uri"})
+_OBJECTS = frozenset({"dataclass", "model", "typed-dict"})
+_LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+_LENGTHS = {"max_length": "maxLength", "min_length": "minLength"}
+_FROM_URL_ALPHABET = str.maketrans("-_", "+/")
+_MAX_EXPONENT = 307
+"""Larger decimals are written as floats, because a reader whose numbers are doubles can't read more digits."""
+
+
+def result_schema(annotation: Any, place: str) -> Node:
+    """Return the core schema that writes results of a type.
+
+    Args:
+        annotation: The type.
+        place: The type's place, for errors, such as "What get_order returns".
+
+    Raises:
+        RegistrationError: JSON can't carry the type.
+    """
+    schema = core_schema_of(annotation, place)
+    for node in nodes_of(schema):
+        problem = invalid_choice(node)
+        if problem is not None:
+            raise RegistrationError(f"{place} has {problem}.")
+    return adapted(schema, _result)
+
+
+def readable(schema: Node) -> Node:
+    """Return a core schema of results that reads the JSON of choices."""
+    return adapted(schema, _readable)
+
+
+def _readable(node: Node) -> Node:
+    if node.get("type") in CHOICES:
+        return reading_choices(node, lax=False)
+    return reading_tags(node) if node.get("type") == "tagged-union" else node
+
+
+INSTANCE: Final = f"\0{uuid4().hex}"
+"""The name of the member of an object that stands for an instance of a class. No client knows it."""
+
+
+def classes_in(schema: Node) -> tuple[type, ...]:
+    """Return the models and dataclasses in a core schema."""
+    return tuple({node["cls"] for node in nodes_of(schema) if node.get("type") in _CLASSES})
+
+
+def reading_instances(schema: Node) -> Node:
+    """Return a core schema that takes, for an object with the member `INSTANCE`, the instance of that index.
+
+    The context of the validation is the list of instances.
+    """
+    return adapted(schema, _or_instance)
+
+
+def _or_instance(node: Node) -> Node:
+    kind = node.get("type")
+    if kind == "tagged-union":  # the object that stands for an instance has no tag
+        members: Any = [member for member in node["choices"].values() if isinstance(member, dict)]
+        return dict(core_schema.union_schema(members, mode="left_to_right", ref=node.get("ref")))
+    if kind not in _CLASSES:
+        return node
+    reference = node.pop("ref", None)
+    instance: Any = core_schema.with_info_plain_validator_function(partial(_instance_of, node["cls"]))
+    model: Any = node
+    return dict(core_schema.union_schema([instance, model], mode="left_to_right", ref=reference))
+
+
+def _instance_of(cls: type, value: Any, info: Any) -> Any:
+    instance = info.context[value[INSTANCE]] if isinstance(value, dict) and INSTANCE in value else None
+    if not isinstance(instance, cls):
+        raise ValueError("The value does not stand for an instance of the class.")  # noqa: TRY004 - pydantic's protocol
+    return instance
+
+
+def is_exact(node: Node) -> bool:
+    """Return whether the check against the complete schema of a type finds each value of another shape.
+
+    If it does, a dict that fits the schema of a model is written exactly as the model would be. This is not so where a
+    function of the author validates or serializes a part, and where a validator changes values.
+    """
+    if "serialization" in node:
+        function = node["serialization"].get("function")
+        if function in {_number, _base64, json_value}:
+            return True
+        if function is not _members and function is not _items:
+            return False
+    if node.get("type", "named-tuple-field") not in _EXACT or any(map(node.get, _CHANGING_OPTIONS)):
+        return False
+    if any(map(node.get("config", {}).get, _CHANGING_CONFIG)):
+        return False
+    if node.get("type") == "dict" and node.get("keys_schema", _ANY)["type"] not in _NAMES:
+        return False
+    return all(map(is_exact, children(node)))
+
+
+def is_validated(schema: Node) -> bool:
+    """Return whether the values that are strictly valid have JSON that fits the schema of a type.
+
+    An object of a class is valid whatever its members are. Together with ``Any``, a float may be NaN, which is an error
+    in a float and null under ``Any``.
+    """
+    kinds = {node["type"] for node in nodes_of(schema)}
+    return is_exact(schema) and kinds <= _VALIDATED and not (is_open(schema) and "float" in kinds)
+
+
+def is_open(schema: Node) -> bool:
+    """Return whether parts of a type are of any type."""
+    return any(
+        node["type"] == "any" or not node.keys() >= _MEMBERS.get(node["type"], frozenset()) for node in nodes_of(schema)
+    )
+
+
+def _result(node: Node) -> Node:
+    kind = node.get("type")
+    if _has_schema_of_pydantic(node):
+        node["metadata"] = _with_sure_format(node["metadata"])
+    if is_encoded_bytes(node):
+        return _encoded(node)
+    if "serialization" in node:
+        node["serialization"] = _with_return_schema(node["serialization"], kind)
+    elif kind == "decimal":
+        updates = {"type": "number", **_limits(node)}
+        node["serialization"] = _serialized(_number, {"type": "any", "metadata": {"pydantic_js_updates": updates}})
+    elif kind == "bytes":
+        return _binary(node)
+    elif kind in CHOICES and not are_written_by_pydantic(node):
+        updates = choices_schema(distinct_json(choices_in(node)))
+        node["serialization"] = _serialized(json_value, {"type": "any", "metadata": {"pydantic_js_updates": updates}})
+    elif kind == "generator":
+        node["serialization"] = _serialized(_items, {"type": "list", "items_schema": node.get("items_schema", _ANY)})
+    elif kind == "named-tuple":
+        fields = {
+            field["name"]: {"type": "typed-dict-field", "schema": field["schema"], "required": True}
+            for field in node["fields"]
+        }
+        node["serialization"] = _serialized(_members, {"type": "typed-dict", "fields": fields})
+    return node
+
+
+def _has_schema_of_pydantic(node: Node) -> bool:
+    """Return whether pydantic itself defines the JSON schema of a type with a function, as for ``EmailStr``."""
+    return any(map(_is_defined_by_pydantic, node.get("metadata", {}).get("pydantic_js_functions", ())))
+
+
+def _is_defined_by_pydantic(function: Any) -> bool:
+    return getattr(function, "__module__", "").startswith("pydantic.")
+
+
+def _encoded(node: Node) -> Node:
+    """Return a node for bytes in an encoding, such as ``Base64Bytes``, which are text in the encoding in JSON."""
+    encode = node["serialization"]["function"]
+
+    def text(value: Any) -> Any:
+        encoded = encode(value)
+        return encoded.decode("ascii") if isinstance(encoded, bytes) else encoded
+
+    return {**node, "serialization": _serialized(text, {"type": "str"})}
+
+
+def _with_sure_format(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {**metadata, "pydantic_js_functions": [*metadata["pydantic_js_functions"], _without_unsure_format]}
+
+
+def _without_unsure_format(schema: Any, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """Remove a format that the values of pydantic's type may break, such as ``email`` for an address with umlauts."""
+    result = handler(schema)
+    if result.get("format") in _UNSURE_FORMATS:
+        del result["format"]
+    return result
+
+
+def _with_return_schema(serialization: dict[str, Any], kind: str | None) -> dict[str, Any]:
+    """Return an author's serializer so that a function without a return annotation may return anything.
+
+    pydantic announces the schema of the type that is serialized, though the function may return another.
+    """
+    if "function" not in serialization or "return_schema" in serialization:
+        return serialization
+    if _is_defined_by_pydantic(serialization["function"]):
+        return _with_items(serialization)
+    updates = {"type": "object"} if kind in _OBJECTS else {}
+    return {**serialization, "return_schema": {"type": "any", "metadata": {"pydantic_js_updates": updates}}}
+
+
+def _with_items(serialization: dict[str, Any]) -> dict[str, Any]:
+    """Return pydantic's serializer of a ``Sequence``, which has a schema of the items, with that schema changed."""
+    if "schema" not in serialization:
+        return serialization
+    return {**serialization, "schema": adapted(serialization["schema"], _result)}
+
+
+def _limits(node: Node) -> dict[str, Any]:
+    """Return the keywords for the limits of a decimal."""
+    return {keyword: float_or_int(node[limit]) for limit, keyword in _LIMITS.items() if limit in node}
+
+
+def _binary(node: Node) -> Node:
+    """Return a node for bytes that are base64 in JSON, both as output and in a dict that is returned for a model."""
+    without_ref: Any = {key: member for key, member in node.items() if key != "ref"}
+    from_json = core_schema.no_info_before_validator_function(_from_base64, without_ref)
+    updates: dict[str, Any] = {"contentEncoding": "base64", "format": "written-bytes"}
+    for limit, keyword in _LENGTHS.items():
+        if limit in node:
+            updates[keyword] = base64_length(node[limit])
+    serialization = _serialized(_base64, {"type": "str", "metadata": {"pydantic_js_updates": updates}})
+    return dict(
+        core_schema.json_or_python_schema(from_json, without_ref, ref=node.get("ref"), serialization=serialization)
+    )
+
+
+def _serialized(function: Callable[[Any], Any], schema: Node) -> Any:
+    return core_schema.plain_serializer_function_ser_schema(function, return_schema=schema, when_used="json")
+
+
+def _number(value: Any) -> Any:
+    """Return a decimal as an int if it has no fraction, and otherwise as the nearest float."""
+    if not isinstance(value, Decimal):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value  # an assignment to a model's attribute is not validated
+        raise PydanticSerializationUnexpectedValue(f"Expected a number, not {type(value).__name__}")
+    if value.is_finite() and value.adjusted() <= _MAX_EXPONENT and value == value.to_integral_value():
+        return int(value)
+    return float(value)
+
+
+def _base64(value: Any) -> Any:
+    if not isinstance(value, bytes):
+        raise PydanticSerializationUnexpectedValue(f"Expected bytes, not {type(value).__name__}")
+    return b64encode(value).decode("ascii")
+
+
+def _from_base64(text: Any) -> Any:
+    """Return the bytes of base64. The alphabet of URLs is also accepted, because pydantic writes it by default."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return b64decode(text.translate(_FROM_URL_ALPHABET), validate=True)
+    except ValueError:
+        raise PydanticKnownError("bytes_invalid_encoding", {"encoding": "base64", "encoding_error": ""}) from None
+
+
+def _items(value: Any) -> Any:
+    """Return the items of an iterable, which pydantic's own serializer accepts only from an iterator."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise PydanticSerializationUnexpectedValue(f"Expected items, not {type(value).__name__}")
+    return list(value)
+
+
+def _members(value: Any) -> Any:
+    if not hasattr(value, "_asdict"):
+        raise PydanticSerializationUnexpectedValue(f"Expected a named tuple, not {type(value).__name__}")
+    return value._asdict()

@@ -1,0 +1,349 @@
+"""Conversion of returned values of a type to JSON that fits the type's JSON schema.
+
+How it works: a value is serialized, not validated, because an object of the annotated type is valid already. What was
+serialized is checked against the JSON schema of the type. A value of another shape, such as a dict for a model or a
+list for a set, is read once, and the object is serialized.
+
+pydantic's serializer writes a value of another shape as it is, and only warns. A warning that is an error costs more
+than the check. Therefore types whose check finds every other shape (`is_exact`) are serialized without warnings. For
+types without classes and functions of the author (`is_validated`), pydantic's strict validation is a quicker check.
+
+pydantic and jsonschema-rs are loaded when the first value is written or the first schema is created.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json, to_json
+
+from funcmcp._authoring.signatures.annotations import awaited, marks_of, union_members, without_marks
+from funcmcp._authoring.values.argument_errors import keyword_errors
+from funcmcp._authoring.values.content import base64
+from funcmcp._authoring.values.sdk_results import block_of
+from funcmcp._authoring.values.string_formats import RESULT_FORMATS
+from funcmcp._protocol.codec import encode, has_constants, is_of_surrogates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jsonschema_rs import Draft202012Validator
+    from pydantic_core import SchemaValidator
+
+    from funcmcp._authoring.values.pydantic_schemas import Node
+    from funcmcp._authoring.values.union_limits import BoundedValidator
+
+_MAX_PATH_LENGTH = 200
+_LOST_SURROGATE = 3 * "\ufffd".encode()
+"""What pydantic's serializer makes of a lone surrogate in the name of a dict's member."""
+
+_TEXTS = frozenset({str, bytes, type(None)})
+_SHAPE_WARNING = "Pydantic serializer warnings"
+"""The beginning of pydantic's error for a value of another shape."""
+
+
+class ResultWriter:
+    """Writes values of one type.
+
+    Args:
+        annotation: The type.
+        name: The feature's name, for errors.
+
+    Attributes:
+        may_write_blocks: Whether values may contain content blocks.
+    """
+
+    def __init__(self, annotation: Any, name: str) -> None:
+        self._annotation = annotation
+        self._name = name
+        self._write: Callable[[Any], bytes | None] | None = None
+        self._serialize: Callable[[Any], Any]
+        self._is_exact: bool
+        self._is_lazy: bool
+        self.may_write_blocks = True
+
+    def core(self) -> Node:
+        """Return pydantic's core schema of the type. Raise RegistrationError if JSON can't carry the type."""
+        return self._core
+
+    @functools.cached_property
+    def _core(self) -> Node:
+        from funcmcp._authoring.values.pydantic_result_schemas import result_schema  # noqa: PLC0415 - loads pydantic
+
+        return result_schema(self._annotation, f"What {self._name} returns")
+
+    @functools.cached_property
+    def _validator(self) -> SchemaValidator | BoundedValidator:
+        from funcmcp._authoring.values.pydantic_result_schemas import readable  # noqa: PLC0415 - loads pydantic
+        from funcmcp._authoring.values.pydantic_schemas import validator  # noqa: PLC0415 - loads pydantic
+
+        return validator(readable(self._core))
+
+    @functools.cached_property
+    def _instance_validator(self) -> SchemaValidator | BoundedValidator:
+        """The validator of values that contain instances, each as an object that stands for it."""
+        from funcmcp._authoring.values.pydantic_result_schemas import (  # noqa: PLC0415 - loads pydantic
+            readable,
+            reading_instances,
+        )
+        from funcmcp._authoring.values.pydantic_schemas import validator  # noqa: PLC0415 - loads pydantic
+
+        return validator(reading_instances(readable(self._core)))
+
+    @functools.cached_property
+    def _checker(self) -> Draft202012Validator:
+        """The check of JSON values against the type's schema, with formats."""
+        from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 - loads the library
+
+        from funcmcp._authoring.values.json_schema import complete_schema  # noqa: PLC0415 - loads pydantic
+
+        schema = complete_schema(self._core, f"What {self._name} returns", closed=self._is_exact)
+        return Draft202012Validator(schema, validate_formats=True, formats=RESULT_FORMATS)
+
+    def write(self, value: Any) -> bytes:
+        """Return a value as JSON. Raise ValueError if it is not of the type, or if JSON can't carry it."""
+        write = self._write or self.prepare()
+        if self._is_lazy:
+            value = list(value)
+        failure: ValueError | None = None
+        try:
+            text = write(value)
+        except ValueError as error:
+            text, failure = None, error
+        return text or self._write_other(value, failure)
+
+    def prepare(self) -> Callable[[Any], bytes | None]:
+        """Build the serializer and the check. Raise RegistrationError if JSON can't carry the type.
+
+        Returns:
+            A function that writes most values. It returns None for a value whose JSON does not fit the type's schema,
+            and for some that do, and raises ValueError for a value that can't be serialized.
+        """
+        from funcmcp._authoring.values.pydantic_result_schemas import (  # noqa: PLC0415 - loads pydantic
+            is_exact,
+            is_open,
+            is_validated,
+        )
+        from funcmcp._authoring.values.pydantic_schemas import serializer  # noqa: PLC0415 - loads pydantic
+
+        self._is_exact = is_exact(self._core)
+        self._is_lazy = self._core["type"] == "generator"
+        warnings: Any = False if self._is_exact else "error"
+        self._serialize = functools.partial(
+            serializer(self._core).to_python, mode="json", by_alias=True, warnings=warnings, fallback=block_of
+        )
+        if is_validated(self._core):
+            self.may_write_blocks = is_open(self._core)
+            self._write = _validating(self._validator, self._text_serializer())
+        else:
+            self._write = _checking(self._serialize, self._checker)
+        return self._write
+
+    def _text_serializer(self) -> Callable[[Any], bytes]:
+        """Return the function that writes valid objects as JSON."""
+        from funcmcp._authoring.values.pydantic_schemas import text_serializer  # noqa: PLC0415 - loads pydantic
+
+        if not self.may_write_blocks:
+            return functools.partial(text_serializer(self._core, inf_nan="constants").to_json, by_alias=True)
+        to_json = text_serializer(self._core, inf_nan="null").to_json
+        return functools.partial(to_json, by_alias=True, warnings=False, fallback=block_of)
+
+    def _write_other(self, value: Any, failure: ValueError | None) -> bytes:
+        """Write a value that has another shape or lone surrogates. Raise ValueError for others.
+
+        Args:
+            value: The value.
+            failure: The error of the first attempt, or None if its JSON did not fit the schema.
+        """
+        has_other_shape = self._is_exact or _SHAPE_WARNING in str(failure)
+        if has_other_shape or _has_surrogates(value):
+            value = self._read(value)
+        try:
+            text = encode(self._serialize(value))
+        except ValueError as error:
+            if _SHAPE_WARNING in str(error):
+                raise self._wrong(error) from None
+            raise unwritable(value, self._name, error) from None
+        for mismatch in self._checker.iter_errors(from_json(text)):
+            path, phrase = keyword_errors(mismatch)[0]
+            raise self._wrong(f"{path} {phrase}".lstrip())
+        return text
+
+    def _read(self, value: Any) -> Any:
+        """Return an object of the type for a value with the same JSON, such as a dict for a model."""
+        read = self._read_around_instances(value)
+        if read is None:
+            try:
+                text = encode(value, binary="base64")
+            except ValueError as error:
+                raise unwritable(value, self._name, error) from None
+            try:
+                read = self._validator.validate_json(text, strict=True)
+                return list(read) if self._is_lazy else read
+            except ValueError as error:
+                raise self._wrong(error) from None
+        return read
+
+    def _read_around_instances(self, value: Any) -> Any:
+        """Read a value that contains instances of the type's classes, which are valid: no validator runs on them again.
+
+        Return None if there are no instances, if the value itself is one, whose fields the author changed, or if an
+        instance is where another type is expected.
+        """
+        from funcmcp._authoring.values.pydantic_result_schemas import classes_in  # noqa: PLC0415 - loads pydantic
+
+        classes = classes_in(self._core)
+        if isinstance(value, classes):
+            return None
+        instances: list[Any] = []
+        try:
+            text = encode(_with_marks(value, classes, instances), binary="base64")
+            read = self._instance_validator.validate_json(text, strict=True, context=instances) if instances else None
+            return list(read) if self._is_lazy and read is not None else read
+        except (ValueError, RecursionError):
+            return None
+
+    def _wrong(self, reason: object) -> ValueError:
+        return ValueError(f"{self._name} returned what its annotation does not allow: {reason}")
+
+
+def _with_marks(value: Any, classes: tuple[type, ...], instances: list[Any]) -> Any:
+    """Return a value in which an object with one member stands for each instance of some classes.
+
+    Args:
+        value: The value.
+        classes: The classes.
+        instances: Gets the instances.
+    """
+    from funcmcp._authoring.values.pydantic_result_schemas import INSTANCE  # noqa: PLC0415 - loads pydantic
+
+    if isinstance(value, classes):
+        instances.append(value)
+        return {INSTANCE: len(instances) - 1}
+    if type(value) is dict:
+        return {name: _with_marks(member, classes, instances) for name, member in value.items()}
+    if type(value) in {list, tuple, set, frozenset}:
+        return [_with_marks(member, classes, instances) for member in value]
+    return value
+
+
+def _checking(serialize: Callable[[Any], Any], checker: Draft202012Validator) -> Callable[[Any], bytes | None]:
+    """Return a function that serializes a value and checks the JSON value."""
+    is_valid = checker.is_valid
+
+    def write(value: Any) -> bytes | None:
+        data = serialize(value)
+        if not is_valid(data):
+            return None
+        text = to_json(data, inf_nan_mode="null")
+        return None if _has_lost_surrogate(text) else text
+
+    return write
+
+
+def _validating(
+    validator: SchemaValidator | BoundedValidator, serialize: Callable[[Any], bytes]
+) -> Callable[[Any], bytes | None]:
+    """Return a function that validates a value strictly and serializes it."""
+    validate = validator.validate_python
+
+    def write(value: Any) -> bytes | None:
+        text = serialize(validate(value, strict=True))
+        return None if has_constants(text) or _has_lost_surrogate(text) else text
+
+    return write
+
+
+def _has_lost_surrogate(text: bytes) -> bool:
+    return not text.isascii() and _LOST_SURROGATE in text
+
+
+def text_conversion(annotation: Any, name: str) -> Callable[[Any], Any] | None:
+    """Return a function that serializes and checks the texts and bytes of a feature.
+
+    The function returns bytes unchanged, unless a serializer of the author makes something else of them. It raises
+    ValueError for a value that the annotation does not allow.
+
+    Args:
+        annotation: The return annotation.
+        name: The feature's name, for errors.
+
+    Returns:
+        The function; None if the annotation has no constraints and no serializers, or other types than text and bytes.
+    """
+    annotation = awaited(annotation)
+    if not {without_marks(member) for member in union_members(annotation)} <= _TEXTS:
+        return None
+    marks = [mark for part in (annotation, *union_members(annotation)) for mark in marks_of(part)]
+    if all(isinstance(mark, str) for mark in marks):
+        return None
+    writer = ResultWriter(annotation, name)
+
+    def converted(value: Any) -> Any:
+        written = from_json(writer.write(value))
+        return value if isinstance(value, bytes) and written == base64(value) else written
+
+    return converted
+
+
+def _has_surrogates(value: Any) -> bool:
+    try:
+        to_json(value)
+    except ValueError as error:
+        return is_of_surrogates(error)
+    return False
+
+
+def unwritable(value: Any, name: str, error: ValueError) -> ValueError:
+    """Return the error for a value that JSON can't carry, with the feature's name and the path in the value.
+
+    Args:
+        value: The returned value.
+        name: The feature's name.
+        error: The encoder's error, which is returned if no wrong value is found.
+    """
+    path, reason = _path_to_unwritable(value, "")
+    if reason is None:
+        return error
+    place = f"the value at {path.removeprefix('.')}" if path else "a value"
+    return ValueError(f"{name} returned {place} that can't be written as JSON: {reason}")
+
+
+def _path_to_unwritable(value: Any, path: str) -> tuple[str, str | None]:
+    """Return the path of the innermost value that JSON can't carry, and the encoder's reason."""
+    while len(path) < _MAX_PATH_LENGTH:
+        for step, member in _members_of(value):
+            if _reason_against(member) is not None:
+                path, value = path + step, member
+                break
+        else:
+            break
+    return path, _reason_against(value)
+
+
+def _reason_against(value: Any) -> str | None:
+    try:
+        encode(jsonable(value))
+    except (ValueError, TypeError, RecursionError) as error:
+        return str(error).partition("\n")[0]
+    return None
+
+
+def _members_of(value: Any) -> list[tuple[str, Any]]:
+    """Return the members of a value with their steps in a path, such as ``.name`` and ``[0]``."""
+    if isinstance(value, Mapping):
+        return [(f".{name}", member) for name, member in value.items()]
+    if isinstance(value, list | tuple | set | frozenset):
+        return [(f"[{index}]", member) for index, member in enumerate(value)]
+    kind = type(value)
+    names: Any = getattr(kind, "__pydantic_fields__", getattr(kind, "__dataclass_fields__", ()))
+    return [(f".{name}", getattr(value, name, None)) for name in names]
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value without a declared type as dicts, lists and scalars. Raise ValueError if JSON can't carry it."""
+    from pydantic_core import to_jsonable_python  # noqa: PLC0415 - loaded with the codec
+
+    return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="constants", fallback=block_of)

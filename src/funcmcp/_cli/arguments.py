@@ -1,0 +1,114 @@
+"""A tool's arguments as they are typed on the command line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.json_values import as_list, as_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_JSON_TYPES: dict[type, frozenset[str]] = {
+    bool: frozenset({"boolean"}),
+    int: frozenset({"integer", "number"}),
+    float: frozenset({"number"}),
+    list: frozenset({"array"}),
+    dict: frozenset({"object"}),
+    type(None): frozenset({"null"}),
+    str: frozenset(),
+}
+"""By Python type, the JSON types of a value that is not a text. A text in quotes is a string with these quotes."""
+
+
+def read_json(text: str) -> dict[str, Any]:
+    """Return the arguments in the text of a JSON object. Raise Failure if the text is something else."""
+    try:
+        value = json.loads(text, parse_constant=_reject_constant)
+    except ValueError as error:
+        raise Failure(f"--json is not JSON: {error}. Write it like --json '{{\"a\": 1}}'.") from error
+    if not isinstance(value, dict):
+        raise Failure("--json must be an object, like --json '{\"a\": 1}'.")
+    if not _is_unicode(json.dumps(value, ensure_ascii=False)):
+        raise Failure("--json has text that is not Unicode, such as a lone surrogate.")
+    return value
+
+
+def read_pairs(pairs: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments in texts of the form ``key=value``.
+
+    A value is read as JSON if the tool's input schema requires a number, an integer, a boolean, an array or an object.
+    Otherwise it is a string.
+
+    Raises:
+        Failure: A text has another form or is not UTF-8, a key comes twice, or a value is not of the required type.
+    """
+    properties = as_object(schema.get("properties"))
+    arguments: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise Failure(f"{pair!r} is not an argument. Write it like key=value.")
+        if not _is_unicode(pair):
+            raise Failure(f"The value of {key!r} is not UTF-8 text. Pass bytes as base64.")
+        if key in arguments:
+            raise Failure(f"{key} comes twice. Write a list as JSON: {key}='[1, 2]'.")
+        arguments[key] = read_value(key, text, as_object(properties.get(key)))
+    return arguments
+
+
+def warnings_of(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    """Return a line for each argument that the tool's schema does not have. Most tools ignore such arguments."""
+    if schema.get("additionalProperties") or "patternProperties" in schema:
+        return []
+    properties = as_object(schema.get("properties"))
+    listed = ", ".join(properties) or "none"
+    return [
+        f"The tool's schema has no argument {name!r}. Its arguments: {listed}."
+        for name in arguments
+        if name not in properties
+    ]
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text of the command line was UTF-8 there: Python replaces other bytes by lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def read_value(name: str, text: str, schema: Mapping[str, Any]) -> Any:
+    """Return the value of one text as its schema requires it. Raise Failure if the text is not such a value."""
+    schema_types = _types_in(schema)
+    if schema_types == {"string"}:
+        return text
+    try:
+        value = json.loads(text, parse_constant=_reject_constant)
+    except ValueError:
+        if not schema_types or "string" in schema_types:
+            return text
+        listed = " or ".join(sorted(schema_types))
+        raise Failure(f"{name}={text}: the tool requires {listed}. Write the value as JSON.") from None
+    if "string" in schema_types and not _JSON_TYPES[type(value)] & schema_types:
+        return text
+    return value
+
+
+def _types_in(schema: Mapping[str, Any]) -> set[str]:
+    """Return the JSON types that a schema names, in itself or in its alternatives."""
+    named = schema.get("type")
+    types = {str(name) for name in as_list(named)}
+    if isinstance(named, str):
+        types.add(named)
+    for keyword in ("anyOf", "oneOf"):
+        for alternative in as_list(schema.get(keyword)):
+            types |= _types_in(as_object(alternative))
+    return types
+
+
+def _reject_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

@@ -1,0 +1,367 @@
+"""The checks of the rules. Each yields the places of a `Subject` that break its rule, as text for people."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Any
+
+from pydantic import AnyUrl, TypeAdapter, ValidationError
+
+from funcmcp._authoring.values.json_schema import FORMATS
+from funcmcp._cli.client_rules.ecma_syntax import syntax_error
+from funcmcp._cli.install.servers import slug
+from funcmcp._cli.json_values import as_list, as_object
+from funcmcp._client.errors import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeAlias
+
+    from funcmcp._cli.client_rules.schema_parts import SchemaPart
+    from funcmcp._cli.client_rules.subjects import Subject
+
+    Check: TypeAlias = Callable[[Subject], Iterator[str]]
+
+MAX_TOOLS = 128
+MAX_NAME = 64
+MAX_FULL_NAME = 60
+MAX_DESCRIPTION = 1024
+MAX_ENUM_VALUES = 200
+MAX_STRICT_PROPERTIES = 100
+MAX_STRICT_LEVELS = 5
+OPENAI_FORMATS = frozenset({"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"})
+_GEMINI_FORMATS = frozenset({"date-time"})
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]*")
+_CLAUDE_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+_GEMINI_KEY = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
+_NOT_AT_THE_TOP = ("allOf", "anyOf", "enum", "not", "oneOf")
+_TYPING = frozenset({"$ref", "allOf", "anyOf", "oneOf", "type"})
+_VALUES = (("anyOf",), ("items",), ("properties",))
+_FOLLOWED_BY_GOOGLE = frozenset({"$defs", "additionalProperties", "anyOf", "items", "oneOf", "properties"})
+_MAX_PLACE = 200
+_MAX_TEXT = 80
+_URL: TypeAdapter[Any] = TypeAdapter(AnyUrl)
+
+
+def many_tools(subject: Subject) -> Iterator[str]:
+    """Check the number of tools."""
+    count = len(as_list(subject.definition.get("tools")))
+    if count > MAX_TOOLS:
+        yield f"{count} tools"
+
+
+def long_name(subject: Subject) -> Iterator[str]:
+    """Check the length of a tool's name."""
+    if len(subject.key) > MAX_NAME:
+        yield f"{len(subject.key)} characters"
+
+
+def long_full_name(subject: Subject) -> Iterator[str]:
+    """Check the name with the name that the server gets from ``funcmcp install``, and a character between them."""
+    server = slug(subject.server_name)
+    length = len(server) + 1 + len(subject.key)
+    if length > MAX_FULL_NAME:
+        yield f"{length} characters with the server's name {server}"
+
+
+def name_characters(subject: Subject) -> Iterator[str]:
+    """Check the characters of a tool's name."""
+    others = _NAME.sub("", subject.key)
+    if others:
+        yield f"the characters {_text(''.join(dict.fromkeys(others)))}"
+
+
+def name_start(subject: Subject) -> Iterator[str]:
+    """Check the first character of a tool's name."""
+    if subject.key[:1].isdecimal() or subject.key[:1] in {"-", "."}:
+        yield f"the first character {subject.key[0]}"
+
+
+def no_description(subject: Subject) -> Iterator[str]:
+    """Check that a tool has a description."""
+    description = subject.definition.get("description")
+    if not isinstance(description, str) or not description.strip():
+        yield "no description"
+
+
+def long_description(subject: Subject) -> Iterator[str]:
+    """Check the length of a tool's description."""
+    length = len(str(subject.definition.get("description", "")))
+    if length > MAX_DESCRIPTION:
+        yield f"{length} characters"
+
+
+def no_properties(subject: Subject) -> Iterator[str]:
+    """Check that the input schema has ``properties``."""
+    if "properties" not in as_object(subject.definition.get("inputSchema")):
+        yield "inputSchema"
+
+
+def combined_top(subject: Subject) -> Iterator[str]:
+    """Check that the input schema has no alternatives at its top."""
+    schema = as_object(subject.definition.get("inputSchema"))
+    yield from (f"inputSchema/{keyword}" for keyword in _NOT_AT_THE_TOP if keyword in schema)
+
+
+def boolean_schema(subject: Subject) -> Iterator[str]:
+    """Check that no part that google-genai converts is true or false."""
+    for part in subject.input_parts:
+        if isinstance(part.schema, bool) and _FOLLOWED_BY_GOOGLE.issuperset(part.keywords):
+            yield _place("inputSchema", part, part.schema)
+
+
+def one_of(subject: Subject) -> Iterator[str]:
+    """Check that no part is a ``oneOf``."""
+    yield from (_place("inputSchema", part) for part in subject.input_parts if part.has("oneOf"))
+
+
+def all_of(subject: Subject) -> Iterator[str]:
+    """Check that no part below the top is an ``allOf``."""
+    for part in subject.input_parts:
+        if part.path and part.has("allOf"):
+            yield _place("inputSchema", part)
+
+
+def no_items(subject: Subject) -> Iterator[str]:
+    """Check that arrays have ``items``."""
+    for part in subject.input_parts:
+        if part.get("type") == "array" and not part.has("items"):
+            yield _place("inputSchema", part)
+
+
+def no_type(subject: Subject) -> Iterator[str]:
+    """Check that arguments, members, items and alternatives have a type."""
+    for part in subject.input_parts:
+        is_value = part.keywords[-1:] in _VALUES and part.keywords != ("anyOf",)
+        if is_value and isinstance(part.schema, dict) and _TYPING.isdisjoint(part.schema):
+            yield _place("inputSchema", part)
+
+
+def several_types(subject: Subject) -> Iterator[str]:
+    """Check that no type is a list."""
+    for part in subject.input_parts:
+        if isinstance(part.get("type"), list):
+            yield _place("inputSchema", part, part.get("type"))
+
+
+def bare_object(subject: Subject) -> Iterator[str]:
+    """Check that arguments and members that are objects describe their members."""
+    for part in subject.input_parts:
+        is_argument = part.keywords[-1:] == ("properties",) and part.get("type") == "object"
+        if is_argument and not part.get("properties") and not part.get("additionalProperties"):
+            yield _place("inputSchema", part)
+
+
+def open_object(subject: Subject) -> Iterator[str]:
+    """Check that the names of all members are known."""
+    for part in subject.input_parts:
+        is_bare = bool(part.path) and part.get("type") == "object" and not part.get("properties")
+        has_others = isinstance(part.get("additionalProperties"), dict) or part.has("patternProperties")
+        if is_bare or has_others:
+            yield _place("inputSchema", part)
+
+
+def optional_null(subject: Subject) -> Iterator[str]:
+    """Check that optional arguments do not accept null."""
+    schema = as_object(subject.definition.get("inputSchema"))
+    required = as_list(schema.get("required"))
+    for name, member in as_object(schema.get("properties")).items():
+        if name not in required and _accepts_null(as_object(member)):
+            yield f"inputSchema/properties/{_text(name)}"
+
+
+def _accepts_null(schema: Any) -> bool:
+    if "null" in as_list(schema.get("type")) or schema.get("type") == "null":
+        return True
+    return any(as_object(member).get("type") == "null" for member in as_list(schema.get("anyOf")))
+
+
+def number_enum(subject: Subject) -> Iterator[str]:
+    """Check that the values of enums are strings."""
+    for part in subject.input_parts:
+        types = _types_in(part)
+        if len(types) == 1 and types != {str}:
+            yield _place("inputSchema", part, part.get("enum"))
+
+
+def mixed_enum(subject: Subject) -> Iterator[str]:
+    """Check that the values of an enum have one type."""
+    for part in subject.input_parts:
+        if len(_types_in(part)) > 1:
+            yield _place("inputSchema", part, part.get("enum"))
+
+
+def _types_in(part: SchemaPart) -> set[type]:
+    return set(map(type, as_list(part.get("enum"))))
+
+
+def empty_enum_value(subject: Subject) -> Iterator[str]:
+    """Check that no value of an enum is an empty text."""
+    yield from (_place("inputSchema", part) for part in subject.input_parts if "" in as_list(part.get("enum")))
+
+
+def const(subject: Subject) -> Iterator[str]:
+    """Check that no part is a ``const``."""
+    yield from (_place("inputSchema", part, part.get("const")) for part in subject.input_parts if part.has("const"))
+
+
+def many_enum_values(subject: Subject) -> Iterator[str]:
+    """Check the number of all values in enums."""
+    count = sum(len(as_list(part.get("enum"))) for part in subject.input_parts)
+    if count > MAX_ENUM_VALUES:
+        yield f"{count} values"
+
+
+def property_key(subject: Subject, *, allowed: re.Pattern[str]) -> Iterator[str]:
+    """Check the names of arguments and members."""
+    for part in subject.input_parts:
+        for name in as_object(part.get("properties")):
+            if not allowed.fullmatch(str(name)):
+                yield _place("inputSchema", part, name)
+
+
+claude_property_key = partial(property_key, allowed=_CLAUDE_KEY)
+gemini_property_key = partial(property_key, allowed=_GEMINI_KEY)
+
+
+def input_pattern(subject: Subject) -> Iterator[str]:
+    """Check the patterns of the input schema."""
+    yield from _patterns("inputSchema", subject.input_parts)
+
+
+def output_pattern(subject: Subject) -> Iterator[str]:
+    """Check the patterns of the output schema."""
+    yield from _patterns("outputSchema", subject.output_parts)
+
+
+def _patterns(member: str, parts: list[SchemaPart]) -> Iterator[str]:
+    for part in parts:
+        patterns = [*as_object(part.get("patternProperties")), part.get("pattern")]
+        for pattern in patterns:
+            error = syntax_error(pattern) if isinstance(pattern, str) else None
+            if error is not None:
+                yield f"{_place(member, part, pattern)} has {error}"
+
+
+def unknown_format(subject: Subject) -> Iterator[str]:
+    """Check that all formats are those of JSON Schema."""
+    for member, parts in (("inputSchema", subject.input_parts), ("outputSchema", subject.output_parts)):
+        yield from _formats(member, parts, FORMATS)
+
+
+def openai_format(subject: Subject) -> Iterator[str]:
+    """Check that the formats of the input schema are those of OpenAI's strict mode."""
+    yield from _formats("inputSchema", subject.input_parts, OPENAI_FORMATS)
+
+
+def gemini_format(subject: Subject) -> Iterator[str]:
+    """Check that the formats of the input schema are those that the Gemini API accepted first."""
+    yield from _formats("inputSchema", subject.input_parts, _GEMINI_FORMATS)
+
+
+def _formats(member: str, parts: list[SchemaPart], allowed: frozenset[str]) -> Iterator[str]:
+    for part in parts:
+        name = part.get("format")
+        if isinstance(name, str) and name not in allowed:
+            yield _place(member, part, name)
+
+
+def strict_size(subject: Subject) -> Iterator[str]:
+    """Check the number of properties, and the levels of objects in objects."""
+    count = sum(len(as_object(part.get("properties"))) for part in subject.input_parts)
+    if count > MAX_STRICT_PROPERTIES:
+        yield f"{count} properties"
+    levels = max(part.keywords.count("properties") for part in subject.input_parts)
+    if levels > MAX_STRICT_LEVELS:
+        yield f"{levels} levels of properties"
+
+
+def reference(subject: Subject) -> Iterator[str]:
+    """Check that references are to definitions at the top of the schema."""
+    definitions = as_object(as_object(subject.definition.get("inputSchema")).get("$defs"))
+    for part in subject.input_parts:
+        target = part.get("$ref")
+        if isinstance(target, str) and target.removeprefix("#/$defs/") not in definitions:
+            yield _place("inputSchema", part, target)
+
+
+def any_reference(subject: Subject) -> Iterator[str]:
+    """Check that there are no references, not even to definitions."""
+    for part in subject.input_parts:
+        if isinstance(part.get("$ref"), str):
+            yield _place("inputSchema", part, part.get("$ref"))
+
+
+def unknown_required(subject: Subject) -> Iterator[str]:
+    """Check that what is required is described."""
+    for part in subject.input_parts:
+        for name in as_list(part.get("required")):
+            if part.get("type") == "object" and name not in as_object(part.get("properties")):
+                yield _place("inputSchema", part, name)
+
+
+def recursion(subject: Subject) -> Iterator[str]:
+    """Check that no definition refers to itself, directly or not."""
+    graph: dict[str, set[str]] = {}
+    for part in subject.input_parts:
+        target = part.get("$ref")
+        if isinstance(target, str):
+            graph.setdefault(_definition_around(part), set()).add(_unescaped(target))
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        yield _text(" refers to ".join(reversed(error.args[1])))
+
+
+def _definition_around(part: SchemaPart) -> str:
+    """Return the reference to the definition that a part is in; "#" for the schema itself."""
+    in_definition = part.path[:1] in (("$defs",), ("definitions",))
+    return "/".join(("#", *part.path[:2])) if in_definition else "#"
+
+
+def _unescaped(pointer: str) -> str:
+    return pointer.replace("~1", "/").replace("~0", "~")
+
+
+def left_out(subject: Subject) -> Iterator[str]:
+    """Yield what the generated schemas of a tool do not say."""
+    for item in subject.left_out:
+        yield f"{'/'.join(map(str, item.path))}: {_text(item.value)} ({item.reason})"
+
+
+def prompt_arguments(subject: Subject) -> Iterator[str]:
+    """Check the number of a prompt's arguments."""
+    count = len(as_list(subject.definition.get("arguments")))
+    if count > 1:
+        yield f"{count} arguments"
+
+
+def spaces_in_name(subject: Subject) -> Iterator[str]:
+    """Check that the name of a prompt or a resource is one word."""
+    name = str(subject.definition.get("name"))
+    if any(map(str.isspace, name)):
+        yield f"the name {_text(name)}"
+
+
+def resource_uri(subject: Subject) -> Iterator[str]:
+    """Check that pydantic accepts a resource's URI, as the Python SDK 1.x requires."""
+    try:
+        _URL.validate_python(subject.key)
+    except ValidationError as error:
+        yield f"the URI: {error.errors()[0]['msg']}"
+
+
+def _place(member: str, part: SchemaPart, value: object = None) -> str:
+    place = one_line("/".join((member, *part.path)), _MAX_PLACE)
+    return place if value is None else f"{place}: {_text(value)}"
+
+
+def _text(value: object) -> str:
+    """Return a value on one line: a text as it is, other values as JSON."""
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    return one_line(value, _MAX_TEXT)

@@ -1,0 +1,483 @@
+"""The commands of the command line. Each one imports the modules that it needs when it runs."""
+
+# ruff: noqa: PLC0415 - the reason is above
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from funcmcp import __version__
+from funcmcp._cli.output import write_line
+
+if TYPE_CHECKING:
+    from funcmcp import MCPServer
+
+app = typer.Typer(
+    name="funcmcp", add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+)
+
+Headers = Annotated[
+    list[str] | None,
+    typer.Option("--header", metavar="NAME:VALUE", help="A header field of every request; may be repeated."),
+]
+Bearer = Annotated[
+    str | None, typer.Option("--bearer", envvar="FUNCMCP_BEARER", metavar="TOKEN", help="A token to sign in with.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show log messages and progress as lines on stderr.")]
+Calls = Annotated[
+    Path | None,
+    typer.Option(
+        "--calls",
+        metavar="FILE",
+        help='Make the calls in a file: [{"tool": NAME, "arguments": {...}}, {"resource": URI}, {"prompt": NAME}].',
+        show_default=False,
+    ),
+]
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(:[0-9]{1,5})?")
+_TARGET = "path/to/server.py, path/to/server.py:name, package.module, package.module:name or a project's folder"
+Target = Annotated[str, typer.Argument(metavar="TARGET", help=f"The server: {_TARGET}.", show_default=False)]
+TargetOrURL = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET|URL",
+        help=f"A server ({_TARGET}), an endpoint's URL, or a command such as 'uvx some-server'.",
+        show_default=False,
+    ),
+]
+
+
+def _print_version(is_set: bool) -> None:  # noqa: FBT001 - typer passes the option's value
+    if is_set:
+        write_line(f"funcmcp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Serve MCP servers made of typed Python functions, and use them."""
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name and folder.", show_default=False)],
+    *,
+    hosting: Annotated[
+        Literal["http", "triggers", "self-hosted", "none"],
+        typer.Option(
+            help="How Azure serves the project: by HTTP triggers (all of MCP), by Azure's own MCP triggers, "
+            "or as its own server (a custom handler). none: a project without Azure, with a Dockerfile."
+        ),
+    ] = "http",
+) -> None:
+    """Make a project in a new folder NAME. It has tests, and is for Azure Functions unless --hosting is none.
+
+    With . as NAME, add the files for the hosting to the server in this folder. No file is replaced.
+    """
+    from funcmcp._cli.new import add_to, create
+
+    if name == ".":
+        added = add_to(Path(), hosting)
+        write_line(f"Added: {', '.join(added.written) or 'nothing'}")
+        if added.unchanged:
+            write_line(f"Left as they are: {', '.join(added.unchanged)}")
+        for sentence in added.advice:
+            write_line(sentence)
+        return
+    folder = create(name, Path.cwd(), hosting)
+    install = "pip install -r requirements-dev.txt"
+    write_line(f"Created {folder.name}. Next: cd {folder.name} && {install} && funcmcp run (see README.md)")
+
+
+@app.command()
+def doctor(
+    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The project.")] = Path(),
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Check a project for Azure Functions. The exit code is 1 if there are errors.
+
+    The command runs the project's code: it imports function_app.py, or the custom handler's file, in a new process.
+    """
+    from funcmcp._cli import show
+    from funcmcp._cli.doctor.examine import examine
+
+    findings = examine(folder)
+    if as_json:
+        show.print_findings_as_json(findings)
+    else:
+        show.print_findings(findings)
+    if any(finding.level == "error" for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def run(  # noqa: PLR0913 - one for each option of the command
+    target: Annotated[str, typer.Argument(metavar="[TARGET]", help=f"The server: {_TARGET}.")] = ".",
+    *,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="The port; 0 for a free one.", show_default="8000"),
+    ] = None,
+    reload: Annotated[bool, typer.Option("--reload", help="Start again when a Python file changes.")] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="The number of processes. They share signed sessions, which are the default.", show_default="1"
+        ),
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A host name of the server, with or without a port; may be repeated. '*' allows any name.",
+            show_default=False,
+        ),
+    ] = None,
+    page: Annotated[
+        bool | None,
+        typer.Option(
+            "--page/--no-page",
+            help="Answer browsers at the endpoint with a page for people.",
+            show_default="on a loopback address",
+        ),
+    ] = None,
+    log_level: Annotated[
+        Literal["critical", "error", "warning", "info", "debug"] | None,
+        typer.Option(
+            help="The least severe messages to log. With info and debug there is a line for each request, as there is "
+            "on a terminal by default.",
+            show_default=False,
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Serve HTTPS with this certificate (PEM).", show_default=False),
+    ] = None,
+    tls_key: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The certificate's private key (PEM).", show_default=False)
+    ] = None,
+    stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
+) -> None:
+    """Serve TARGET over HTTP until Ctrl+C or SIGTERM. Calls in flight are finished first."""
+    if not stdio:
+        _allow_hosts(allowed_host or [], host)
+        _set_page(is_on=page)
+        _serve_http(
+            target,
+            _HTTPOptions(
+                host or "127.0.0.1",
+                port,
+                workers or 1,
+                reload=reload,
+                log_level=log_level,
+                certificate_files=_certificate_files(tls_cert, tls_key),
+            ),
+        )
+        return
+    http_options: dict[str, object] = {
+        "--host": host,
+        "--port": port,
+        "--reload": reload or None,
+        "--workers": workers,
+        "--allowed-host": allowed_host or None,
+        "--page": page or None,
+        "--no-page": True if page is False else None,
+        "--log-level": log_level,
+        "--tls-cert": tls_cert,
+        "--tls-key": tls_key,
+    }
+    invalid = [option for option, value in http_options.items() if value is not None]
+    if invalid:
+        raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(invalid)}.")
+    _serve_stdio(target)
+
+
+def _certificate_files(tls_cert: str | None, tls_key: str | None) -> tuple[str, str] | None:
+    """Return the files for HTTPS. Return None for HTTP."""
+    if tls_cert is None and tls_key is None:
+        return None
+    if tls_cert is None or tls_key is None:
+        raise typer.BadParameter("HTTPS needs both --tls-cert and --tls-key.")
+    return tls_cert, tls_key
+
+
+def _allow_hosts(names: list[str], host: str | None) -> None:
+    """Allow Host headers with these names, and with the name or address that the server listens on."""
+    from funcmcp._transports.http.options import HOSTS_VARIABLE, hosts_of_environment
+
+    for name in names:
+        if name != "*" and not _HOST.fullmatch(name):
+            raise typer.BadParameter(f"--allowed-host {name!r} is not a host name, such as orders.example.com.")
+    if host is not None and _HOST.fullmatch(host):
+        names = [*names, host]
+    os.environ[HOSTS_VARIABLE] = ",".join([*hosts_of_environment(), *names])
+
+
+def _set_page(*, is_on: bool | None) -> None:
+    """Switch the page for people on or off. None leaves it as the server's options and the environment say."""
+    from funcmcp._transports.http.options import PAGE_VARIABLE
+
+    if is_on is not None:
+        os.environ[PAGE_VARIABLE] = "on" if is_on else "off"
+
+
+def _serve_stdio(target: str) -> None:
+    from funcmcp._authoring.calling.lifespans import LifespanError
+    from funcmcp._cli.failure import Failure
+    from funcmcp._cli.targets import load
+    from funcmcp._server.log import log_failure
+    from funcmcp._serving import serving_of
+    from funcmcp._transports.stdio import StreamError, serve, standard_streams
+
+    try:
+        with standard_streams() as (source, sink):  # before the import, whose output must not be on stdout
+            server = load(target)
+            if os.isatty(source):
+                write_line(f"{server.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it)", error=True)
+            serving = serving_of(server)
+            serve(serving.server, serving.aclose, serving.enter_lifespans, source=source, sink=sink)
+    except LifespanError as error:
+        log_failure(error, "", "add_lifespan")
+        raise Failure(str(error)) from error
+    except StreamError as error:
+        raise Failure(f"{error.strerror}. With --stdio the server exchanges messages with its client there.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _HTTPOptions:
+    """The options of ``funcmcp run`` for HTTP.
+
+    Attributes:
+        host: The address to listen on.
+        port: The port. None for the default one.
+        workers: The number of processes.
+        reload: Whether to start again when a Python file changes.
+        log_level: The least severe messages to log. None for the default.
+        certificate_files: The files with a certificate and its key. None for HTTP without TLS.
+    """
+
+    host: str
+    port: int | None
+    workers: int
+    _: KW_ONLY
+    reload: bool
+    log_level: str | None
+    certificate_files: tuple[str, str] | None
+
+
+def _serve_http(target: str, options: _HTTPOptions) -> None:
+    from functools import partial
+
+    from funcmcp._adapters.uvicorn.server import (
+        AddressError,
+        Certificate,
+        CertificateError,
+        StartError,
+        WorkerError,
+        default_port,
+        serve,
+        serve_processes,
+    )
+    from funcmcp._cli.failure import Failure
+    from funcmcp._cli.request_log import configure
+    from funcmcp._cli.targets import find, load
+    from funcmcp._serving import serving_of
+
+    host = options.host
+    port = default_port() if options.port is None else options.port
+    certificate = None if options.certificate_files is None else Certificate(*options.certificate_files)
+    has_workers = options.reload or options.workers > 1
+    server = load(target)
+    tasks = serving_of(server).server.tasks
+    if options.workers > 1 and tasks is not None and tasks.has_tools and not tasks.store.shared:
+        raise Failure(
+            f"{server.name} has tools with task=, and stores tasks in the memory of each process. Write "
+            'MCPServer(..., tasks=SQLiteTasks("tasks.db")), or leave out --workers.'
+        )
+    on_ready = partial(_announce, server, host, in_this_process=not has_workers)
+    try:
+        if has_workers:
+            serve_processes(
+                partial(_make_in_worker, target, options.log_level),
+                host=host,
+                port=port,
+                workers=options.workers,
+                watch=find(target).root if options.reload else None,
+                on_ready=on_ready,
+                certificate=certificate,
+            )
+        else:
+            configure(server, options.log_level)
+            serve(server, host=host, port=port, on_ready=on_ready, certificate=certificate)
+    except AddressError as error:
+        raise Failure(f"{error.strerror}. Choose another address with --host and --port.") from error
+    except CertificateError as error:
+        raise Failure(f"{error.strerror}. Correct --tls-cert and --tls-key.") from error
+    except StartError as error:
+        raise Failure(str(error)) from error
+    except WorkerError as error:
+        raise Failure(f"{error} Its message is above.") from error
+
+
+def _make_in_worker(target: str, log_level: str | None) -> MCPServer:
+    """Return the server of a worker process, with its request log."""
+    from funcmcp._cli.request_log import configure
+    from funcmcp._cli.targets import load_or_exit
+
+    return configure(load_or_exit(target), log_level)
+
+
+def _announce(server: MCPServer, host: str, origin: str, *, in_this_process: bool) -> None:
+    """Print where the server is, then a warning for each feature that no list can contain.
+
+    Args:
+        server: The server.
+        host: The address that it listens on.
+        origin: Scheme, host and port of its URL.
+        in_this_process: Whether this process serves. The warnings then come from a task beside the requests.
+    """
+    from funcmcp._serving import serving_of
+
+    serving = serving_of(server)
+    write_line(f"{server.name} is served at {origin}{serving.path} (Ctrl+C stops it)")
+    if host in _ALL_ADDRESSES:
+        write_line("It also listens at this machine's other addresses. Allow its host names: --allowed-host NAME")
+    if serving.keeps_sessions:
+        write_line("Sessions are in this process's memory and end with it.")
+    if in_this_process:
+        task = asyncio.get_running_loop().create_task(_warn_of_faults(server))
+        _background.add(task)
+        task.add_done_callback(_background.discard)
+    else:
+        asyncio.run(_warn_of_faults(server))
+
+
+async def _warn_of_faults(server: MCPServer) -> None:
+    from funcmcp._cli.faults import faults_of
+
+    async for fault in faults_of(server):
+        write_line(fault, error=True)
+
+
+_ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - addresses to compare with, not to listen on
+_background: set[asyncio.Task[None]] = set()
+"""Tasks that run. asyncio itself holds only weak references to tasks."""
+
+
+@app.command()
+def inspect(
+    target: TargetOrURL,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    clients: Annotated[
+        bool, typer.Option("--clients", help="Show what some clients and models' APIs do not accept instead.")
+    ] = False,
+    calls: Calls = None,
+    header: Headers = None,
+    bearer: Bearer = None,
+) -> None:
+    """Show a server's description, tools, resources and prompts. The exit code is 1 if one cannot be listed.
+
+    With --clients the exit code is 1 also if a known client loses a tool, a resource or a prompt.
+    """
+    from funcmcp._cli.calls import read_calls
+    from funcmcp._cli.connect import inspect_server, open_source
+    from funcmcp._cli.output import write_json
+    from funcmcp._cli.show import print_server
+
+    if calls is not None and not as_json:
+        raise typer.BadParameter("--calls needs --json.")
+    source = open_source(target, headers=header or [], bearer=bearer)
+    facts, faults = asyncio.run(inspect_server(source, [] if calls is None else read_calls(calls)))
+    is_accepted = True
+    if clients:
+        from funcmcp._cli.client_rules.report import report_problems
+
+        is_accepted = report_problems(source, facts, faults, as_json=as_json)
+    elif as_json:
+        write_json(facts)
+    else:
+        print_server(facts)
+    for fault in faults:
+        write_line(fault, error=True)
+    if faults or not is_accepted:
+        raise typer.Exit(1)
+
+
+@app.command()
+def call(  # noqa: PLR0913 - one for each option of the command
+    target: TargetOrURL,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The tool's name.", show_default=False)],
+    pairs: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments, one by one.", show_default=False)
+    ] = None,
+    *,
+    json: Annotated[str | None, typer.Option("--json", help="All arguments as one JSON object.")] = None,
+    header: Headers = None,
+    bearer: Bearer = None,
+    verbose: Verbose = False,
+) -> None:
+    """Call a tool and print its result. A tool's error goes to stderr, with exit code 1.
+
+    If the server runs the call as a task, the command waits for its end. Ctrl+C cancels the task.
+    """
+    from funcmcp._cli import interrupts, show
+    from funcmcp._cli.connect import call_tool, open_source
+    from funcmcp._cli.terminal import ProgressDisplay
+
+    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
+    display = ProgressDisplay(verbose=verbose)
+    result = interrupts.run(call_tool(source, name, pairs or [], json, display), display.interrupt)
+    show.print_result(result)
+    if result.get("isError"):
+        raise typer.Exit(1)
+
+
+@app.command()
+def read(
+    target: TargetOrURL,
+    uri: Annotated[str, typer.Argument(metavar="URI", help="The resource's URI.", show_default=False)],
+    *,
+    header: Headers = None,
+    bearer: Bearer = None,
+    verbose: Verbose = False,
+) -> None:
+    """Read a resource and print its contents. Bytes are printed only into a file or a pipe."""
+    from funcmcp._cli import show
+    from funcmcp._cli.connect import open_source, read_resource
+
+    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
+    show.print_contents(asyncio.run(read_resource(source, uri)))
+
+
+@app.command()
+def prompt(
+    target: TargetOrURL,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The prompt's name.", show_default=False)],
+    pairs: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments, one by one.", show_default=False)
+    ] = None,
+    *,
+    header: Headers = None,
+    bearer: Bearer = None,
+    verbose: Verbose = False,
+) -> None:
+    """Get a prompt and print its messages, each with its role."""
+    from funcmcp._cli import show
+    from funcmcp._cli.connect import get_prompt, open_source
+
+    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
+    show.print_messages(asyncio.run(get_prompt(source, name, pairs or [])))

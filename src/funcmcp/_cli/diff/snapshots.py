@@ -1,0 +1,70 @@
+"""The two servers of ``funcmcp diff``: targets, URLs, commands and saved descriptions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._cli.connect import Source, inspect_server, is_command, open_source
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.targets import function_app_in
+from funcmcp._client.errors import one_line
+from funcmcp._text_files import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from funcmcp._cli.calls import Call
+
+
+async def snapshot(
+    place: str, calls: Sequence[Call], *, headers: Sequence[str] = (), bearer: str | None = None
+) -> dict[str, Any]:
+    """Return the description of a server.
+
+    Args:
+        place: A target, a URL, a command, or a file with the output of ``funcmcp inspect --json``.
+        calls: Calls to make. A file must have been saved with the same calls.
+        headers: Header fields for a URL.
+        bearer: A token for a URL.
+
+    Raises:
+        Failure: The server cannot be reached, or the file is not such a file.
+    """
+    if place.endswith(".json"):
+        return _saved(Path(place), calls)
+    facts, _ = await inspect_server(_source(place, headers, bearer), calls)
+    return facts
+
+
+def _source(place: str, headers: Sequence[str], bearer: str | None) -> Source:
+    if place.startswith(("http://", "https://")):
+        return open_source(place, headers=headers, bearer=bearer)
+    if is_command(place):
+        return open_source(place)
+    # Both servers can have modules of the same names, so each runs in a process of its own.
+    is_function_app = function_app_in(place) is not None
+    arguments = ("host", place, "--stdio", "--no-reload") if is_function_app else ("run", place, "--stdio")
+    return Source(place, None, command=(sys.executable, "-m", "funcmcp", *arguments))
+
+
+def _saved(file: Path, calls: Sequence[Call]) -> dict[str, Any]:
+    try:
+        facts = json.loads(read_text(file))
+    except OSError as error:
+        raise Failure(f"{file} cannot be read: {error.strerror}.") from error
+    except RecursionError as error:
+        raise Failure(f"{file} is nested too deeply.") from error
+    except ValueError as error:
+        raise Failure(f"{file} is not JSON: {one_line(error)}.") from error
+    if not isinstance(facts, dict) or not isinstance(facts.get("tools"), list):
+        raise Failure(f"{file} is not a saved server. Save one with: funcmcp inspect TARGET --json > {file.name}")
+    made = [
+        {name: value for name, value in call.items() if name not in ("result", "error")}
+        for call in facts.get("calls", [])
+    ]
+    if calls and made != list(calls):
+        raise Failure(f"{file} was saved with other calls. Save it again with --calls.")
+    return facts

@@ -1,0 +1,139 @@
+"""``funcmcp install``: print a server's configuration for a client, or write it into the client's file."""
+
+# ruff: noqa: PLC0415 - what the command needs is imported when it runs
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from funcmcp._cli.commands import app
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.install.clients import CLIENTS, user_file
+from funcmcp._cli.output import write_line, write_text
+
+if TYPE_CHECKING:
+    from funcmcp._cli.install.clients import Client
+    from funcmcp._cli.install.entries import Entry, Server
+
+_NAMES = ", ".join(CLIENTS)
+
+
+@app.command()
+def install(  # noqa: PLR0913 - one for each option of the command
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {_NAMES}.", show_default=False)],
+    target: Annotated[
+        str, typer.Argument(metavar="[TARGET|URL]", help="The server, as for funcmcp run, or an endpoint's URL.")
+    ] = ".",
+    *,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The name of the entry.", show_default="from the server's name")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=VALUE]",
+            help="An environment variable of the server; may be repeated. Without a value, or with ${OTHER} in it, the "
+            "client reads or asks for the value.",
+            show_default=False,
+        ),
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:VALUE",
+            help="A header field for a URL; may be repeated. ${NAME} in it is an environment variable.",
+            show_default=False,
+        ),
+    ] = None,
+    runner: Annotated[
+        Literal["auto", "python", "uv"],
+        typer.Option(help="What runs the server: this Python, or uv run. The default is uv where uv.lock is."),
+    ] = "auto",
+    workspace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Use the client's file in a project's folder.", show_default="the user's file"
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Use another file.", show_default="the client's file")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Merge the entry into the file, with a backup.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how --write would change the file.")] = False,
+) -> None:
+    """Print the configuration of an MCP client for a server, or write it into the client's file."""
+    from funcmcp._cli.install.entries import entry_for
+    from funcmcp._cli.install.files import configuration_text
+    from funcmcp._cli.install.servers import has_key, server_at
+
+    settings = _client(client)
+    server = server_at(target, name, env=env or [], headers=header or [], runner=runner)
+    entry = entry_for(settings, server)
+    path = _file(settings, workspace, file)
+    if write or dry_run:
+        _write(settings, server, entry, path, dry_run=dry_run)
+    else:
+        write_text(configuration_text(settings, server.name, entry))
+        write_line(f"Add it to {path}, or pass --write.", error=True)
+    if server.url:
+        if has_key(server.url):
+            text = "The URL contains a key, which logs show. Pass --header 'x-functions-key: ${KEY}' instead."
+            write_line(text, error=True)
+        write_line(settings.sign_in.replace("SERVER", server.name), error=True)
+    for item in entry.inputs:
+        write_line(f"{settings.title} asks for {item['id']} when it starts the server.", error=True)
+
+
+def _client(name: str) -> Client:
+    from difflib import get_close_matches
+
+    if name in CLIENTS:
+        return CLIENTS[name]
+    similar = get_close_matches(name.lower(), CLIENTS, 1)
+    advice = f"Did you mean {similar[0]}? " if similar else ""
+    raise Failure(f"Unknown client {name!r}. {advice}Valid clients: {_NAMES}.")
+
+
+def _file(client: Client, workspace: Path | None, file: Path | None) -> Path:
+    """Return the configuration file."""
+    import os
+    import sys
+
+    if file is not None:
+        if workspace is not None:
+            raise typer.BadParameter("--file and --workspace exclude each other.")
+        return file.absolute()
+    if workspace is None:
+        return user_file(client, sys.platform, os.environ, Path.home())
+    if client.workspace_file is None:
+        raise Failure(f"{client.title} reads no file in a project's folder. Leave out --workspace.")
+    path = workspace.absolute() / client.workspace_file
+    target = path.resolve()
+    if not target.is_relative_to(workspace.resolve()):
+        raise Failure(f"{path} is a link to {target}, outside of the folder. Pass --file to write there.")
+    return path
+
+
+def _write(client: Client, server: Server, entry: Entry, path: Path, *, dry_run: bool) -> None:
+    from funcmcp._cli.install.files import difference, merged_text, read, write
+
+    before = read(path)
+    try:
+        after = merged_text(before, client, server.name, entry)
+    except ValueError as error:
+        raise Failure(
+            f"{path} is not a configuration of {client.title}: {error}. The file is unchanged; correct it first."
+        ) from error
+    if after == before:
+        write_line(f"{path} has this entry already.")
+        return
+    if dry_run:
+        write_text(difference(path, before, after))
+        return
+    backup = write(path, before, after)
+    write_line(f"Wrote {server.name} to {path}. {client.next_step}")
+    if backup is not None:
+        write_line(f"The previous file is {backup}.")

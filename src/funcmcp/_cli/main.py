@@ -1,0 +1,37 @@
+"""The entry point of the ``funcmcp`` command."""
+
+from __future__ import annotations
+
+import sys
+
+from funcmcp._cli.failure import Failure
+
+_EXTRA_LIBRARIES = {"httpx2", "rich", "tomlkit", "typer", "uvicorn", "watchfiles"}
+"""The libraries that ``pip install "funcmcp[cli]"`` installs."""
+
+
+def main() -> None:
+    """Run the command. A failure is one line on stderr, and exit code 1."""
+    try:
+        import funcmcp._cli.diff.command  # noqa: PLC0415 - it adds its command to the app
+        import funcmcp._cli.host  # noqa: PLC0415 - as above
+        import funcmcp._cli.install.command  # noqa: PLC0415 - as above
+        import funcmcp._cli.migrate.command  # noqa: PLC0415 - as above
+        import funcmcp._cli.worker  # noqa: F401, PLC0415 - as above
+        from funcmcp._cli.commands import app  # noqa: PLC0415 - it cannot be imported without the extra
+
+        app()
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in _EXTRA_LIBRARIES:
+            raise
+        sys.exit(f'{library} is not installed. The command line needs: pip install "funcmcp[cli]"')
+    except Failure as failure:
+        from funcmcp._cli.output import write_line  # noqa: PLC0415 - as above
+
+        write_line(failure, error=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

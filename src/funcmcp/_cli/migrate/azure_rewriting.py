@@ -1,0 +1,503 @@
+"""The rewriting of Azure's MCP triggers: functions of a function app become tools, resources and prompts of a server.
+
+How it works: a function is rewritten if all options of its trigger are written out, and if it uses its context only in
+ways that the contexts of funcmcp have. `funcmcp.azure.trigger_app(mcp, app)` at the end of the file registers the
+features as triggers again. Other functions stay as they are, and the report names them with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from typing import TYPE_CHECKING, Any, cast
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from funcmcp._cli.migrate import names
+from funcmcp._cli.migrate.azure_values import UnknownValueError, assignments, json_value, schema_of, value_of
+from funcmcp._cli.migrate.notes import Level, Note
+from funcmcp._cli.migrate.server_uses import dotted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from funcmcp._cli.migrate.project import SourceFile
+
+_KINDS = {
+    "mcptooltrigger": "tool",
+    "mcp_tool_trigger": "tool",
+    "mcpresourcetrigger": "resource",
+    "mcp_resource_trigger": "resource",
+    "mcpprompttrigger": "prompt",
+    "mcp_prompt_trigger": "prompt",
+}
+"""By decorator, and by type of a generic trigger in lower case, the kind of feature."""
+
+_COMMON_OPTIONS = {"arg_name": "", "type": "", "title": "title", "description": "description", "metadata": "meta"}
+_OPTIONS = {
+    "tool": {
+        **_COMMON_OPTIONS,
+        "toolName": "name",
+        "tool_name": "name",
+        "toolProperties": "properties",
+        "tool_properties": "properties",
+    },
+    "resource": {
+        **_COMMON_OPTIONS,
+        "uri": "uri",
+        "resourceName": "name",
+        "resource_name": "name",
+        "mimeType": "mime_type",
+        "mime_type": "mime_type",
+        "size": "size",
+    },
+    "prompt": {
+        **_COMMON_OPTIONS,
+        "promptName": "name",
+        "prompt_name": "name",
+        "promptArguments": "arguments",
+        "prompt_arguments": "arguments",
+        "icons": "icons",
+    },
+}
+"""By kind of feature, the options of its trigger, and their names here."""
+
+_LINE = 100
+"""A decorator that is longer than this has one argument on a line."""
+
+_CONTEXT_ONLY = {"clientinfo", "sessionid", "transport"}
+"""Members of Azure's contexts that a rewritten function no longer gets."""
+
+
+def rewritten_app(source: SourceFile, data: bytes) -> tuple[bytes, list[Note]]:
+    """Return the new text of a file with Azure's MCP triggers, and its lines of the report.
+
+    Args:
+        source: The file.
+        data: Its text, in which servers may have been rewritten already.
+    """
+    if b"azure" not in data:
+        return data, []
+    module = source.module if data == source.data else cst.parse_module(data)
+    apps = [name for name, call in assignments(module).items() if _is_function_app(call)]
+    rewriter = _Rewriter(source.name, module, apps[0] if len(apps) == 1 else "")
+    new = MetadataWrapper(module).visit(rewriter)
+    if not rewriter.features:
+        return data, rewriter.notes
+    return _with_server(new, apps[0], rewriter).bytes, rewriter.notes
+
+
+def _is_function_app(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Call) and dotted(node.func).rpartition(".")[2] == "FunctionApp"
+
+
+class _Rewriter(cst.CSTTransformer):
+    METADATA_DEPENDENCIES = (PositionProvider,)
+
+    def __init__(self, file: str, module: cst.Module, app: str) -> None:
+        super().__init__()
+        self.file = file
+        self.app = app
+        self.variables = assignments(module)
+        self.server = "mcp" if b"mcp =" not in module.bytes else "mcp_server"
+        self.imports: set[str] = set()
+        self.contexts: set[str] = set()
+        self.features = 0
+        self.notes: list[Note] = []
+
+    def note(self, node: cst.CSTNode, level: Level, text: str) -> None:
+        line = int(self.get_metadata(PositionProvider, node).start.line)
+        self.notes.append(Note(self.file, line, level, text))
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
+        calls = [decorator.decorator for decorator in updated_node.decorators]
+        triggers = [call for call in calls if isinstance(call, cst.Call) and _is_trigger(call)]
+        if len(triggers) != 1:
+            return updated_node
+        name = original_node.name.value
+        decorator = dotted(triggers[0].func).rpartition(".")[2]
+        try:
+            if not self.app or dotted(triggers[0].func).rpartition(".")[0] != self.app:
+                raise UnknownValueError("its app is not a FunctionApp of this file")
+            if decorator == "mcp_tool":
+                kind, new = "tool", self.typed_tool(updated_node, calls)
+            else:
+                kind, new = self.triggered(updated_node, triggers[0], calls)
+        except UnknownValueError as error:
+            reason = str(error) or "a value of its trigger is not written out"
+            self.note(original_node, "missing", f"{name} stays a function of Azure's: {reason}")
+            return updated_node
+        except (ValueError, LookupError, AttributeError, TypeError):
+            text = f"{name} stays a function of Azure's: its properties or arguments are not valid"
+            self.note(original_node, "missing", text)
+            return updated_node
+        self.features += 1
+        self.note(original_node, "moves", f"{name}: @{self.server}.{kind}")
+        if kind != "resource":
+            self.note(original_node, "differs", f"{name}: arguments are validated before the function runs")
+        return new
+
+    def typed_tool(self, node: cst.FunctionDef, calls: Sequence[cst.BaseExpression]) -> cst.FunctionDef:
+        """Return the function for ``@app.mcp_tool()``, whose parameters are the arguments."""
+        descriptions: dict[str, str] = {}
+        tool_options: dict[str, Any] = {}
+        for call in calls:
+            function = dotted(call.func).rpartition(".")[2] if isinstance(call, cst.Call) else ""
+            if function == "mcp_tool" and isinstance(call, cst.Call):
+                tool_options = self.options(call)
+                continue
+            if function != "mcp_tool_property" or not isinstance(call, cst.Call):
+                raise UnknownValueError("it has other bindings; see bindings= of trigger_app")
+            options = self.options(call)
+            if not {"arg_name", "description"} >= options.keys() or "arg_name" not in options:
+                raise UnknownValueError("a property has options beside its description")
+            descriptions[options["arg_name"]] = options.get("description", "")
+        if tool_options.keys() - {"metadata"}:
+            raise UnknownValueError("the trigger has options that funcmcp does not have")
+        parameters = node.params.params
+        if any(parameter.annotation is None for parameter in parameters):
+            raise UnknownValueError("a parameter has no type")
+        if any(
+            "Context" in dotted(parameter.annotation.annotation) for parameter in parameters if parameter.annotation
+        ):
+            raise UnknownValueError("it takes Azure's context; use ToolContext")
+        if not descriptions.keys() <= {parameter.name.value for parameter in parameters}:
+            raise UnknownValueError("a property belongs to no parameter")
+        changed = [self.described(parameter, descriptions.get(parameter.name.value, "")) for parameter in parameters]
+        name = node.name.value
+        written = {
+            "name": None if names.SNAKE_CASE.fullmatch(name) else name,
+            "meta": json_value(tool_options.get("metadata")),
+        }
+        decorator = _call_text(f"{self.server}.tool", None, written)
+        return node.with_changes(
+            params=node.params.with_changes(params=changed), decorators=[_decorator(node, decorator)]
+        )
+
+    def described(self, parameter: cst.Param, text: str) -> cst.Param:
+        if not text or parameter.annotation is None:
+            return parameter
+        self.imports.add("Annotated")
+        old = parameter.annotation.annotation
+        new = cst.Subscript(
+            cst.Name("Annotated"),
+            [
+                cst.SubscriptElement(cst.Index(old), comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))),
+                cst.SubscriptElement(cst.Index(cst.SimpleString(json.dumps(text, ensure_ascii=False)))),
+            ],
+        )
+        return parameter.with_changes(annotation=parameter.annotation.with_changes(annotation=new))
+
+    def triggered(
+        self, node: cst.FunctionDef, trigger: cst.Call, calls: Sequence[cst.BaseExpression]
+    ) -> tuple[str, cst.FunctionDef]:
+        """Return the kind of feature and the function for a trigger, which takes its context as a text of JSON."""
+        values = self.options(trigger)
+        kind = _kind_of(trigger, values)
+        if len(calls) > 1:
+            raise UnknownValueError("it has other bindings; see bindings= of trigger_app")
+        if not values.keys() <= _OPTIONS[kind].keys() or "arg_name" not in values:
+            raise UnknownValueError("the trigger has options that funcmcp does not have")
+        options = {_OPTIONS[kind][name]: value for name, value in values.items() if value is not None}
+        parameter = values["arg_name"]
+        if [item.name.value for item in node.params.params] != [parameter] or not isinstance(options.get("name"), str):
+            raise UnknownValueError("it has other parameters than the trigger's")
+        rewrite = {"tool": self.triggered_tool, "resource": self.triggered_resource, "prompt": self.triggered_prompt}
+        return kind, rewrite[kind](node, parameter, options)
+
+    def triggered_tool(self, node: cst.FunctionDef, parameter: str, options: dict[str, Any]) -> cst.FunctionDef:
+        name = json.dumps(options["name"])
+        node = _with_context(node, parameter, "arguments", f'{{"name": {name}, "arguments": arguments}}', set())[0]
+        self.imports.add("Any")
+        written = {
+            "title": options.get("title"),
+            "description": options.get("description", ""),
+            "input_schema": schema_of(options.get("properties", "[]")),
+            "meta": json_value(options.get("meta")),
+        }
+        decorator = _call_text(f"{self.server}.tool", options["name"], written)
+        arguments = cst.Param(cst.Name("arguments"), cst.Annotation(cst.parse_expression("dict[str, Any]")))
+        return node.with_changes(params=cst.Parameters([arguments]), decorators=[_decorator(node, decorator)])
+
+    def triggered_resource(self, node: cst.FunctionDef, parameter: str, options: dict[str, Any]) -> cst.FunctionDef:
+        uri = options.get("uri")
+        if not isinstance(uri, str):
+            raise UnknownValueError("a value of its trigger is not written out")
+        variables = re.findall(r"\{([^{}]*)\}", uri)
+        self.check_parameters([*variables, parameter])
+        node, uses_context = _with_context(node, parameter, parameter, f'{{"uri": {parameter}.uri}}', {"uri"})
+        written = {
+            "name": options["name"],
+            "title": options.get("title"),
+            "description": options.get("description"),
+            "mime_type": options.get("mime_type"),
+            "size": options.get("size"),
+            "meta": json_value(options.get("meta")),
+        }
+        parameters = [f"{name}: str" for name in variables]
+        if uses_context:
+            self.contexts.add("ResourceContext")
+            parameters.append(f"{parameter}: ResourceContext")
+        decorator = _call_text(f"{self.server}.resource", uri, written)
+        return node.with_changes(params=_parameters(parameters), decorators=[_decorator(node, decorator)])
+
+    def triggered_prompt(self, node: cst.FunctionDef, parameter: str, options: dict[str, Any]) -> cst.FunctionDef:
+        if _strings_in(node) & {"messages", "get_prompt_result", "prompt_messages"}:
+            raise UnknownValueError("it returns messages as JSON; return a list of funcmcp.Message instead")
+        arguments = json_value(options.get("arguments", []))
+        arguments.sort(key=lambda argument: not argument.get("required"))  # parameters without a default come first
+        self.check_parameters([*(argument["name"] for argument in arguments), parameter])
+        data = f'{{"name": {parameter}.prompt_name, "arguments": {parameter}.arguments}}'
+        node, uses_context = _with_context(node, parameter, parameter, data, {"arguments"})
+        written = {
+            "title": options.get("title"),
+            "description": options.get("description"),
+            "icons": json_value(options.get("icons")),
+            "meta": json_value(options.get("meta")),
+        }
+        required = [self.argument(argument) for argument in arguments if argument.get("required")]
+        optional = [f"{self.argument(argument)} = None" for argument in arguments if not argument.get("required")]
+        if uses_context:
+            self.contexts.add("PromptContext")
+            required.append(f"{parameter}: PromptContext")
+        decorator = _call_text(f"{self.server}.prompt", options["name"], written)
+        return node.with_changes(params=_parameters(required + optional), decorators=[_decorator(node, decorator)])
+
+    def argument(self, argument: dict[str, Any]) -> str:
+        """Return the parameter for an argument of a prompt."""
+        kind = "str" if argument.get("required") else "str | None"
+        if not argument.get("description"):
+            return f"{argument['name']}: {kind}"
+        self.imports.add("Annotated")
+        return f"{argument['name']}: Annotated[{kind}, {json.dumps(argument['description'], ensure_ascii=False)}]"
+
+    def check_parameters(self, parameters: Sequence[str]) -> None:
+        """Raise UnknownValueError if names cannot be those of the parameters of one function."""
+        for name in parameters:
+            if not name.isidentifier() or keyword.iskeyword(name):
+                raise UnknownValueError(f"{name!r} cannot be the name of a parameter")
+        if len(set(parameters)) != len(parameters):
+            raise UnknownValueError("two of its parameters would have one name")
+
+    def options(self, call: cst.Call) -> dict[str, Any]:
+        if any(argument.keyword is None for argument in call.args):
+            raise UnknownValueError("the trigger has positional options")
+        return {
+            argument.keyword.value: value_of(argument.value, self.variables)
+            for argument in call.args
+            if argument.keyword
+        }
+
+
+class _ContextReader(cst.CSTTransformer):
+    """Replaces ``json.loads(context)`` by an object with the members that funcmcp's context has.
+
+    Args:
+        parameter: The name of the context.
+        replacement: The name of the parameter in its place.
+        data: The code of the object.
+        attributes: Attributes of Azure's context that funcmcp's context has, too.
+    """
+
+    def __init__(self, parameter: str, replacement: str, data: str, attributes: set[str]) -> None:
+        super().__init__()
+        self.parameter = parameter
+        self.replacement = replacement
+        self.data = data
+        self.attributes = attributes
+        self.is_read = False
+        self.is_deleted = False
+        self.is_used_otherwise = False
+
+    def visit_Call(self, node: cst.Call) -> bool:
+        return not self.is_loads(node)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        if dotted(node.value) == self.parameter and node.attr.value in self.attributes:
+            self.is_read = True
+            return False
+        return True
+
+    def visit_Del(self, node: cst.Del) -> bool:  # a mark that the parameter is not used
+        return dotted(node.target) != self.parameter
+
+    def leave_Del(self, original_node: cst.Del, updated_node: cst.Del) -> cst.Del:
+        if dotted(original_node.target) != self.parameter:
+            return updated_node
+        self.is_deleted = True
+        return updated_node.with_changes(target=cst.Name(self.replacement))
+
+    def visit_Name(self, node: cst.Name) -> None:
+        if node.value == self.parameter:
+            self.is_used_otherwise = True
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        if not self.is_loads(original_node):
+            return updated_node
+        self.is_read = True
+        return cst.parse_expression(self.data)
+
+    def is_loads(self, node: cst.Call) -> bool:
+        is_json = dotted(node.func) in ("json.loads", "loads")
+        return is_json and len(node.args) == 1 and dotted(node.args[0].value) == self.parameter
+
+
+def _with_context(
+    node: cst.FunctionDef, parameter: str, replacement: str, data: str, attributes: set[str]
+) -> tuple[cst.FunctionDef, bool]:
+    """Return the function with another context, and whether it uses it.
+
+    Raises:
+        UnknownValueError: The function uses the context in ways that funcmcp's context does not have.
+    """
+    reader = _ContextReader(parameter, replacement, data, attributes)
+    body = cast("cst.BaseSuite", node.body.visit(reader))
+    if reader.is_used_otherwise:
+        ways = " or ".join([f"json.loads({parameter})", *(f"{parameter}.{name}" for name in sorted(attributes))])
+        raise UnknownValueError(f"it uses {parameter} other than by {ways}")
+    missing = _strings_in(node) & _CONTEXT_ONLY
+    if reader.is_read and missing:
+        raise UnknownValueError(
+            f"it reads {', '.join(sorted(missing))} of Azure's context; see the contexts of funcmcp"
+        )
+    return _returning(node.with_changes(body=body)), reader.is_read or reader.is_deleted
+
+
+class _Strings(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: set[str] = set()
+
+    def visit_SimpleString(self, node: cst.SimpleString) -> None:
+        if isinstance(node.evaluated_value, str):
+            self.values.add(node.evaluated_value)
+
+
+def _strings_in(node: cst.FunctionDef) -> set[str]:
+    """Return the strings in the body of a function."""
+    strings = _Strings()
+    node.body.visit(strings)
+    return strings.values
+
+
+class _Returns(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_value = False
+
+    def visit_Return(self, node: cst.Return) -> None:
+        self.has_value |= node.value is not None and dotted(node.value) != "None"
+
+
+def _returning(node: cst.FunctionDef) -> cst.FunctionDef:
+    """Return a function without the type None of its results if it returns something, as in Azure's templates."""
+    returns = _Returns()
+    node.body.visit(returns)
+    is_none = node.returns is not None and dotted(node.returns.annotation) == "None"
+    return node.with_changes(returns=None) if is_none and returns.has_value else node
+
+
+def _kind_of(call: cst.Call, options: Mapping[str, Any]) -> str:
+    """Return the kind of feature of a trigger: tool, resource or prompt."""
+    function = dotted(call.func).rpartition(".")[2]
+    return _KINDS[str(options.get("type")).lower() if function == "generic_trigger" else function]
+
+
+def _is_trigger(call: cst.Call) -> bool:
+    function = dotted(call.func).rpartition(".")[2]
+    if function != "generic_trigger":
+        return function == "mcp_tool" or function in _KINDS
+    for argument in call.args:
+        if argument.keyword is not None and argument.keyword.value == "type":
+            value = argument.value
+            return isinstance(value, cst.SimpleString) and str(value.evaluated_value).lower() in _KINDS
+    return False
+
+
+def _call_text(function: str, first: str | None, options: Mapping[str, Any]) -> str:
+    """Return the code of a decorator with an argument, unless it is None, and with the options that are not None."""
+    arguments = [] if first is None else [_literal(first, 1)]
+    arguments += [f"{name}={_literal(value, 1)}" for name, value in options.items() if value is not None]
+    if not arguments:
+        return function
+    text = f"{function}({', '.join(arguments)})"
+    if "\n" not in text and len(text) < _LINE:
+        return text
+    return f"{function}(\n{''.join(f'    {argument},{chr(10)}' for argument in arguments)})"
+
+
+def _literal(value: Any, level: int) -> str:
+    """Return the code of a JSON value. Objects and arrays of objects have one member on a line."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict) and value:
+        members = [
+            f"{json.dumps(name, ensure_ascii=False)}: {_literal(item, level + 1)}" for name, item in value.items()
+        ]
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        members = [_literal(item, level + 1) for item in value]
+    elif isinstance(value, list):
+        return f"[{', '.join(_literal(item, level) for item in value)}]"
+    else:
+        return repr(value)
+    first, last = ("{", "}") if isinstance(value, dict) else ("[", "]")
+    lines = "".join(f"{'    ' * (level + 1)}{member},\n" for member in members)
+    return f"{first}\n{lines}{'    ' * level}{last}"
+
+
+def _parameters(texts: Sequence[str]) -> cst.Parameters:
+    """Return the parameters of a function."""
+    statement = cst.ensure_type(cst.parse_statement(f"def function({', '.join(texts)}): ..."), cst.FunctionDef)
+    return statement.params
+
+
+def _decorator(node: cst.FunctionDef, text: str) -> cst.Decorator:
+    """Return a decorator with the comments before the function's first one."""
+    return cst.Decorator(cst.parse_expression(text), leading_lines=node.decorators[0].leading_lines)
+
+
+def _with_server(module: cst.Module, app: str, rewriter: _Rewriter) -> cst.Module:
+    """Return the module with imports, the server after the function app, and the registration at the end."""
+    server = rewriter.server
+    body: list[Any] = []
+    has_imports = False
+    for line in module.body:
+        body.append(line)
+        if not has_imports and _imports_azure(line):
+            has_imports = True
+            imported = ", ".join(sorted({"MCPServer", *rewriter.contexts}))
+            body += _lines(["import funcmcp.azure", f"from funcmcp import {imported}"])
+            if rewriter.imports:
+                body += _lines([f"from typing import {', '.join(sorted(rewriter.imports))}"])
+        if isinstance(line, cst.SimpleStatementLine) and any(_assigns(item, app) for item in line.body):
+            body += _lines(
+                [f'{server} = MCPServer("{rewriter.file.rpartition("/")[0].rpartition("/")[2] or "Tools"}")']
+            )
+    end = cst.SimpleStatementLine(
+        [cst.Expr(cst.parse_expression(f"funcmcp.azure.trigger_app({server}, {app})"))],
+        leading_lines=[cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)],
+    )
+    return module.with_changes(body=[*body, end])
+
+
+def _lines(texts: Iterable[str]) -> list[cst.BaseStatement]:
+    return [cst.ensure_type(cst.parse_statement(text), cst.SimpleStatementLine) for text in texts]
+
+
+def _imports_azure(line: cst.CSTNode) -> bool:
+    if not isinstance(line, cst.SimpleStatementLine):
+        return False
+    for statement in line.body:
+        if isinstance(statement, cst.Import) and any(
+            dotted(alias.name).startswith("azure") for alias in statement.names
+        ):
+            return True
+        if isinstance(statement, cst.ImportFrom) and dotted(statement.module).startswith("azure"):
+            return True
+    return False
+
+
+def _assigns(statement: cst.CSTNode, name: str) -> bool:
+    return isinstance(statement, cst.Assign) and dotted(statement.targets[0].target) == name

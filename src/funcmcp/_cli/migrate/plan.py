@@ -1,0 +1,146 @@
+"""What ``funcmcp migrate`` reports and writes."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.migrate.azure_rewriting import rewritten_app
+from funcmcp._cli.migrate.project import read_project
+from funcmcp._cli.migrate.server_rewriting import rewritten
+from funcmcp._cli.migrate.server_uses import read_uses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp._cli.migrate.notes import Note
+
+_STACK_BYTES = 1 << 30
+_RECURSION_LIMIT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The new text of a file.
+
+    Attributes:
+        path: The file.
+        name: Its path from the project's folder.
+        before: Its bytes.
+        after: Its new bytes.
+    """
+
+    path: Path
+    name: str
+    before: bytes
+    after: bytes
+
+    def patch(self) -> str:
+        """Return the change as a unified diff."""
+        before, after = (
+            data.decode("utf-8", "replace").splitlines(keepends=True) for data in (self.before, self.after)
+        )
+        lines = difflib.unified_diff(before, after, f"a/{self.name}", f"b/{self.name}")
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The report and the changes of a project.
+
+    Attributes:
+        target: "funcmcp" if the servers are written with funcmcp's own API, "funcmcp.compat" if only imports change. ""
+            for a project without such servers.
+        notes: The lines of the report, sorted.
+        changes: The files that change.
+    """
+
+    target: str
+    notes: list[Note]
+    changes: list[Change]
+
+
+def plan_migration(path: Path, target: str = "auto") -> Plan:
+    """Return what migrating a file or a project's folder changes.
+
+    Args:
+        path: The file or the folder.
+        target: "native" for funcmcp's own API, "compat" for `funcmcp.compat`, "auto" for the first where the
+            translation is sure.
+
+    Raises:
+        Failure: The path does not exist or has no Python files, or the own API is required but not sure.
+    """
+    return _on_large_stack(lambda: _plan(path, target))
+
+
+def _on_large_stack(plan: Callable[[], Plan]) -> Plan:
+    """Return what a function returns that works on nested syntax trees, such as those of `a and b and c`.
+
+    libcst's parser takes some kilobytes of the stack for each level, and the process crashes where it is full. Python
+    code takes a part of the recursion limit.
+    """
+    stack_size, recursion_limit = threading.stack_size(_STACK_BYTES), sys.getrecursionlimit()
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(plan).result()
+    except RecursionError as error:
+        raise Failure("The project has an expression that is nested too deeply. Divide it first.") from error
+    finally:
+        sys.setrecursionlimit(recursion_limit)
+        threading.stack_size(stack_size)
+
+
+def _plan(path: Path, target: str) -> Plan:
+    sources, notes = read_project(path)
+    uses = read_uses(sources)
+    notes += uses.notes
+    if target == "native" and uses.obstacles:
+        first = min(uses.obstacles)
+        raise Failure(f"{first.place}: {first.text}. Rewrite it first, or leave out --to native.")
+    native = target != "compat" and not uses.obstacles
+    changes = []
+    for source in sources:
+        data = source.data
+        if uses.files:
+            data, lines = rewritten(source, uses, native=native)
+            notes += lines
+        app_data, lines = rewritten_app(source, data)
+        notes += lines
+        if app_data != source.data:
+            changes.append(Change(source.path, source.name, source.data, app_data))
+    name = ""
+    if uses.files:
+        name = "funcmcp" if native else "funcmcp.compat"
+        if not native and target == "auto":
+            notes += uses.obstacles
+    return Plan(name, sorted(set(notes)), changes)
+
+
+def write_changes(changes: list[Change]) -> None:
+    """Write all changed files, each in one step.
+
+    Raises:
+        Failure: A file cannot be written. All files are unchanged if this shows before the first one is written.
+    """
+    for change in changes:
+        if not os.access(change.path, os.W_OK) or not os.access(change.path.parent, os.W_OK):
+            raise Failure(f"{change.path} cannot be written. No file has changed.")
+    for change in changes:
+        try:
+            descriptor, temporary = tempfile.mkstemp(prefix=f".{change.path.name}-", dir=change.path.parent)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(change.after)
+            Path(temporary).chmod(change.path.stat().st_mode)
+            Path(temporary).replace(change.path)
+        except OSError as error:
+            raise Failure(f"{change.path} cannot be written: {error.strerror}.") from error

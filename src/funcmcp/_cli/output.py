@@ -1,0 +1,52 @@
+"""All output of the commands except tables, forms and progress bars, which are in `console.py`.
+
+No other module of the command line writes to stdout or stderr.
+
+A server can send control characters that move the cursor, rewrite the screen or reverse the order of the text, and
+characters that are hidden. On a terminal, and always on stderr, they are escaped. A program that reads stdout through a
+pipe receives the server's text unchanged, except for JSON documents, which escape the characters as JSON does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from funcmcp._visible_text import UNSAFE, visible
+
+if TYPE_CHECKING:
+    import re
+
+
+def write_line(text: object, *, error: bool = False) -> None:
+    """Write an escaped line to stdout, or to stderr if *error* is set."""
+    typer.echo(visible(text), err=error)
+
+
+def write_text(text: str, *, error: bool = False) -> None:
+    """Write a server's text and end it with a line feed. It is escaped on a terminal and on stderr."""
+    if error or sys.stdout.isatty():
+        text = visible(text)
+    typer.echo(text, nl=not text.endswith("\n"), err=error, color=True)
+
+
+def write_bytes(data: bytes) -> None:
+    """Write bytes to stdout. The caller checks first that stdout is not a terminal."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+
+
+def write_json(value: object) -> None:
+    """Write a JSON document to stdout."""
+    document = json.dumps(value, indent=2, ensure_ascii=False)
+    typer.echo(UNSAFE.sub(_escape_in_json, document))
+
+
+def _escape_in_json(match: re.Match[str]) -> str:
+    if match[0] == "\n":
+        return "\n"
+    units = match[0].encode("utf-16-be", "surrogatepass").hex(" ", 2)
+    return "".join(f"\\u{unit}" for unit in units.split())

@@ -1,0 +1,99 @@
+"""``funcmcp worker``: runs the tasks of a server without serving it."""
+
+# ruff: noqa: PLC0415 - what the command needs is imported when it runs
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from funcmcp._cli.commands import Target, app
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.output import write_line
+
+if TYPE_CHECKING:
+    from funcmcp._server.tasks.service import Tasks
+    from funcmcp._serving import Serving
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_DEFAULT_CONCURRENCY = 10
+
+
+@app.command()
+def worker(
+    target: Target,
+    *,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(min=1, help="The number of tasks that run at once.", show_default="the store's, or 10"),
+    ] = None,
+) -> None:
+    """Run the tasks of TARGET without serving it, until Ctrl+C or SIGTERM. Running tasks are finished first.
+
+    The server needs a store of tasks that other processes reach, such as RedisTasks. Tasks that do not end within 20
+    seconds are returned for another worker if they may be started again; others fail. A second signal ends the process
+    at once.
+    """
+    from funcmcp._cli.targets import load
+    from funcmcp._server.log import write_to_stderr
+    from funcmcp._serving import TASK_CONCURRENCY_VARIABLE, serving_of
+
+    if os.environ.get(TASK_CONCURRENCY_VARIABLE) == "0":  # set for the processes that serve, which this is not
+        del os.environ[TASK_CONCURRENCY_VARIABLE]
+    serving = serving_of(load(target))
+    tasks = _tasks_of(serving)
+    if concurrency is not None:
+        tasks.set_concurrency(concurrency)
+    elif not tasks.concurrency:
+        tasks.set_concurrency(_DEFAULT_CONCURRENCY)
+    write_to_stderr()
+    asyncio.run(_work(serving))
+
+
+def _tasks_of(serving: Serving) -> Tasks:
+    """Return the tasks of a server. Raise Failure if a worker cannot run them."""
+    tasks, name = serving.server.open_tasks(), serving.name
+    if tasks is None:
+        raise Failure(f"{name} has no store of tasks. Write MCPServer(..., tasks=RedisTasks(url)).")
+    if not tasks.has_tools:
+        raise Failure(f'{name} has no tools with task=. Write @mcp.tool(task="optional").')
+    if not tasks.store.shared:
+        raise Failure(
+            f"{name} stores tasks in the memory of each process, where a worker cannot reach them. Write "
+            'MCPServer(..., tasks=RedisTasks(url)), or tasks=SQLiteTasks("tasks.db") on one machine.'
+        )
+    if not tasks.store.pulls:
+        raise Failure(f"The platform starts the tasks of {name}. They need no worker.")
+    return tasks
+
+
+async def _work(serving: Serving) -> None:
+    """Run tasks until a signal."""
+    from funcmcp._authoring.calling.lifespans import LifespanError
+    from funcmcp._server.log import log_failure
+
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+
+    def stop(number: int, *_: object) -> None:
+        if stopping.is_set():
+            os._exit(128 + number)
+        loop.call_soon_threadsafe(stopping.set)
+
+    for number in _SIGNALS:
+        signal.signal(number, stop)
+    try:
+        await serving.start()
+    except LifespanError as error:
+        log_failure(error, "", "add_lifespan")
+        raise Failure(str(error)) from error
+    try:
+        write_line(f"{serving.name} runs its tasks (Ctrl+C stops it)")
+        await stopping.wait()
+        write_line("Finishing the running tasks (Ctrl+C again ends at once)", error=True)
+    finally:
+        await serving.aclose()

@@ -1,0 +1,406 @@
+"""Requests to one server, in the revision that client and server agree on.
+
+How it works: `Requests.connect` opens the transport and agrees on a revision with the server. If the caller did not
+choose one, it sends ``server/discover`` in the newest revision. If the server does not have that method, it sends
+``initialize`` in the newest handshake revision. After that, each request is one message: `send` adds the members and
+headers that the revision requires, waits for the response, and cancels the request if the caller stops waiting. If the
+server has ended the session, `send` starts a new one and sends the request again: the server has not begun a request
+that it answers with status 404. In the handshake era the server sends its questions as requests, which the transport
+passes to `_receive`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from funcmcp import __version__
+from funcmcp._client.answers import UndeclaredQuestionError
+from funcmcp._client.errors import ConnectionFailedError, RequestTimeoutError, SessionEndedError, one_line
+from funcmcp._client.messages import member_of, result_of
+from funcmcp._protocol import envelope
+from funcmcp._protocol import headers as header_names
+from funcmcp._protocol.durations import seconds_text
+from funcmcp._protocol.errors import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    MISSING_CLIENT_CAPABILITY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    ClientError,
+    InvalidResponseError,
+    MCPError,
+)
+from funcmcp._protocol.methods import METHODS
+from funcmcp._protocol.objects import Tool, objects_of
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._protocol.tasks import EXTENSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from funcmcp._client.answers import Answers
+    from funcmcp._client.transport import Transport
+    from funcmcp._protocol.headers import MirroredParameter
+    from funcmcp._protocol.revisions import Revision
+
+_MAX_PAGES = 1000
+_PROBE_SECONDS = 10.0
+"""Seconds that a server on stdio may take for ``server/discover``. Old servers may ignore unknown methods."""
+
+_CANCEL_SECONDS = 2.0
+"""Seconds that sending ``notifications/cancelled`` may take."""
+
+_LATEST_HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
+_KNOWS_PER_REQUEST = {INTERNAL_ERROR, HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY}
+"""Error codes of ``server/discover`` after which the client does not try ``initialize``."""
+
+_CLIENT_INFO = {"name": "funcmcp", "version": __version__}
+
+
+class Requests:
+    """Sends requests to a server, and answers those of the server.
+
+    Args:
+        transport: Carries the messages.
+        answers: Answers the server's questions.
+        revision: The revision to use. None for the newest one that the server supports.
+        log_level: The least severe log messages to ask for. None for none.
+        timeout: The default number of seconds that a request may take. None for no limit.
+        on_notification: Receives every notification of the server.
+
+    Attributes:
+        answers: Answers the server's questions.
+        date: The revision that client and server use. Empty before they have agreed on one.
+        server_info: The server's Implementation.
+        capabilities: The server's capabilities, by name.
+        instructions: The server's instructions for the model. None if the server does not send any.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        answers: Answers,
+        *,
+        revision: str | None,
+        log_level: str | None,
+        timeout: float | None,
+        on_notification: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.answers = answers
+        self.date = revision or ""
+        self.server_info: dict[str, Any] = {}
+        self.capabilities: dict[str, Any] = {}
+        self.instructions: str | None = None
+        self._transport = transport
+        self._requested_revision = revision
+        self._log_level = log_level
+        self._timeout = timeout
+        self._on_notification = on_notification
+        self._ids = count(1)
+        self._tools: dict[str, Tool] | None = None
+        self._mirrored: dict[str, tuple[MirroredParameter, ...]] = {}
+        self._starting_session = asyncio.Lock()
+        self._has_begun_session = False
+
+    @property
+    def session_id(self) -> str | None:
+        """The id of the session. None without a session."""
+        return self._transport.session_id
+
+    @property
+    def revision(self) -> Revision:
+        """The revision that client and server use."""
+        if not self.date:
+            raise RuntimeError("The client is not connected. Write: async with Client(mcp) as client")
+        return REVISIONS[self.date]
+
+    @property
+    def _session_has_ended(self) -> bool:
+        """Whether the server has ended the session, and no new one has begun. The transport then has no session id."""
+        return self._has_begun_session and self.session_id is None
+
+    def next_id(self) -> int:
+        """Return a number that no request or progress token of this client has."""
+        return next(self._ids)
+
+    def seconds(self, timeout: float | None) -> float | None:
+        """Return the seconds that a request may take: those of the caller, or else those of the client."""
+        return self._timeout if timeout is None else timeout
+
+    async def connect(self) -> None:
+        """Open the transport, and agree with the server on a revision."""
+        self._tools = None
+        self._has_begun_session = False
+        await self._transport.connect(self._receive)
+        try:
+            await self._negotiate()
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """End the session, and close the transport."""
+        self._has_begun_session = False
+        await self._transport.aclose()
+
+    async def send(self, method: str, params: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
+        """Send a request and return its result. Start a new session if the server has ended the session.
+
+        Args:
+            method: The method.
+            params: The request's params, without the members of `_meta` that the revision requires.
+            seconds: The time until the response has to arrive. None: no limit.
+
+        Raises:
+            MCPError: The response is an error.
+            ClientError: The request failed. The subclass names the reason.
+        """
+        if self._session_has_ended:
+            await self._start_session()
+        try:
+            return await self._send_once(method, params, seconds)
+        except SessionEndedError:
+            await self._start_session()
+            return await self._send_once(method, params, seconds)
+
+    async def send_checked(
+        self, method: str, params: Mapping[str, Any], seconds: float | None, *result_types: str
+    ) -> dict[str, Any]:
+        """Send a request and return its result. Raise InvalidResponseError if it has another type than "complete".
+
+        Args:
+            method: The method.
+            params: The request's params.
+            seconds: The time until the response has to arrive. None: no limit.
+            result_types: Further types of results that the caller handles, such as ``input_required``.
+        """
+        result = await self.send(method, params, seconds)
+        result_type = result.get("resultType", "complete")
+        if self.revision.per_request and result_type not in ("complete", *result_types):
+            raise InvalidResponseError(
+                f"The result of {method} has the type {one_line(result_type, 50)!r}, which this client does not know."
+            )
+        return result
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Send a notification. Raise ClientError if it cannot be sent."""
+        message = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
+        await self._transport.send(message, self._headers())
+
+    async def list_items(self, method: str, member: str) -> list[Any]:
+        """Return the items of a list as the server sends them, from all pages; see `Client.list_items`."""
+        items: list[Any] = []
+        params: dict[str, Any] = {}
+        for _ in range(_MAX_PAGES):
+            result = await self.send_checked(method, params, self._timeout)
+            items += member_of(result, member, list, method)
+            if result.get("nextCursor") is None:
+                return items
+            params = {"cursor": result["nextCursor"]}
+        raise InvalidResponseError(f"{method} has more than {_MAX_PAGES} pages.")
+
+    async def tool(self, name: object) -> Tool | None:
+        """Return the definition of a tool. None if the server's list does not have it.
+
+        The list is requested once, and again after ``notifications/tools/list_changed``.
+        """
+        tools = self._tools
+        if tools is None:
+            definitions = objects_of(await self.list_items("tools/list", "tools"), Tool)
+            tools = {str(tool.get("name")): tool for tool in definitions}
+            self._tools = tools
+            self._mirrored = {}
+        return tools.get(str(name))
+
+    async def _send_once(self, method: str, params: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
+        """Send a request and return its result. Cancel it at the server if the caller stops waiting."""
+        headers = await self._request_headers(method, params)
+        if self.revision.per_request:
+            params = {**params, "_meta": {**params.get("_meta", {}), **self._envelope()}}
+        request_id = self.next_id()
+        message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": dict(params)}
+        scope = asyncio.timeout(seconds)
+        try:
+            async with scope:
+                response = await self._transport.request(message, headers)
+        except TimeoutError:
+            if seconds is None or not scope.expired():
+                raise
+            await self._cancel(request_id, method, f"no response within {seconds_text(seconds)}")
+            raise RequestTimeoutError(f"{method} got no response within {seconds_text(seconds)}.") from None
+        except asyncio.CancelledError:
+            await self._cancel(request_id, method, "the caller stopped waiting")
+            raise
+        return result_of(response, method)
+
+    async def _start_session(self) -> None:
+        """Start a new session, unless another request has already done so.
+
+        Source: 2025-11-25 "basic/transports, Session Management": after a 404 the client MUST start a new session by
+        sending a new InitializeRequest without a session id.
+        """
+        async with self._starting_session:
+            if self._session_has_ended:
+                await self._initialize()
+
+    async def _cancel(self, request_id: int, method: str, reason: str) -> None:
+        """Cancel a request at the server. In the per-request era, closing its HTTP response has already done so."""
+        if method == "initialize" or (self.revision.per_request and self._transport.is_http):
+            return
+        with suppress(ClientError, TimeoutError):
+            async with asyncio.timeout(_CANCEL_SECONDS):
+                await self.notify("notifications/cancelled", {"requestId": request_id, "reason": reason})
+
+    async def _receive(self, message: dict[str, Any]) -> None:
+        """Handle a notification or a request of the server. Exceptions of callbacks propagate."""
+        if "id" not in message:
+            if message["method"] == "notifications/tools/list_changed":
+                self._tools = None
+            self._on_notification(message)
+            return
+        try:
+            result = await self.answers.to(message)
+        except UndeclaredQuestionError:
+            await self._refuse(message, MCPError(METHOD_NOT_FOUND, "The client does not have this method"))
+        except MCPError as error:
+            await self._refuse(message, error)
+        except Exception:
+            with suppress(ClientError):
+                await self._refuse(message, MCPError(INTERNAL_ERROR, "The client failed to answer"))
+            raise
+        else:
+            response = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            await self._transport.send(response, self._headers())
+
+    async def _refuse(self, message: dict[str, Any], error: MCPError) -> None:
+        """Answer a request of the server with an error."""
+        response = {"jsonrpc": "2.0", "id": message["id"], "error": error.payload()}
+        await self._transport.send(response, self._headers())
+
+    def _envelope(self) -> dict[str, Any]:
+        """Return the members of `_meta` that every request of the per-request era has."""
+        members: dict[str, Any] = {
+            envelope.PROTOCOL_VERSION: self.date,
+            envelope.CLIENT_CAPABILITIES: {**self.answers.capabilities, "extensions": {EXTENSION: {}}},
+            envelope.CLIENT_INFO: _CLIENT_INFO,
+        }
+        if self._log_level is not None:
+            members[envelope.LOG_LEVEL] = self._log_level
+        return members
+
+    def _headers(self) -> dict[str, str]:
+        """Return the header fields that every message but `initialize` has."""
+        return {header_names.VERSION: self.revision.date}
+
+    async def _request_headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
+        """Return the header fields of a request."""
+        if method == "initialize":
+            return {}
+        fields = self._headers()
+        if not self.revision.per_request or not self._transport.is_http:
+            return fields
+        fields[header_names.METHOD] = header_names.encode_value(method)
+        row = METHODS.get(method)
+        name = params.get(row.mirrored) if row is not None and row.mirrored is not None else None
+        if isinstance(name, str):
+            fields[header_names.NAME] = header_names.encode_value(name)
+        arguments = params.get("arguments")
+        if method == "tools/call" and isinstance(arguments, dict):
+            parameters = await self._mirrored_parameters(str(name))
+            fields |= header_names.encode_mirrored(arguments, parameters)
+        return fields
+
+    async def _mirrored_parameters(self, name: str) -> tuple[MirroredParameter, ...]:
+        """Return the arguments of a tool that HTTP requests repeat in headers."""
+        tool = await self.tool(name)
+        if tool is None:
+            return ()
+        if name not in self._mirrored:
+            self._mirrored[name] = ()
+            with suppress(ValueError, InvalidResponseError):  # without a valid schema there is nothing to repeat
+                self._mirrored[name] = header_names.mirrored_parameters(tool.input_schema)
+        return self._mirrored[name]
+
+    async def _negotiate(self) -> None:
+        """Agree with the server on a revision."""
+        if self._requested_revision is not None:
+            self.date = self._requested_revision
+            if self.revision.per_request:
+                await self._discover(self._timeout)
+            else:
+                await self._initialize()
+        elif not await self._try_newest():
+            self.date = _LATEST_HANDSHAKE
+            await self._handshake_or_newest()
+
+    async def _handshake_or_newest(self) -> None:
+        """Send ``initialize``, and ``server/discover`` again if the server refuses the handshake.
+
+        A process that needs long to start may answer the first ``server/discover`` after the client has stopped waiting
+        for it. A server of the official SDK then serves the newest revision only.
+        """
+        try:
+            await self._initialize()
+        except MCPError as error:
+            if error.code != UNSUPPORTED_PROTOCOL_VERSION or self._transport.is_http:
+                raise
+            self.date = max(REVISIONS)
+            await self._discover(self._timeout)
+
+    async def _try_newest(self) -> bool:
+        """Send ``server/discover`` in the newest revision. Return whether the server supports that revision."""
+        self.date = max(REVISIONS)
+        seconds = self._timeout
+        if not self._transport.is_http:
+            seconds = _PROBE_SECONDS if seconds is None else min(seconds, _PROBE_SECONDS)
+        try:
+            await self._discover(seconds)
+        except MCPError as error:
+            if error.code in _KNOWS_PER_REQUEST:
+                raise
+            return False
+        except (InvalidResponseError, RequestTimeoutError):
+            return False
+        except ConnectionFailedError:
+            if self._transport.is_http:
+                raise
+            await self._transport.aclose()  # an old server may exit when it receives an unknown method
+            await self._transport.connect(self._receive)
+            return False
+        return True
+
+    async def _discover(self, seconds: float | None) -> None:
+        method = "server/discover"
+        result = await self.send_checked(method, {}, seconds)
+        supported = result.get("supportedVersions", [self.date])
+        if not isinstance(supported, list) or self.date not in supported:
+            raise InvalidResponseError(f"The server does not support revision {self.date}.")
+        meta = result.get("_meta")
+        self._learn(result, meta.get(envelope.SERVER_INFO) if isinstance(meta, dict) else None, method)
+
+    async def _initialize(self) -> None:
+        """Start a session, or the only one on stdio, in a handshake revision."""
+        method = "initialize"
+        params = {"protocolVersion": self.date, "capabilities": self.answers.capabilities, "clientInfo": _CLIENT_INFO}
+        result = await self._send_once(method, params, self._timeout)
+        date = member_of(result, "protocolVersion", str, method)
+        if date not in REVISIONS or REVISIONS[date].per_request:
+            raise InvalidResponseError(
+                f"The server chose the revision {date!r:.50}, which this client does not support."
+            )
+        self._learn(result, result.get("serverInfo"), method)
+        self.date = date
+        self._has_begun_session = self._has_begun_session or self.session_id is not None
+        await self.notify("notifications/initialized")
+        if self._log_level is not None and "logging" in self.capabilities:
+            await self._send_once("logging/setLevel", {"level": self._log_level}, self._timeout)
+
+    def _learn(self, result: dict[str, Any], server_info: object, method: str) -> None:
+        """Store the server's capabilities, information and instructions from the first result."""
+        self.capabilities = member_of(result, "capabilities", dict, method)
+        self.server_info = server_info if isinstance(server_info, dict) else {}
+        instructions = result.get("instructions")
+        self.instructions = instructions if isinstance(instructions, str) else None

@@ -1,0 +1,91 @@
+"""Servers that a client connects to, other than by an object in memory: a URL, or a command."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any
+
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MEBIBYTE = 1024 * 1024
+
+_PASSWORD = re.compile(r"(?<=//)([^/?#@:]*):[^/?#]*@")
+_QUERY = re.compile(r"(?<=\?)[^#]+")
+
+
+def visible_url(url: str) -> str:
+    """Return a URL for messages: without its password, and without its query, which may contain a key."""
+    return _QUERY.sub("***", _PASSWORD.sub(r"\1:***@", url))
+
+
+@public("funcmcp.client")
+@dataclass(frozen=True, slots=True, repr=False)
+class HTTPEndpoint:
+    """A Streamable HTTP endpoint, with limits for what the server may send.
+
+    Attributes:
+        url: The endpoint's URL, such as ``http://127.0.0.1:8000/mcp``.
+        headers: Header fields of every request, such as ``{"authorization": "Bearer ..."}``.
+        connect_seconds: Seconds until a connection has to be established.
+        silence_seconds: Seconds until a response has to begin, and until each next part of it has to arrive.
+        max_response_bytes: Bytes of one response.
+        max_total_bytes: Bytes of all responses together. None for any number.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    connect_seconds: float = 10.0
+    silence_seconds: float = 300.0
+    max_response_bytes: int = 64 * MEBIBYTE
+    max_total_bytes: int | None = None
+
+    def __repr__(self) -> str:
+        return f"HTTPEndpoint({visible_url(self.url)!r})"
+
+
+@public("funcmcp.client")
+class StdioCommand:
+    """A command that starts a server on stdin and stdout: ``StdioCommand("python", "server.py")``.
+
+    The process receives only the environment variables that most programs need, such as PATH and HOME, and those in
+    *env*: a server of somebody else does not see this process's secrets.
+
+    Args:
+        command: The program and its arguments. No shell reads them.
+        env: Environment variables of the process, beside the default ones.
+        cwd: The folder that the process starts in. None for this process's folder.
+        start_seconds: Seconds until the process has to answer ``initialize``. A command such as ``uvx`` may have to
+            install the server first.
+        stop_seconds: Seconds that the process may take to end after the client has closed its stdin. After that the
+            client terminates the process.
+        stderr: A file, or the number of an open file, for the process's stderr. None for this process's stderr.
+
+    Raises:
+        ValueError: The command is empty.
+    """
+
+    def __init__(
+        self,
+        *command: str,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        start_seconds: float = 60.0,
+        stop_seconds: float = 5.0,
+        stderr: IO[Any] | int | None = None,
+    ) -> None:
+        if not command:
+            raise ValueError('StdioCommand needs a program, such as StdioCommand("python", "server.py").')
+        self.command = command
+        self.env = dict(env or {})
+        self.cwd = cwd
+        self.start_seconds = start_seconds
+        self.stop_seconds = stop_seconds
+        self.stderr = stderr
+
+    def __repr__(self) -> str:
+        return f"StdioCommand({', '.join(map(repr, self.command))})"

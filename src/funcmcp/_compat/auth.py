@@ -1,0 +1,249 @@
+"""Token verifiers of other frameworks as authenticators of funcmcp.
+
+There, `verify_token` is not the whole check: the framework itself then compares the expiry, the scopes and the resource
+of the token that it returns. The authenticator here makes the same checks.
+
+Source: `BearerAuthBackend` and `RequireAuthMiddleware` of the official SDK, which FastMCP uses, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from pydantic import AnyHttpUrl, BaseModel, ValidationError
+
+from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.policy import Auth
+from funcmcp._auth.principal import Principal
+from funcmcp._auth.protected_resource import ProtectedResource
+from funcmcp._compat.request_parts import AccessToken
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from funcmcp._auth.authenticator import Authenticator, Identity
+
+_ADVICE = "Use auth= with an authenticator of funcmcp.auth, such as BearerTokens; see docs/guides/authentication.md."
+_SCHEME = "bearer "
+_HANDLED_SETTINGS = frozenset({"issuer_url", "required_scopes", "resource_server_url", "validate_token_resource"})
+"""Members of the SDK's AuthSettings that have a meaning here. The others are for authorization servers."""
+
+
+def native_auth(auth: Any, token_verifier: Any) -> Auth | Authenticator | None:
+    """Return the authenticator for the options of a server; None if it has none.
+
+    Args:
+        auth: An authenticator of funcmcp, an object with ``verify_token``, or settings of the official SDK.
+        token_verifier: An object with ``verify_token``.
+
+    Raises:
+        TypeError: funcmcp has nothing for it. A server with auth must not start without it.
+    """
+    if token_verifier is None:
+        if auth is None or isinstance(auth, Auth):
+            return auth
+        if hasattr(auth, "verify_token"):
+            return _auth(auth)
+        if callable(auth):
+            return auth  # type: ignore[no-any-return] # an authenticator is a function
+        raise TypeError(f"auth={type(auth).__name__} has no method verify_token. {_ADVICE}")
+    if not hasattr(token_verifier, "verify_token"):
+        raise TypeError(f"token_verifier={type(token_verifier).__name__} has no method verify_token. {_ADVICE}")
+    if auth is None:
+        return _auth(token_verifier)
+    if not isinstance(auth, BaseModel) or not hasattr(auth, "issuer_url"):
+        raise TypeError(
+            f"auth={type(auth).__name__} can't be combined with token_verifier=. Pass one of them, or AuthSettings of "
+            "the official SDK as auth=."
+        )
+    return _auth_with_settings(auth, token_verifier)
+
+
+def _auth(
+    verifier: Any,
+    scopes: Iterable[str] = (),
+    *,
+    metadata: ProtectedResource | None = None,
+    token_resource: str | None = None,
+) -> Auth:
+    """Return the options for a verifier.
+
+    Args:
+        verifier: The object with ``verify_token``.
+        scopes: Scopes that every caller needs in addition to those of the verifier.
+        metadata: Metadata that tell clients where to get tokens.
+        token_resource: The URL that tokens must be issued for; None to accept tokens for any.
+    """
+    if isinstance(verifier, type):
+        raise TypeError(f"auth must be a verifier, not a class. Write {verifier.__name__}(...).")
+    _refuse_provider(verifier)
+    scopes = tuple(dict.fromkeys([*scopes, *(getattr(verifier, "required_scopes", None) or ())]))
+    return Auth(_authenticator(verifier, token_resource), resource=metadata, scopes=scopes, lists="closed")
+
+
+def _auth_with_settings(settings: Any, verifier: Any) -> Auth:
+    """Return the options for a verifier and the SDK's AuthSettings.
+
+    Raises:
+        TypeError: The settings have a member that funcmcp has nothing for.
+        ValueError: A URL of the settings is not secure.
+    """
+    unhandled = [name for name, value in settings if name not in _HANDLED_SETTINGS and getattr(value, "enabled", value)]
+    if unhandled:
+        raise TypeError(
+            f"funcmcp.compat does not support {', '.join(unhandled)} of {type(settings).__name__}: funcmcp is not an "
+            "authorization server. Remove them, and configure the authorization server of issuer_url."
+        )
+    scopes = settings.required_scopes or ()
+    if settings.resource_server_url is None:
+        return _auth(verifier, scopes)
+    url = str(settings.resource_server_url)
+    metadata = ProtectedResource(resource=url, authorization_servers=[str(settings.issuer_url)], scopes=scopes)
+    validates = getattr(settings, "validate_token_resource", None)  # settings of the SDK 1.x don't have it
+    return _auth(verifier, scopes, metadata=metadata, token_resource=url if validates else None)
+
+
+def _refuse_provider(verifier: Any) -> None:
+    """Raise TypeError for a provider of FastMCP whose routes or checks would be lost."""
+    cls = type(verifier)
+    get_middleware = getattr(cls, "get_middleware", None)
+    if get_middleware is not None and not get_middleware.__module__.startswith("fastmcp."):
+        raise TypeError(f"{cls.__name__} has a method get_middleware, which funcmcp.compat does not call. {_ADVICE}")
+    get_routes = getattr(verifier, "get_routes", None)
+    if get_routes is not None and get_routes():
+        raise TypeError(
+            f"{cls.__name__} has routes for the sign-in, which funcmcp.compat does not serve. Use "
+            "funcmcp.auth.Auth(BearerTokens(...), resource=ProtectedResource(...)); see docs/guides/authentication.md."
+        )
+
+
+def _authenticator(verifier: Any, resource: str | None) -> Authenticator:
+    """Return an authenticator for an object whose ``verify_token`` returns an access token or None.
+
+    Args:
+        verifier: The object.
+        resource: The URL that tokens must be issued for; None to accept tokens for any.
+    """
+
+    async def authenticate(headers: Mapping[str, str]) -> Identity:
+        header = headers.get("authorization", "")
+        if not header.lower().startswith(_SCHEME):
+            return None
+        token = header[len(_SCHEME) :]
+        if not token.strip():  # servers strip the header, so that no verifier of FastMCP or the SDK gets it
+            return None
+        result = await verifier.verify_token(token)
+        if not result:
+            return Challenge("invalid_token", "The token is invalid or has expired.")
+        access = _checked(token, result)
+        if access.expires_at is not None and access.expires_at <= time():
+            return Challenge("invalid_token", "The token has expired.")
+        if resource is not None and not _is_same_url(access.resource, resource):
+            return Challenge("invalid_token", "The token is for another resource.")
+        return _principal(access, type(verifier).__name__)
+
+    return authenticate
+
+
+def _checked(token: str, result: Any) -> AccessToken:
+    """Return what a verifier has returned; raise ValidationError or AttributeError if it is not an access token."""
+    return AccessToken(
+        token=token,
+        client_id=result.client_id,
+        scopes=result.scopes,
+        expires_at=result.expires_at,
+        resource=getattr(result, "resource", None),
+        subject=getattr(result, "subject", None),
+        claims=getattr(result, "claims", None) or {},
+    )
+
+
+def _is_same_url(resource: str | None, server: str) -> bool:
+    """Return whether the resource of a token is the server's URL, apart from a slash at the end."""
+    try:
+        url = str(AnyHttpUrl(resource or ""))
+    except ValidationError:
+        return False
+    return url.removesuffix("/") == str(AnyHttpUrl(server)).removesuffix("/")
+
+
+def _principal(access: AccessToken, default_issuer: str) -> Principal:
+    """Return the principal that a token names.
+
+    Only ``sub`` is the id of a user at every issuer: other claims may be the same for all users of an organization.
+    """
+    subject = access.subject or access.claims.get("sub")
+    per_token = not isinstance(subject, str) or not subject
+    if per_token:
+        subject = hashlib.sha256(access.token.encode("utf-8", "surrogatepass")).hexdigest()
+    return Principal(
+        subject=str(subject),
+        issuer=str(access.claims.get("iss") or default_issuer),
+        client_id=access.client_id,
+        scopes=frozenset(access.scopes),
+        claims=access.claims,
+        per_token=per_token,
+    )
+
+
+@public("funcmcp.compat")
+class AuthProvider:
+    """The base class of verifiers under its name in FastMCP.
+
+    Args:
+        base_url: The URL of the server, which changes nothing here.
+        required_scopes: Scopes that every caller needs.
+        resource_base_url: The URL of the resource, which changes nothing here.
+    """
+
+    def __init__(
+        self, base_url: Any = None, required_scopes: list[str] | None = None, resource_base_url: Any = None
+    ) -> None:
+        self.base_url = base_url
+        self.required_scopes = required_scopes or []
+        self.resource_base_url = resource_base_url
+
+    async def verify_token(self, token: str) -> Any:
+        """Return the access token, or None if the token is invalid."""
+        raise NotImplementedError
+
+
+@public("funcmcp.compat")
+class TokenVerifier(AuthProvider):
+    """The base class of verifiers: a subclass has an async method ``verify_token``, which returns an `AccessToken`."""
+
+
+@public("funcmcp.compat")
+class StaticTokenVerifier(TokenVerifier):
+    """Accepts the tokens of a dict, for tests.
+
+    Args:
+        tokens: The claims by token: ``client_id``, and if they are needed ``scopes``, ``expires_at`` and ``sub``.
+        required_scopes: Scopes that every caller needs.
+    """
+
+    def __init__(self, tokens: Mapping[str, Mapping[str, Any]], required_scopes: list[str] | None = None) -> None:
+        super().__init__(required_scopes=required_scopes)
+        self.tokens = tokens
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return the access token, or None if the token is unknown or expired, or lacks a scope."""
+        claims = self.tokens.get(token)
+        if not claims:
+            return None
+        expires_at, scopes = claims.get("expires_at"), claims.get("scopes", [])
+        if expires_at is not None and expires_at < time():
+            return None
+        if not set(self.required_scopes).issubset(scopes):
+            return None
+        return AccessToken(
+            token=token,
+            client_id=claims["client_id"],
+            scopes=scopes,
+            expires_at=expires_at,
+            subject=claims.get("sub"),
+            claims=dict(claims),
+        )

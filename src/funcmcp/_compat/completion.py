@@ -1,0 +1,59 @@
+"""`@mcp.completion()` of the official SDK: one function that completes the arguments of all prompts and templates."""
+
+from __future__ import annotations
+
+import inspect
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._server.catalog.completion import Completion
+from funcmcp._server.catalog.features import Prompt, ResourceTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.features import Completer
+
+
+def with_completion(feature: Any, handler: Callable[..., Any]) -> Any:
+    """Return a prompt or a template whose arguments a function completes; other features are returned unchanged.
+
+    Args:
+        feature: The feature.
+        handler: Gets the reference to the feature, the argument and the context, as in the official SDK.
+    """
+    if isinstance(feature, Prompt):
+        names = [argument["name"] for argument in feature.describe().get("arguments", ())]
+        reference = _sdk_object("PromptReference", type="ref/prompt", name=feature.name)
+    elif isinstance(feature, ResourceTemplate) and feature.template.variables:
+        names = list(feature.template.variables)
+        reference = _sdk_object("ResourceTemplateReference", type="ref/resource", uri=feature.key)
+    else:
+        return feature
+    completers = {name: _completer(handler, reference, name) for name in names}
+    return feature.replace(completers={**completers, **feature.completers})
+
+
+def _completer(handler: Callable[..., Any], reference: Any, name: str) -> Completer:
+    async def complete(_: RequestContext, text: str, resolved: Mapping[str, str]) -> Completion:
+        argument = _sdk_object("CompletionArgument", name=name, value=text)
+        context = _sdk_object("CompletionContext", arguments=dict(resolved)) if resolved else None
+        answer = handler(reference, argument, context)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if answer is None:
+            return Completion([])
+        has_more = getattr(answer, "has_more", None) or getattr(answer, "hasMore", None)
+        return Completion(list(answer.values), answer.total, bool(has_more))
+
+    return complete
+
+
+def _sdk_object(kind: str, **members: Any) -> Any:
+    """Return an object of ``mcp.types``, which authors compare with its classes; without `mcp` a plain object."""
+    try:
+        from mcp import types  # noqa: PLC0415 - an author's own dependency
+    except ModuleNotFoundError:
+        return SimpleNamespace(**members)
+    return getattr(types, kind)(**members)

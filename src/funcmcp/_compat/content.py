@@ -1,0 +1,324 @@
+"""Content and results under the names and with the arguments of FastMCP and the official SDK."""
+
+from __future__ import annotations
+
+import mimetypes
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._authoring.values import content
+from funcmcp._authoring.values.content import Content
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from funcmcp._protocol.objects import ReadResourceResult
+
+_IMAGE_TYPES = {"jpg": "jpeg", "svg": "svg+xml"}
+_AUDIO_TYPES = {"mp3": "mpeg"}
+
+
+def _bytes_of(path: str | PathLike[str] | None, data: bytes | None, kind: str) -> bytes:
+    """Return the data of a helper; raise ValueError unless it has either a path or data."""
+    if path is not None and data is None:
+        return Path(path).expanduser().read_bytes()
+    if path is None and data is not None:
+        return data
+    raise ValueError(f"{kind} takes either path= or data=.")
+
+
+@public("funcmcp.compat")
+class Icon(content.Icon):
+    """An icon of a server, a tool, a resource or a prompt.
+
+    Args:
+        src: An ``https:`` or ``data:`` URL.
+        mime_type: The media type.
+        sizes: The sizes in which it can be shown, such as ``["48x48"]``.
+        theme: ``"light"`` or ``"dark"``, if the icon is only for one of them.
+        mimeType: The media type under its name in the specification.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        src: str,
+        mime_type: str | None = None,
+        sizes: Sequence[str] | None = None,
+        theme: str | None = None,
+        *,
+        mimeType: str | None = None,  # noqa: N803 - the SDK's name
+    ) -> None:
+        super().__init__(src, mime_type=mime_type or mimeType, sizes=sizes or (), theme=theme)
+
+
+@public("funcmcp.compat")
+class Image(content.Image):
+    """An image from a file or from bytes.
+
+    Args:
+        path: The image file.
+        data: The bytes of the image.
+        format: The format, such as ``"png"`` or ``"jpeg"``. By default it is the file's suffix, or PNG.
+        annotations: Hints for clients.
+    """
+
+    __slots__ = ("data", "path")
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        data: bytes | None = None,
+        format: str | None = None,
+        annotations: Any = None,
+    ) -> None:
+        image_format = (format or _suffix(path) or "png").lower()
+        super().__init__(
+            _bytes_of(path, data, "Image"),
+            mime_type=f"image/{_IMAGE_TYPES.get(image_format, image_format)}",
+            **_annotations(annotations),
+        )
+        self.path = None if path is None else Path(path)
+        self.data = data
+
+    def to_image_content(self, *_: Any, **__: Any) -> Image:
+        """Return the image itself, which is a content block."""
+        return self
+
+    def to_data_uri(self) -> str:
+        """Return the image as a ``data:`` URI."""
+        return f"data:{self.block['mimeType']};base64,{self.block['data']}"
+
+
+@public("funcmcp.compat")
+class Audio(content.Audio):
+    """A sound from a file or from bytes.
+
+    Args:
+        path: The audio file.
+        data: The bytes of the sound.
+        format: The format, such as ``"wav"`` or ``"mp3"``. By default it is the file's suffix, or WAV.
+        annotations: Hints for clients.
+    """
+
+    __slots__ = ("data", "path")
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        data: bytes | None = None,
+        format: str | None = None,
+        annotations: Any = None,
+    ) -> None:
+        audio_format = (format or _suffix(path) or "wav").lower()
+        super().__init__(
+            _bytes_of(path, data, "Audio"),
+            mime_type=f"audio/{_AUDIO_TYPES.get(audio_format, audio_format)}",
+            **_annotations(annotations),
+        )
+        self.path = None if path is None else Path(path)
+        self.data = data
+
+    def to_audio_content(self, *_: Any, **__: Any) -> Audio:
+        """Return the sound itself, which is a content block."""
+        return self
+
+
+@public("funcmcp.compat")
+class File(content.EmbeddedResource):
+    """A file inside a result, from a path or from bytes.
+
+    Args:
+        path: The file.
+        data: The bytes of the file.
+        format: The format, such as ``"pdf"``. By default it is the file's suffix.
+        name: The file's name in its URI. By default it is that of the path.
+        annotations: Hints for clients.
+    """
+
+    __slots__ = ("data", "path")
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        data: bytes | None = None,
+        format: str | None = None,
+        name: str | None = None,
+        annotations: Any = None,
+    ) -> None:
+        file_name = name or (Path(path).name if path is not None else f"file.{format or 'bin'}")
+        mime_type = mimetypes.guess_type(f"file.{format}" if format else file_name)[0] or "application/octet-stream"
+        value = _bytes_of(path, data, "File")
+        uri = f"file:///{file_name}"
+        if mime_type.startswith("text/"):
+            text = value.decode("utf-8", "replace")
+            super().__init__(uri, text=text, mime_type=mime_type, **_annotations(annotations))
+        else:
+            super().__init__(uri, blob=value, mime_type=mime_type, **_annotations(annotations))
+        self.path = None if path is None else Path(path)
+        self.data = data
+
+    def to_resource_content(self, *_: Any, **__: Any) -> File:
+        """Return the file itself, which is a content block."""
+        return self
+
+
+@public("funcmcp.compat")
+class ToolResult(content.ToolResult):
+    """A complete result of a tool.
+
+    Args:
+        content: A content block, a text, a value that is sent as JSON, or a list of these.
+        structured_content: The structured content.
+        meta: A JSON object that is sent as ``_meta``.
+        is_error: Whether the call failed with an error that the model should read.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        content: Any = None,
+        structured_content: Any = None,
+        meta: Mapping[str, Any] | None = None,
+        *,
+        is_error: bool = False,
+    ) -> None:
+        if content is None:
+            blocks: Sequence[Any] = ()
+        elif isinstance(content, list | tuple):
+            blocks = content
+        else:
+            blocks = [content]
+        super().__init__(blocks, structured_content=structured_content, is_error=is_error, meta=meta)
+
+
+@public("funcmcp.compat")
+class Message(content.Message):
+    """A message of a prompt.
+
+    Args:
+        content: A text, a content block, or a value that is sent as JSON.
+        role: ``"user"`` or ``"assistant"``.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, content: Any, role: str = "user") -> None:
+        from funcmcp._authoring.values.sdk_results import converted  # noqa: PLC0415 - servers without prompts need it not
+
+        block = converted(content)
+        super().__init__(block if isinstance(block, str | Content) else _json_text(block), role=role)
+
+
+@public("funcmcp.compat")
+class UserMessage(Message):
+    """A message of the user."""
+
+    __slots__ = ()
+
+    def __init__(self, content: Any, role: str = "user") -> None:
+        super().__init__(content, role)
+
+
+@public("funcmcp.compat")
+class AssistantMessage(Message):
+    """A message of the assistant."""
+
+    __slots__ = ()
+
+    def __init__(self, content: Any, role: str = "assistant") -> None:
+        super().__init__(content, role)
+
+
+@public("funcmcp.compat")
+class PromptResult(content.PromptResult):
+    """A complete result of a prompt.
+
+    Args:
+        messages: A text, a message, or a list of these.
+        description: The description of the result.
+        meta: A JSON object that is sent as ``_meta``.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, messages: Any, description: str | None = None, meta: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(messages, list | tuple):
+            messages = [messages]
+        super().__init__(messages, description=description, meta=meta)
+
+
+@public("funcmcp.compat")
+class ResourceContent(content.Contents):
+    """One part of a resource's contents.
+
+    Args:
+        content: A text, bytes, or a value that is sent as JSON.
+        mime_type: The media type.
+        meta: A JSON object that is sent as ``_meta``.
+    """
+
+    __slots__ = ("content", "mime_type")
+
+    def __init__(self, content: Any, mime_type: str | None = None, meta: Mapping[str, Any] | None = None) -> None:
+        if isinstance(content, bytes):
+            super().__init__(blob=content, mime_type=mime_type, meta=meta)
+        elif isinstance(content, str):
+            super().__init__(content, mime_type=mime_type, meta=meta)
+        else:
+            super().__init__(_json_text(content), mime_type=mime_type or "application/json", meta=meta)
+        self.content = content
+        self.mime_type = mime_type
+
+
+@public("funcmcp.compat")
+class ResourceResult(list[Any]):
+    """The contents of a resource, as a list.
+
+    Args:
+        contents: A text, bytes, or a list of `ResourceContent` objects.
+    """
+
+    def __init__(self, contents: Any, meta: Mapping[str, Any] | None = None) -> None:
+        items = contents if isinstance(contents, list | tuple) else [contents]
+        super().__init__(
+            item if isinstance(item, content.Contents) else ResourceContent(item, meta=meta) for item in items
+        )
+
+    @property
+    def contents(self) -> list[Any]:
+        """The parts of the contents."""
+        return self
+
+
+def read_contents(result: ReadResourceResult) -> ResourceResult:
+    """Return what a read of a resource has returned as a list of `ResourceContent` objects."""
+    return ResourceResult(
+        [
+            ResourceContent(part.data if part.text is None else part.text, part.mime_type, part.meta or None)
+            for part in result.contents
+        ]
+    )
+
+
+def _json_text(value: Any) -> str:
+    from funcmcp._protocol.codec import encode  # noqa: PLC0415 - only values that are not texts need it
+
+    return encode(value).decode()
+
+
+def _suffix(path: str | PathLike[str] | None) -> str:
+    return "" if path is None else Path(path).suffix.lstrip(".")
+
+
+def _annotations(annotations: Any) -> dict[str, Any]:
+    """Return annotations as an option of a content block."""
+    if annotations is None:
+        return {}
+    if hasattr(annotations, "model_dump"):
+        annotations = annotations.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {"annotations": annotations}

@@ -1,0 +1,425 @@
+"""`Context`, the object that functions of FastMCP and the official SDK take, over funcmcp's own context."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Union, get_args, get_origin
+
+from funcmcp._compat.annotations import plain
+from funcmcp._compat.content import read_contents
+from funcmcp._compat.elicitation import answered, question_of
+from funcmcp._compat.request_parts import access_token_of, http_request_of
+from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
+from funcmcp._protocol.levels import LEVELS
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from typing_extensions import TypeVarTuple, Unpack
+
+    from funcmcp._app import MCPServer
+    from funcmcp._authoring.calling.feature_context import FeatureContext
+    from funcmcp._authoring.calling.questions import Root
+    from funcmcp._compat.request_parts import AccessToken
+    from funcmcp._server.calls.context import RequestContext
+
+    Types = TypeVarTuple("Types", default=Unpack[tuple[Any, ...]])
+else:
+    from typing import TypeVarTuple
+
+    Types = TypeVarTuple("Types")
+
+_MAX_TOKENS = 512
+
+_OTHER_NAMES = {
+    "get_prompt": "await ctx.fastmcp.get_prompt(name, arguments)",
+    "request_state": "await ctx.elicit(...), which needs no state",
+    "input_responses": "await ctx.elicit(...), which returns the answer",
+    "enable_components": "mcp.enable(...)",
+    "disable_components": "mcp.disable(...)",
+    "reset_visibility": "mcp.enable(...)",
+    "is_background_task": "funcmcp.ToolContext and its task_id",
+    "task_id": "funcmcp.ToolContext and its task_id",
+}
+"""What funcmcp has for attributes of FastMCP's Context that this one has not."""
+
+
+@public("funcmcp.compat")
+class Context(Generic[*Types]):
+    """The context of a request: messages and questions to the client, state, and data of the request.
+
+    A function gets it through a parameter of this type, or from `get_context`.
+    """
+
+    def __init__(
+        self, request: RequestContext, inner: FeatureContext, server: MCPServer, state: dict[str, Any]
+    ) -> None:
+        self._request = request
+        self._inner = inner
+        self._server = server
+        self._state = state
+
+    if not TYPE_CHECKING:  # type checkers know generics and report unknown attributes themselves
+
+        def __class_getitem__(cls, _: Any) -> Any:
+            """Return the class itself: ``Context[ServerSession, AppContext]`` means the same."""
+            return cls
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that names funcmcp's counterpart of an attribute."""
+            message = f"funcmcp.compat.Context has no attribute {name!r}."
+            if name in _OTHER_NAMES:
+                message += f" Use {_OTHER_NAMES[name]}."
+            raise AttributeError(message, name=name, obj=self)
+
+    # The server and the request
+
+    @property
+    def fastmcp(self) -> MCPServer:
+        """The server."""
+        return self._server
+
+    @property
+    def mcp_server(self) -> MCPServer:
+        """The server."""
+        return self._server
+
+    @property
+    def request_context(self) -> RequestView:
+        """The request, with the context of the server's lifespan."""
+        return RequestView(self)
+
+    @property
+    def lifespan_context(self) -> Any:
+        """What the server's lifespan yielded; an empty dict if it has none."""
+        return self._inner.lifespan_context
+
+    @property
+    def request_id(self) -> str:
+        """The id of the JSON-RPC request."""
+        return str(self._request.request.id)
+
+    @property
+    def client_id(self) -> str | None:
+        """The id of the client: ``client_id`` of the request's ``_meta``, or that of the caller's token."""
+        client_id = self._request.meta.get("client_id")
+        if client_id is None and self._request.principal is not None:
+            return self._request.principal.client_id or None
+        return client_id if isinstance(client_id, str) else None
+
+    @property
+    def session_id(self) -> str | None:
+        """The id of the session; None if the call has no session."""
+        return self._request.client.session_id
+
+    @property
+    def session(self) -> Session:
+        """The session: the messages and questions of the official SDK's ServerSession."""
+        return Session(self)
+
+    @property
+    def protocol_version(self) -> str:
+        """The protocol revision of the request."""
+        return self._inner.protocol_version
+
+    @property
+    def client_capabilities(self) -> SimpleNamespace:
+        """The client's capabilities as attributes, which are None for those that it did not declare."""
+        return self.session.client_capabilities
+
+    @property
+    def headers(self) -> Mapping[str, str] | None:
+        """The headers of the HTTP request; None on stdio."""
+        return None if self._request.http is None else self._request.http.headers
+
+    @property
+    def transport(self) -> str:
+        """The transport of the request: ``"stdio"`` or ``"streamable-http"``."""
+        return "stdio" if self._request.http is None else "streamable-http"
+
+    @property
+    def access_token(self) -> AccessToken | None:
+        """The token that the caller sent; None for a caller without credentials."""
+        principal = self._request.principal
+        return None if principal is None else access_token_of(principal, self._request)
+
+    # Messages to the client
+
+    async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Report progress to a client that asked for it."""
+        await self._inner.progress(progress, total, message)
+
+    async def log(
+        self, message: Any = "", *more: Any, level: str | None = None, logger_name: str | None = None, **extra: Any
+    ) -> None:
+        """Send a log message: ``log(message, level=...)`` as in FastMCP, or ``log(level, message)`` as in the SDK."""
+        if more:
+            if _is_level(message) and not _is_level(more[0]):
+                level, message = message, more[0]
+            else:
+                level = more[0]
+        elif "data" in extra:
+            level, message = message or level, extra.pop("data")
+        await self._send_log(level or "info", message, logger_name, extra)
+
+    async def debug(self, message: Any, logger_name: str | None = None, **extra: Any) -> None:
+        """Send a log message of the level debug."""
+        await self._send_log("debug", message, logger_name, extra)
+
+    async def info(self, message: Any, logger_name: str | None = None, **extra: Any) -> None:
+        """Send a log message of the level info."""
+        await self._send_log("info", message, logger_name, extra)
+
+    async def warning(self, message: Any, logger_name: str | None = None, **extra: Any) -> None:
+        """Send a log message of the level warning."""
+        await self._send_log("warning", message, logger_name, extra)
+
+    async def error(self, message: Any, logger_name: str | None = None, **extra: Any) -> None:
+        """Send a log message of the level error."""
+        await self._send_log("error", message, logger_name, extra)
+
+    async def _send_log(self, level: str, message: Any, logger_name: str | None, extra: dict[str, Any]) -> None:
+        details = extra.pop("extra", None) or extra
+        data = {"msg": message, "extra": dict(details)} if details else message
+        await self._inner.log(level, data, logger_name)
+
+    async def close_sse_stream(self) -> None:
+        """Close the connection of this request while the call continues. The client resumes the stream later."""
+        await self._inner.close_stream()
+
+    async def notify_resource_updated(self, uri: Any) -> None:
+        """Notify the clients that subscribed to a resource that it has changed."""
+        self._server.resource_updated(str(uri))
+
+    async def notify_resources_changed(self) -> None:
+        """Notify clients that the list of resources has changed."""
+        self._server.resource_list_changed()
+
+    async def notify_tools_changed(self) -> None:
+        """Do nothing: the server notifies clients itself when a tool is added or removed."""
+
+    async def notify_prompts_changed(self) -> None:
+        """Do nothing: the server notifies clients itself when a prompt is added or removed."""
+
+    # Questions to the client
+
+    async def elicit(
+        self,
+        message: str,
+        response_type: Any = None,
+        schema: Any = None,
+        **options: Any,  # noqa: ARG002 - titles of forms
+    ) -> Any:
+        """Ask the user to fill in a form, and return the accepted, declined or cancelled answer.
+
+        Args:
+            message: The reason for the question, which the user reads.
+            response_type: The form: a model, a dataclass, a simple type, an enum, a list of choices, or None for a
+                question without fields. The SDK's name of it is *schema*.
+            schema: The same.
+            options: Ignored.
+        """
+        question = question_of(schema if response_type is None else response_type)
+        return answered(await self._inner.elicit(message, question))
+
+    async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None) -> Any:  # noqa: ARG002 - funcmcp makes it
+        """Ask the user to visit a page."""
+        return answered(await self._inner.elicit_url(message, url))
+
+    async def sample(
+        self,
+        messages: Any,
+        system_prompt: str | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        model_preferences: Any = None,
+        **options: Any,
+    ) -> SamplingResult:
+        """Ask the client's model for a message.
+
+        Raises:
+            TypeError: *options* has tools or a result type, which funcmcp does not have.
+        """
+        chosen = sampling_options(system_prompt, temperature, model_preferences, options)
+        answer = await self._inner.sample(sampling_messages(messages), max_tokens=max_tokens or _MAX_TOKENS, **chosen)
+        return SamplingResult(answer)
+
+    async def list_roots(self) -> list[Root]:
+        """Return the client's roots."""
+        return await self._inner.list_roots()
+
+    # State
+
+    async def get_state(self, key: str, default: Any = None) -> Any:
+        """Return a value that `set_state` stored in this session, in this process."""
+        return self._state.get(key, default)
+
+    def set_state(self, key: str, value: Any, **_: Any) -> Done:
+        """Store a value for the session, in this process. ``await`` is allowed and not needed."""
+        self._state[key] = value
+        return Done()
+
+    def delete_state(self, key: str) -> Done:
+        """Delete a value that `set_state` stored. ``await`` is allowed and not needed."""
+        self._state.pop(key, None)
+        return Done()
+
+    # The server's own features
+
+    async def read_resource(self, uri: Any) -> Any:
+        """Return the contents of a resource of this server: a list, whose items have ``content`` and ``mime_type``."""
+        result = await self._server.read_resource(str(uri), principal=self._request.principal)
+        return read_contents(result)
+
+
+def is_context(hint: Any) -> bool:
+    """Return whether an annotation is a `Context`, or a union with one."""
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return is_context(get_args(hint)[0])
+    if origin in {Union, UnionType}:
+        return any(is_context(member) for member in get_args(hint))
+    return isinstance(hint, type) and issubclass(hint, Context)
+
+
+def _is_level(value: Any) -> bool:
+    return isinstance(value, str) and value in LEVELS
+
+
+class Done:
+    """An awaitable that is done."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Any:
+        yield from ()
+
+
+class RequestView:
+    """The request of a `Context`, with the names of the official SDK's RequestContext."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @property
+    def lifespan_context(self) -> Any:
+        """What the server's lifespan yielded."""
+        return self._context.lifespan_context
+
+    @property
+    def request_id(self) -> str:
+        """The id of the JSON-RPC request."""
+        return self._context.request_id
+
+    @property
+    def session(self) -> Session:
+        """The session."""
+        return self._context.session
+
+    @property
+    def protocol_version(self) -> str:
+        """The protocol revision of the request."""
+        return self._context.protocol_version
+
+    @property
+    def meta(self) -> SimpleNamespace:
+        """The members of the request's ``_meta`` as attributes."""
+        meta = dict(self._context._request.meta)  # noqa: SLF001 - a part of Context
+        return SimpleNamespace(**{"progressToken": None, **meta}, model_extra=meta)
+
+    @property
+    def request(self) -> Any:
+        """The HTTP request; None on stdio."""
+        http = self._context._request.http  # noqa: SLF001 - a part of Context
+        return None if http is None else http_request_of(http)
+
+
+class Session:
+    """The session of a `Context`, with the names of the official SDK's ServerSession."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @property
+    def client_params(self) -> SimpleNamespace:
+        """The client's name, version and capabilities."""
+        client = self._context._request.client  # noqa: SLF001 - a part of Context
+        info = SimpleNamespace(**{"name": "", "version": "", **client.info})
+        return SimpleNamespace(
+            clientInfo=info,
+            client_info=info,
+            capabilities=self.client_capabilities,
+            protocolVersion=client.revision.date,
+            protocol_version=client.revision.date,
+        )
+
+    @property
+    def client_capabilities(self) -> SimpleNamespace:
+        """The client's capabilities as attributes, which are None for those that it did not declare."""
+        capabilities = self._context._request.client.capabilities  # noqa: SLF001 - a part of Context
+        return SimpleNamespace(**{"sampling": None, "elicitation": None, "roots": None, **capabilities})
+
+    @property
+    def protocol_version(self) -> str:
+        """The protocol revision of the request."""
+        return self._context.protocol_version
+
+    def check_client_capability(self, capability: Any) -> bool:
+        """Return whether the client declared the capabilities of a ``ClientCapabilities`` object."""
+        inner = self._context._inner  # noqa: SLF001 - a part of Context
+        names = [name for name in ("sampling", "elicitation", "roots") if getattr(capability, name, None) is not None]
+        return all(inner.can(name) for name in names)
+
+    async def create_message(self, messages: Any, *, max_tokens: int = _MAX_TOKENS, **options: Any) -> Any:
+        """Ask the client's model for a message.
+
+        Returns:
+            A ``CreateMessageResult`` of ``mcp.types``; a `SamplingResult` if the package `mcp` is not installed.
+        """
+        return sdk_result(await self._context.sample(messages, max_tokens=max_tokens, **options))
+
+    async def elicit(self, message: str, requestedSchema: Any = None, **options: Any) -> Any:  # noqa: N803 - the SDK's name
+        """Ask the user to fill in a form."""
+        return await self._context.elicit(message, requestedSchema or options.get("requested_schema"))
+
+    async def list_roots(self) -> SimpleNamespace:
+        """Return the client's roots."""
+        return SimpleNamespace(roots=await self._context.list_roots())
+
+    async def send_log_message(self, level: str, data: Any, logger: str | None = None, **_: Any) -> None:
+        """Send a log message."""
+        await self._context.log(data, level=level, logger_name=logger)
+
+    async def send_progress_notification(
+        self,
+        progress_token: Any,  # noqa: ARG002 - it is the request's own
+        progress: float,
+        total: float | None = None,
+        message: str | None = None,
+        **_: Any,
+    ) -> None:
+        """Report progress of this request."""
+        await self._context.report_progress(progress, total, message)
+
+    async def send_notification(self, notification: Any, related_request_id: Any = None) -> None:  # noqa: ARG002 - it is this one
+        """Send a notification of ``mcp.types`` on the stream of this request."""
+        message = plain(getattr(notification, "root", notification))
+        await self._context._request.notify(message["method"], message.get("params") or {})  # noqa: SLF001 - a part of Context
+
+    async def send_resource_updated(self, uri: Any) -> None:
+        """Notify the clients that subscribed to a resource that it has changed."""
+        self._context.fastmcp.resource_updated(str(uri))
+
+    async def send_resource_list_changed(self) -> None:
+        """Notify clients that the list of resources has changed."""
+        self._context.fastmcp.resource_list_changed()
+
+    async def send_elicit_complete(self, elicitation_id: str, **_: Any) -> None:
+        """Do nothing: funcmcp itself chooses the ids of questions with a URL."""
+
+    async def send_tool_list_changed(self) -> None:
+        """Do nothing: the server notifies clients itself when a tool is added or removed."""
+
+    async def send_prompt_list_changed(self) -> None:
+        """Do nothing: the server notifies clients itself when a prompt is added or removed."""

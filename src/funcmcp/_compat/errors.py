@@ -1,0 +1,101 @@
+"""Exceptions under the names of FastMCP and the official SDK. Clients get the text of all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, MCPError
+from funcmcp._protocol.errors import ToolError as NativeToolError
+from funcmcp._public_names import public
+
+
+@public("funcmcp.compat")
+class FastMCPError(Exception):
+    """The base class of errors."""
+
+
+@public("funcmcp.compat")
+class ToolError(NativeToolError, FastMCPError):
+    """An error for the model: a result of a tool with ``isError: true``.
+
+    Args:
+        message: The text for the model.
+        log_level: Ignored.
+    """
+
+    def __init__(self, message: object = "", *args: object, log_level: int | None = None) -> None:  # noqa: ARG002 - of FastMCP 3
+        super().__init__(str(message), *args)
+
+
+@public("funcmcp.compat")
+class ResourceError(MCPError, FastMCPError):
+    """A resource can't be read. Clients get a JSON-RPC error with the text."""
+
+    def __init__(self, message: object = "", *_: object, log_level: int | None = None) -> None:  # noqa: ARG002 - of FastMCP 3
+        super().__init__(INVALID_PARAMS, str(message))
+
+
+@public("funcmcp.compat")
+class PromptError(MCPError, FastMCPError):
+    """A prompt can't be made. Clients get a JSON-RPC error with the text."""
+
+    def __init__(self, message: object = "", *_: object, log_level: int | None = None) -> None:  # noqa: ARG002 - of FastMCP 3
+        super().__init__(INVALID_PARAMS, str(message))
+
+
+@public("funcmcp.compat")
+class NotFoundError(FastMCPError):
+    """A tool, a resource or a prompt does not exist."""
+
+
+@public("funcmcp.compat")
+class ResourceNotFoundError(MCPError, NotFoundError):
+    """A resource does not exist. Clients get the JSON-RPC error for it.
+
+    Args:
+        message: The text.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(RESOURCE_NOT_FOUND, str(message))
+
+
+class UnknownFeatureError(NotFoundError, ToolError, ValueError):
+    """A tool, prompt or resource that was to be removed does not exist."""
+
+
+@public("funcmcp.compat")
+class DisabledError(FastMCPError):
+    """A tool, a resource or a prompt is disabled."""
+
+
+@public("funcmcp.compat")
+class ValidationError(FastMCPError):
+    """Arguments are invalid."""
+
+
+@public("funcmcp.compat")
+class AuthorizationError(FastMCPError):
+    """The caller may not do this."""
+
+
+@public("funcmcp.compat")
+class McpError(MCPError):
+    """A JSON-RPC error.
+
+    Args:
+        error: The error: an ``ErrorData`` object of the official SDK, or the code.
+        message: The message, if the first argument is the code.
+        data: Details, if the first argument is the code.
+    """
+
+    def __init__(self, error: Any, message: str | None = None, data: object = None) -> None:
+        if isinstance(error, int):
+            super().__init__(error, message or "", data)
+        else:
+            super().__init__(error.code, error.message, error.data)
+
+    @property
+    def error(self) -> McpError:
+        """The error with its code, message and data."""
+        return self

@@ -1,0 +1,240 @@
+"""Options of servers, tools, resources and prompts in other frameworks, and funcmcp's options for them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._authoring.values.content import Icon
+from funcmcp._compat.annotations import plain
+from funcmcp._compat.auth import native_auth
+from funcmcp._compat.server_settings import DEFAULTS
+from funcmcp._public_names import public
+from funcmcp._transports.http.options import HTTPOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from funcmcp._compat.server_settings import Settings
+
+_logger = logging.getLogger("funcmcp.compat")
+
+_NATIVE = frozenset({"http", "info", "limits", "lists", "sessions", "show_errors", "tasks", "unknown_arguments"})
+_SERVER = frozenset(
+    {
+        *("title", "description", "icons", "website_url", "list_page_size", "mask_error_details", "middleware"),
+        *("lifespan", "tools", "strict_input_validation", "auth", "token_verifier", "auth_server_provider"),
+        *("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"),
+        *("include_tags", "exclude_tags"),
+        *("host", "port", "log_level", "debug", "mount_path", "sse_path", "message_path", "streamable_http_path"),
+        *("json_response", "stateless_http", "transport_security", "dependencies"),
+        *("warn_on_duplicate_tools", "warn_on_duplicate_resources", "warn_on_duplicate_prompts"),
+    }
+)
+"""Options of servers that have a meaning here, or whose default has."""
+
+_WITHOUT_MEANING = frozenset(
+    {
+        *("cache_expiration_seconds", "include_fastmcp_meta", "resource_prefix_format", "tool_serializer"),
+        *("event_store", "retry_interval", "dereference_schemas", "session_state_store", "client_log_level"),
+        *("cache_ttl", "cache_scope", "telemetry_mode", "request_state_security", "subscriptions", "cache_hints"),
+        *("sampling_handler", "sampling_handler_behavior", "experimental_capabilities", "resource_security"),
+        *("http_app_path", "tool_transformations", "event_store_ttl"),
+    }
+)
+"""Options of servers that change nothing here."""
+
+_UNSUPPORTED = {
+    "providers": "Register the functions with @mcp.tool.",
+    "transforms": "Register the tools under the names that clients should see.",
+    "extensions": "Use middleware, or the options of funcmcp.MCPServer.",
+    "auth_server_provider": "funcmcp is not an authorization server. Use auth= with an authenticator of funcmcp.auth.",
+}
+"""Options of servers that funcmcp has nothing for, and what to do."""
+
+_FEATURE_WITHOUT_MEANING = {
+    "tool": ("serializer", "version", "run_in_thread", "app", "key", "validate_output"),
+    "resource": ("version", "key", "resource_security", "security"),
+    "prompt": ("version", "key"),
+}
+"""Options of components that change nothing here."""
+
+
+@public("funcmcp.compat")
+class RequestStateSecurity:
+    """The SDK's option ``request_state_security``, which is ignored: funcmcp seals the state with its own keys."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+@public("funcmcp.compat")
+class ResourceSecurity:
+    """The SDK's option ``resource_security``, which is ignored: funcmcp has its own checks of variables in URIs."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+_MOUNT_WITHOUT_MEANING = frozenset(
+    {"as_proxy", "tool_separator", "resource_separator", "prompt_separator", "resource_prefix_format"}
+)
+"""Options of ``mount`` that change nothing here: names are separated with an underscore, and mounts are live."""
+
+_IGNORED_SETTINGS = ("debug", "dependencies", "json_response", "log_level", "message_path")
+"""Options of servers that change nothing here except the attribute of ``mcp.settings``."""
+
+
+def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, Any]:
+    """Return the options of a server that `funcmcp.MCPServer` takes; log a line about those without a meaning.
+
+    Raises:
+        TypeError: An option does not exist, or funcmcp has nothing for it.
+    """
+    present = {name: value for name, value in options.items() if value is not None}
+    for name, advice in _UNSUPPORTED.items():
+        if present.get(name):
+            raise TypeError(f"{cls} of funcmcp.compat has no option {name!r}. {advice}")
+    unknown = sorted(options.keys() - _NATIVE - _SERVER - _WITHOUT_MEANING - _UNSUPPORTED.keys())
+    if unknown:
+        valid = ", ".join(sorted(_NATIVE | _SERVER))
+        raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of {cls}. Valid options: {valid}.")
+    ignored = [name for name in present if name in _WITHOUT_MEANING]
+    ignored += [name for name in _IGNORED_SETTINGS if present.get(name, DEFAULTS[name]) != DEFAULTS[name]]
+    if ignored:
+        _logger.info("%s of funcmcp.compat ignores %s.", cls, ", ".join(sorted(ignored)))
+    chosen = {name: value for name, value in options.items() if name in _NATIVE}
+    auth = native_auth(present.get("auth"), present.get("token_verifier"))
+    if auth is not None:
+        chosen["auth"] = auth
+    return chosen
+
+
+def component_options(options: Mapping[str, Any], kind: str, component: str) -> dict[str, Any]:
+    """Return the options of a component without those that change nothing here; log a line about each of these.
+
+    Args:
+        options: The options.
+        kind: The kind of the component: ``"tool"``, ``"resource"`` or ``"prompt"``.
+        component: The component's name.
+
+    Raises:
+        TypeError: The component has an authorization rule of FastMCP, which funcmcp can't check.
+    """
+    if options.get("auth"):
+        raise TypeError(
+            f"The {kind} {component} has an option 'auth', which funcmcp.compat does not support. Use "
+            "scopes=['orders:read'], or authorize= with a function that takes the principal and returns True; see "
+            "docs/guides/authentication.md."
+        )
+    chosen = {name: value for name, value in options.items() if name not in {"auth", "enabled"}}
+    for name in _FEATURE_WITHOUT_MEANING[kind]:
+        if chosen.pop(name, None) is not None:
+            _logger.info("funcmcp.compat ignores %s of the %s %s.", name, kind, component)
+    return chosen
+
+
+def selections(
+    names: Collection[str] | None, keys: Collection[str] | None, options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the arguments for each call of `funcmcp.MCPServer.enable` or `disable`.
+
+    Args:
+        names: Names and URIs.
+        keys: Keys of FastMCP, such as ``"tool:add"`` or ``"resource:menu://today@1.0"``.
+        options: The other conditions.
+
+    Raises:
+        TypeError: An option is one that funcmcp does not have.
+        ValueError: A key has no kind.
+    """
+    chosen = {name: value for name, value in options.items() if value is not None}
+    if "version" in chosen:
+        raise TypeError("enable and disable of funcmcp.compat have no option 'version': features have no versions.")
+    if keys is None:
+        return [{"names": names, **chosen}]
+    if names is not None or "components" in chosen or chosen.get("only"):
+        raise TypeError("keys= can't be combined with names=, components= or only=. Use names= and components=.")
+    by_kind: dict[str, set[str]] = {}
+    for key in keys:
+        kind, colon, name = key.partition(":")
+        if not colon:
+            raise ValueError(f"Invalid key {key!r}. Write the kind before the name, such as 'tool:add'.")
+        by_kind.setdefault(kind, set()).add(name.rpartition("@")[0] or name)
+    return [{"names": names, "components": {kind}, **chosen} for kind, names in by_kind.items()]
+
+
+def duplicates_policy(options: Mapping[str, Any], default: str) -> str:
+    """Return what happens to a second component of one name.
+
+    Args:
+        options: The options of the server.
+        default: The policy of a server without such an option.
+
+    Returns:
+        ``"warn"`` (replace and warn), ``"replace"``, ``"error"``, ``"ignore"``, or ``"keep"`` (ignore and warn).
+    """
+    for name in ("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"):
+        policy = options.get(name)
+        if policy is not None:
+            return str(policy)
+    return default
+
+
+def http_options(settings: Settings, base: HTTPOptions | None = None) -> HTTPOptions:
+    """Return the options of HTTP for a server's settings.
+
+    Args:
+        settings: The settings.
+        base: The options of HTTP of a server that exists. The settings replace the path and, if there are any, the
+            hosts and origins.
+    """
+    base = base or HTTPOptions()
+    security = settings.transport_security
+    hosts: Sequence[str] = settings.http_allowed_hosts or base.allowed_hosts
+    origins: Sequence[str] = settings.http_allowed_origins or base.allowed_origins
+    if security is not None:
+        if getattr(security, "enable_dns_rebinding_protection", True):
+            hosts = [_without_any_port(host) for host in security.allowed_hosts]
+            origins = [_without_any_port(origin) for origin in security.allowed_origins]
+        else:
+            hosts = ["*"]
+    path = settings.streamable_http_path
+    return replace(
+        base,
+        path=path if path == "/" else path.rstrip("/"),
+        allowed_hosts=tuple(hosts),
+        allowed_origins=tuple(origins),
+    )
+
+
+def _without_any_port(pattern: str) -> str:
+    return pattern.removesuffix(":*")
+
+
+def mount_options(options: Mapping[str, Any]) -> None:
+    """Log a line about options of ``mount`` and ``import_server`` that change nothing here.
+
+    Raises:
+        TypeError: An option does not exist, or funcmcp has nothing for it.
+    """
+    if options.get("tool_names"):
+        raise TypeError("mount of funcmcp.compat has no option 'tool_names'. Choose the names in the mounted server.")
+    unknown = sorted(options.keys() - _MOUNT_WITHOUT_MEANING - {"tool_names"})
+    if unknown:
+        raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of mount. Valid options: prefix, namespace.")
+    ignored = sorted(name for name in options if options[name] is not None)
+    if ignored:
+        _logger.info("mount of funcmcp.compat ignores %s.", ", ".join(ignored))
+
+
+def icons_of(icons: Any) -> list[Any]:
+    """Return icons as funcmcp takes them."""
+    return [icon if isinstance(icon, Icon) else plain(icon) for icon in icons or ()]
+
+
+def task_option(task: Any) -> dict[str, Any]:
+    """Return funcmcp's option for tasks: ``task=True`` is ``"optional"``, and a TaskConfig has a mode."""
+    mode = "optional" if task is True else getattr(task, "mode", task)
+    return {"task": mode} if mode in {"optional", "required"} else {}

@@ -1,0 +1,82 @@
+"""Parts of a request in the forms of other frameworks: the caller's token and the HTTP request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from funcmcp._auth.principal import Principal
+    from funcmcp._server.calls.context import HTTPRequestInfo, RequestContext
+
+
+@public("funcmcp.compat")
+class AccessToken(BaseModel):
+    """The token of a caller, which ``verify_token`` of a verifier returns.
+
+    Attributes:
+        token: The token as the caller sent it; empty for other credentials.
+        client_id: The id of the client.
+        scopes: The scopes of the token.
+        expires_at: The time at which the token expires, in seconds since 1970; None if it is unknown.
+        resource: The URL for which the token was issued; None if it is unknown.
+        subject: The id of the user at the issuer; None if it is unknown.
+        claims: The claims of the token.
+    """
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    token: str
+    client_id: str
+    scopes: list[str]
+    expires_at: int | None = None
+    resource: str | None = None
+    subject: str | None = None
+    claims: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("claims", mode="before")
+    @classmethod
+    def _without_claims(cls, claims: Any) -> Any:
+        return {} if claims is None else claims  # None in the official SDK
+
+
+def access_token_of(principal: Principal, request: RequestContext) -> AccessToken:
+    """Return the token of the caller of a request."""
+    header = "" if request.http is None else request.http.headers.get("authorization", "")
+    scheme, _, credentials = header.partition(" ")
+    expires_at = principal.claims.get("exp")
+    return AccessToken(
+        token=credentials if scheme.lower() == "bearer" else "",
+        client_id=principal.client_id or principal.subject,
+        scopes=sorted(principal.scopes),
+        expires_at=expires_at if isinstance(expires_at, int) else None,
+        subject=None if principal.per_token else principal.subject,
+        claims=dict(principal.claims),
+    )
+
+
+def http_request_of(http: HTTPRequestInfo) -> Any:
+    """Return an HTTP request as Starlette's ``Request``, or unchanged if Starlette is not installed."""
+    try:
+        from starlette.requests import Request  # noqa: PLC0415 - an author's own dependency
+    except ModuleNotFoundError:
+        return http
+    from urllib.parse import urlsplit  # noqa: PLC0415 - only for the above
+
+    url = urlsplit(http.url)
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in http.headers.items()]
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": http.method,
+        "scheme": url.scheme,
+        "path": url.path,
+        "query_string": url.query.encode("latin-1"),
+        "headers": headers,
+        "server": (url.hostname, url.port or (443 if url.scheme == "https" else 80)),
+        "client": None,
+        "state": {},
+    }
+    return Request(scope)

@@ -1,0 +1,622 @@
+"""`FastMCP` and `MCPServer`: funcmcp's server under the names and with the options of FastMCP and the official SDK."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import OrderedDict
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from funcmcp._authoring.calling.feature_context import FeatureContext
+from funcmcp._authoring.features.prompts import make_prompt
+from funcmcp._authoring.features.resources import checked_uri, make_resource
+from funcmcp._authoring.features.tools import make_tool
+from funcmcp._authoring.values.tool_results import rendering_of
+from funcmcp._compat.annotations import options_of_hints, plain
+from funcmcp._compat.completion import with_completion
+from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, Tool, with_tags
+from funcmcp._compat.context import Context
+from funcmcp._compat.current import context_variable
+from funcmcp._compat.errors import NotFoundError, UnknownFeatureError
+from funcmcp._compat.functions import adapted, returns_contents, schema_of_result, tool_function, with_result
+from funcmcp._compat.middleware import as_mcp_error, native_middleware, sdk_middleware
+from funcmcp._compat.options import (
+    checked_server_options,
+    component_options,
+    duplicates_policy,
+    http_options,
+    icons_of,
+    mount_options,
+    selections,
+    task_option,
+)
+from funcmcp._compat.result_types import ReturnedResult, messages_of
+from funcmcp._compat.server_settings import Settings, options_of_environment
+from funcmcp._compat.transports import ServerTransports
+from funcmcp._protocol.errors import MCPError
+from funcmcp._public_names import public
+from funcmcp._server.catalog.features import ResourceTemplate
+from funcmcp._server.catalog.visibility import KINDS
+from funcmcp._server.options import ListOptions, ServerInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._protocol.replies import Reply
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.registry import Registry
+    from funcmcp._server.middleware import CallNext
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_logger = logging.getLogger("funcmcp.compat")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_MAX_STATES = 10_000
+"""Sessions whose state a process keeps. Those that were used least recently are dropped."""
+
+
+_REQUEST_METHODS = (
+    *("call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"),
+    *("list_prompts", "_call_tool_mcp", "_list_tools_mcp", "_read_resource_mcp", "_list_resources_mcp"),
+    *("_list_resource_templates_mcp", "_get_prompt_mcp", "_list_prompts_mcp", "_mcp_call_tool", "_mcp_list_tools"),
+    *("_mcp_read_resource", "_mcp_list_resources", "_mcp_get_prompt", "_mcp_list_prompts", "_call_tool", "_list_tools"),
+)
+"""Methods of FastMCP and the official SDK that answer requests there, and that subclasses override."""
+
+_URL_ELICITATION_REQUIRED = -32042
+"""The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
+
+
+@public("funcmcp.compat")
+class FastMCP(ServerTransports):
+    """A server with the names of FastMCP 2 to 4 and of ``mcp.server.fastmcp`` of the official SDK.
+
+    Errors of functions are shown to clients, arguments are converted, and calls have no time limit, as there. The
+    methods of `funcmcp.MCPServer` work, too.
+
+    Args:
+        name: The server's name.
+        instructions: Guidance for the client's model.
+        version: The server's version.
+        options: The options of FastMCP and the official SDK, and those of `funcmcp.MCPServer`; see
+            docs/guides/from-fastmcp.md.
+
+    Raises:
+        TypeError: An option does not exist, or funcmcp has nothing for it. The text says what to use.
+    """
+
+    _shows_errors = True
+    _raises_sdk_errors = False
+    _default_policy = "warn"
+    _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
+    _adapt_middleware = staticmethod(native_middleware)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        overridden = [name for name in _REQUEST_METHODS if getattr(cls, name, None) is not getattr(FastMCP, name, None)]
+        if overridden:
+            # The override could be a check of the caller's rights, which must not be lost without a word.
+            raise TypeError(
+                f"{cls.__name__} overrides {', '.join(overridden)}, which funcmcp does not call for requests. Use "
+                "add_middleware with a Middleware that has on_call_tool, on_list_tools and so on."
+            )
+
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, _: Any) -> Any:
+            """Return the class itself: ``FastMCP[AppContext]`` means the same."""
+            return cls
+
+    def __init__(
+        self, name: str | None = None, instructions: str | None = None, version: str | None = None, **options: Any
+    ) -> None:
+        chosen_options = {name: value for name, value in options.items() if value is not None}
+        options = {**options_of_environment(), **chosen_options}
+        chosen = checked_server_options(options, type(self).__name__)
+        self.settings = Settings(options)
+        self._auth = options.get("auth")
+        self.served_routes = []
+        self._on_duplicate = duplicates_policy(options, self._default_policy)
+        self._completion: Callable[..., Any] | None = None
+        self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._components: dict[str, Component] = {}
+        show_errors = chosen.pop("show_errors", None)
+        if show_errors is None:
+            show_errors = self._shows_errors and not options.get("mask_error_details")
+        self._unknown_arguments_option = chosen.pop("unknown_arguments", None)
+        native = {key: chosen.pop(key) for key in ("sessions", "limits", "tasks", "auth") if key in chosen}
+        if self.settings.stateless_http:
+            native.setdefault("sessions", None)
+        super().__init__(
+            name or type(self).__name__,
+            instructions=instructions or None,
+            version=version or "0.1.0",
+            info=chosen.pop("info", None) or _info(options),
+            http=chosen.pop("http", None) or http_options(self.settings),
+            lists=chosen.pop("lists", None) or ListOptions(page_size=options.get("list_page_size")),
+            show_errors=show_errors,
+            middleware=[self._set_context],
+            lax=not options.get("strict_input_validation"),
+            unknown_arguments=self._unknown_arguments("tool"),
+            **native,
+        )
+        self._include_tags = options.get("include_tags")
+        self._exclude_tags = options.get("exclude_tags")
+        if self._include_tags is not None:
+            self.enable(tags=self._include_tags, only=True)
+        if self._exclude_tags is not None:
+            self.disable(tags=self._exclude_tags)
+        for middleware in options.get("middleware") or ():
+            self.add_middleware(middleware)
+        if options.get("lifespan") is not None:
+            self.add_lifespan(options["lifespan"])
+        for tool in options.get("tools") or ():
+            self.add_tool(tool)
+
+    @property
+    def instructions(self) -> str | None:
+        """The guidance for the client's model. Choose it in the constructor."""
+        return self._server.options.instructions
+
+    @property
+    def version(self) -> str:
+        """The server's version."""
+        return self._server.options.version
+
+    @property
+    def auth(self) -> Any:
+        """The authentication of callers. Choose it in the constructor."""
+        return self._auth
+
+    @property
+    def lifespan_result(self) -> Any:
+        """What the lifespan yielded; an empty dict if the server has none."""
+        return self._services.lifespans.value
+
+    def _unknown_arguments(self, kind: str) -> UnknownArguments:
+        """Return what happens to unknown arguments of tools or prompts; by default the same as in the original."""
+        return self._unknown_arguments_option or self._default_unknown_arguments[kind]
+
+    @property
+    def _tool_manager(self) -> ToolManager:
+        return ToolManager(self)
+
+    # Decorators
+
+    @overload
+    def tool(self, name_or_fn: F, /, **options: Any) -> F: ...
+
+    @overload
+    def tool(self, name_or_fn: str | None = None, /, *names: Any, **options: Any) -> Callable[[F], F]: ...
+
+    def tool(self, name_or_fn: Any = None, /, *names: Any, **options: Any) -> Any:
+        """Register a function as a tool: ``@mcp.tool``, ``@mcp.tool()``, ``@mcp.tool("name")`` or ``mcp.tool(fn)``.
+
+        Args:
+            name_or_fn: The function or the name.
+            names: The title and the description, as the official SDK takes them by position.
+            options: The options of FastMCP and the official SDK.
+
+        Returns:
+            The function, or a decorator.
+        """
+        options = {**dict(zip(("title", "description"), names, strict=False)), **options}
+        return self._decorated(Tool, name_or_fn, options)
+
+    @overload
+    def prompt(self, name_or_fn: F, /, **options: Any) -> F: ...
+
+    @overload
+    def prompt(self, name_or_fn: str | None = None, /, *names: Any, **options: Any) -> Callable[[F], F]: ...
+
+    def prompt(self, name_or_fn: Any = None, /, *names: Any, **options: Any) -> Any:
+        """Register a function as a prompt, as `tool` does."""
+        options = {**dict(zip(("title", "description"), names, strict=False)), **options}
+        return self._decorated(Prompt, name_or_fn, options)
+
+    def resource(self, uri: str, **options: Any) -> Callable[[F], F]:
+        """Return a decorator that registers a function as a resource, or as a template if the URI has variables."""
+        if callable(uri):
+            raise TypeError('@mcp.resource needs a URI. Write @mcp.resource("menu://today").')
+        name = options.pop("name", None)
+
+        def register(function: F) -> F:
+            self._register_component(Resource(function, uri, name, **options))
+            return function
+
+        return register
+
+    def completion(self) -> Callable[[F], F]:
+        """Return a decorator for a function that completes arguments of all prompts and variables of all templates.
+
+        The function gets the reference to the prompt or template, the argument and the context of ``mcp.types``, and
+        returns a ``Completion`` or None, as in the official SDK.
+        """
+
+        def register(function: F) -> F:
+            self._completion = function
+            catalog = self._server.catalog
+            for registry in (catalog.prompts, catalog.templates):
+                for feature in tuple(registry):
+                    registry.remove(feature.key)
+                    catalog.add(with_completion(feature, function))
+            return function
+
+        return register
+
+    def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
+        if isinstance(name_or_fn, Component):
+            return self._register_component(name_or_fn)
+        if callable(name_or_fn):
+            self._register_component(kind(name_or_fn, options.pop("name", None), **options))
+            return name_or_fn
+        name = name_or_fn if name_or_fn is not None else options.pop("name", None)
+        options.pop("name", None)
+
+        def register(function: Any) -> Any:
+            if isinstance(function, Component):
+                function = function.fn
+            self._register_component(kind(function, name, **options))
+            return function
+
+        return register
+
+    # Components as objects
+
+    def add_tool(self, tool: Any, name: str | None = None, *names: Any, **options: Any) -> Any:
+        """Register a tool: a function with the options of `tool`, or a `Tool`."""
+        if isinstance(tool, Component):
+            return self._register_component(tool)
+        options = {**dict(zip(("title", "description"), names, strict=False)), **options}
+        return self._register_component(Tool(tool, name, **options))
+
+    def add_prompt(self, prompt: Any, **options: Any) -> Any:
+        """Register a prompt: a function with the options of `prompt`, or a `Prompt`."""
+        component = prompt if isinstance(prompt, Component) else Prompt(prompt, **options)
+        return self._register_component(component)
+
+    def add_resource(self, resource: Any) -> Any:
+        """Register a resource: an object such as `TextResource`."""
+        return self._register_component(resource)
+
+    def add_template(self, template: Any) -> Any:
+        """Register a resource template."""
+        return self._register_component(template)
+
+    def add_resource_fn(self, fn: Any, uri: str, **options: Any) -> None:
+        """Register a function as a resource."""
+        self.resource(uri, **options)(fn)
+
+    def _register_component(self, component: Component) -> Component:
+        """Register a component; replace an existing one of the same name as the options say."""
+        if not isinstance(component, Component):
+            raise TypeError(
+                f"{type(component).__name__} is not a component of funcmcp.compat. Pass a function, or an object such "
+                "as funcmcp.compat.Tool.from_function(...)."
+            )
+        if component.kind == "resource" and not has_scheme(component):
+            _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
+            return component
+        options = component_options(component.options, component.kind, component.name)
+        if component.kind == "prompt":
+            options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
+        feature = _MAKERS[component.kind](self, component, options)
+        feature = feature.replace(handler=_with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors))
+        if self._completion is not None:
+            feature = with_completion(feature, self._completion)
+        catalog = self._server.catalog
+        registry: Registry[Any] = catalog.tools if component.kind == "tool" else catalog.prompts
+        if component.kind == "resource":
+            registry = catalog.templates if isinstance(feature, ResourceTemplate) else catalog.resources
+        if feature.key in registry and not self._replaces(registry, component.kind, feature.key):
+            return component
+        key = f"{component.kind}:{feature.key}"
+        previous = self._components.get(key)
+        was_enabled = previous is None or previous.enabled
+        switch = partial(self._switch, feature)
+        if component.enabled != was_enabled:
+            # Before the feature is added: clients must not see a disabled one, not even for a moment.
+            switch(component.enabled)
+        catalog.add(feature)
+        component.describe = feature.describe
+        component.switches.append(switch)
+        self._components[key] = component
+        return component
+
+    def _replaces(self, registry: Registry[Any], kind: str, key: str) -> bool:
+        """Remove a feature whose name a second one has, and return True; False if the existing one stays."""
+        if self._on_duplicate in {"ignore", "keep"}:
+            if self._on_duplicate == "keep":
+                _logger.warning("The %s %s exists already. The second one is ignored.", kind, key)
+            return False
+        if self._on_duplicate == "warn":
+            _logger.warning("The %s %s exists already and is replaced.", kind, key)
+        if self._on_duplicate != "error":
+            registry.remove(key)
+        return True
+
+    def _switch(self, feature: Any, enabled: bool) -> None:  # noqa: FBT001 - a callback of the component
+        """Show or hide a feature; never show one that the tags of the constructor hide."""
+        kind: Any = next(name for name, cls in KINDS.items() if isinstance(feature, cls))
+        if not enabled:
+            self.disable({feature.key}, components={kind})
+        elif self._has_shown_tags(feature.tags):
+            self.enable({feature.key}, components={kind})
+
+    def _has_shown_tags(self, tags: frozenset[str]) -> bool:
+        """Return whether a feature with these tags passes ``include_tags`` and ``exclude_tags``."""
+        if self._include_tags is not None and tags.isdisjoint(self._include_tags):
+            return False
+        return self._exclude_tags is None or tags.isdisjoint(self._exclude_tags)
+
+    def remove_tool(self, name: str) -> None:
+        """Remove a tool; raise NotFoundError, which is also a ToolError, if it does not exist."""
+        try:
+            super().remove_tool(name)
+        except KeyError:
+            raise UnknownFeatureError(f"Unknown tool: {name}") from None
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt; raise NotFoundError, which is also a ValueError, if it does not exist."""
+        try:
+            super().remove_prompt(name)
+        except KeyError:
+            raise UnknownFeatureError(f"Unknown prompt: {name}") from None
+
+    def remove_resource(self, uri: Any) -> None:
+        """Remove a resource or a template; raise NotFoundError, which is also a ValueError, if it does not exist."""
+        try:
+            super().remove_resource(str(uri))
+        except KeyError:
+            raise UnknownFeatureError(f"Unknown resource: {uri}") from None
+
+    # Visibility
+
+    def enable(  # type: ignore[override] # more options
+        self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
+    ) -> FastMCP:
+        """Show features to clients, as `funcmcp.MCPServer.enable` does.
+
+        Args:
+            names: Names of tools and prompts, and URIs of resources and templates.
+            keys: Keys such as ``"tool:add"``, which FastMCP has for features.
+            options: ``tags``, ``components`` and ``only``.
+        """
+        for selection in selections(names, keys, options):
+            super().enable(**selection)
+        return self
+
+    def disable(  # type: ignore[override] # more options
+        self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
+    ) -> FastMCP:
+        """Hide features from clients, as `funcmcp.MCPServer.disable` does. The arguments are those of `enable`."""
+        for selection in selections(names, keys, options):
+            super().disable(**selection)
+        return self
+
+    # The server's own features
+
+    async def list_tools(self, **_: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
+        """Return the tools."""
+        return [with_tags(ListedTool(tool), self) for tool in await super().list_tools()]
+
+    async def get_tools(self) -> dict[str, ListedTool]:
+        """Return the tools by name."""
+        return {tool.name: tool for tool in await self.list_tools()}
+
+    async def get_tool(self, name: str) -> ListedTool:
+        """Return a tool; raise NotFoundError if it does not exist."""
+        tools = await self.get_tools()
+        if name not in tools:
+            raise NotFoundError(f"Unknown tool: {name}")
+        return tools[name]
+
+    async def get_resources(self) -> dict[str, Any]:
+        """Return the resources by URI."""
+        return {resource.uri: resource for resource in await self.list_resources()}
+
+    async def get_resource_templates(self) -> dict[str, Any]:
+        """Return the resource templates by URI template."""
+        return {template.uri_template: template for template in await self.list_resource_templates()}
+
+    async def get_prompts(self) -> dict[str, Any]:
+        """Return the prompts by name."""
+        return {prompt.name: prompt for prompt in await self.list_prompts()}
+
+    # Other servers
+
+    def mount(self, server: Any, prefix: Any = None, *, namespace: str | None = None, **options: Any) -> None:
+        """Serve the features of another server, too, under a prefix.
+
+        Args:
+            server: The other server.
+            prefix: The prefix. Old versions of FastMCP take it first.
+            namespace: The prefix under its name in FastMCP 3.
+            options: Other options of FastMCP, which change nothing here.
+
+        Raises:
+            TypeError: An option does not exist, or funcmcp has nothing for it.
+        """
+        mount_options(options)
+        if isinstance(server, str):
+            server, prefix = prefix, server
+        super().mount(server, prefix or namespace)
+
+    async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
+        """Do the same as `mount`."""
+        self.mount(server, prefix, **options)
+
+    # Middleware and contexts
+
+    def add_middleware(self, middleware: Any) -> None:
+        """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""
+        is_native = getattr(middleware, "__module__", "").startswith("funcmcp.middleware.")
+        super().add_middleware(middleware if is_native else self._adapt_middleware(middleware))
+
+    @property
+    def middleware(self) -> MiddlewareList:
+        """The middleware, to which programs append."""
+        return MiddlewareList(self)
+
+    async def _set_context(self, request: RequestContext, call_next: CallNext) -> Reply:
+        """Set the context of the request while it runs: a middleware."""
+        outer = context_variable.get()
+        inner = FeatureContext(request, self._services.lifespans)
+        context_variable.set(Context(request, inner, self, self._state_of(request)))
+        try:
+            return await call_next(request)
+        finally:
+            # Not reset(token): the request may have moved to a task with a copy of the context variables.
+            context_variable.set(outer)
+            inner.close()
+
+    def _state_of(self, request: RequestContext) -> dict[str, Any]:
+        """Return the state of a request's session in this process, or a new one if the request has no session."""
+        key = request.client.session_id
+        if key is None:
+            if request.http is not None:
+                return {}
+            key = "stdio"
+        if key in self._states:
+            self._states.move_to_end(key)
+        elif len(self._states) >= _MAX_STATES:
+            self._states.popitem(last=False)
+        return self._states.setdefault(key, {})
+
+
+@public("funcmcp.compat")
+class MCPServer(FastMCP):
+    """A server with the names of ``mcp.server.MCPServer`` of the official SDK 2.x.
+
+    Clients get the text of `ToolError` only, as there.
+    """
+
+    _shows_errors = False
+    _raises_sdk_errors = True
+    _default_policy = "keep"
+    _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
+    _adapt_middleware = staticmethod(sdk_middleware)
+
+
+class MiddlewareList:
+    """The middleware of a server, as a list to which programs append."""
+
+    def __init__(self, server: FastMCP) -> None:
+        self._server = server
+
+    def append(self, middleware: Any) -> None:
+        """Add middleware inside the existing ones."""
+        self._server.add_middleware(middleware)
+
+    def extend(self, middleware: Iterable[Any]) -> None:
+        """Add several."""
+        for item in middleware:
+            self._server.add_middleware(item)
+
+
+class ToolManager:
+    """What programs read of the frameworks' private ``mcp._tool_manager``."""
+
+    def __init__(self, server: FastMCP) -> None:
+        self._server = server
+
+    @property
+    def _tools(self) -> dict[str, Component]:
+        return {tool.name: tool for tool in self.list_tools()}
+
+    def list_tools(self) -> list[Component]:
+        """Return the tools as they were registered."""
+        return [tool for tool in self._server._components.values() if tool.kind == "tool"]  # noqa: SLF001 - a part of it
+
+    def get_tool(self, name: str) -> Component | None:
+        """Return a tool, or None."""
+        return self._tools.get(name)
+
+
+def _with_results_and_errors(handler: Callable[..., Any], *, all_errors: bool) -> Callable[..., Any]:
+    """Return a handler that raises errors of the official SDK as funcmcp's, and returns results without an annotation.
+
+    Args:
+        handler: The handler of a feature.
+        all_errors: Whether all of these errors are, and not only the one that sends the user to a URL.
+    """
+
+    async def handle(*arguments: Any) -> Any:
+        try:
+            return await handler(*arguments)
+        except ReturnedResult as returned:
+            return rendering_of(Any, "the tool").render(returned.result)
+        except Exception as error:
+            native = as_mcp_error(error)
+            if not isinstance(native, MCPError) or not (all_errors or native.code == _URL_ELICITATION_REQUIRED):
+                raise
+            raise native from error
+
+    return handle
+
+
+def _info(options: dict[str, Any]) -> ServerInfo:
+    """Return how the server describes itself."""
+    return ServerInfo(
+        title=options.get("title"),
+        description=options.get("description"),
+        icons=icons_of(options.get("icons")),
+        website_url=options.get("website_url"),
+    )
+
+
+def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
+    hints = options_of_hints(options.pop("annotations", None))
+    output_schema = options.pop("output_schema", ...)
+    structured = options.pop("structured_output", None)
+    has_schema = output_schema is not None and output_schema is not False and structured is not False
+    task = task_option(options.pop("task", None))
+    chosen: dict[str, Any] = {**hints, **options, **task}
+    if isinstance(output_schema, dict):
+        chosen["output_schema"] = output_schema
+    elif has_schema and (schema := schema_of_result(component.fn)) is not None:
+        chosen["output_schema"] = schema
+    exclude = chosen.pop("exclude_args", None) or ()
+    function = tool_function(component.fn, exclude=exclude, has_schema=has_schema)
+    tool = make_tool(function, _common(component, chosen), server.services)
+    return tool.replace(interactive=True)
+
+
+def _make_prompt(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
+    options.pop("annotations", None)
+    function = with_result(adapted(component.fn), None, messages_of)
+    prompt = make_prompt(function, _common(component, options), server.services)
+    return prompt.replace(interactive=True)
+
+
+def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
+    annotations = plain(options.pop("annotations", None))
+    if annotations:
+        options["annotations"] = annotations
+    resource = make_resource(
+        adapted(component.fn, has_schema=not returns_contents(component.fn)),
+        uri=checked_uri(component.uri),
+        options=_common(component, options),
+        services=server.services,
+    )
+    return resource.replace(interactive=True)
+
+
+def _common(component: Component, options: dict[str, Any]) -> Any:
+    """Return the options that funcmcp takes, without those that were not chosen."""
+    chosen = {name: value for name, value in options.items() if value is not None}
+    chosen["name"] = component.name
+    chosen.setdefault("timeout", None)
+    if "icons" in chosen:
+        chosen["icons"] = icons_of(chosen["icons"])
+    return chosen
+
+
+def has_scheme(component: Any) -> bool:
+    """Return whether the URI of a resource has a scheme, which every URI needs."""
+    return _SCHEME.match(component.uri) is not None
+
+
+_MAKERS: dict[str, Callable[..., Any]] = {"tool": _make_tool, "prompt": _make_prompt, "resource": _make_resource}

@@ -1,0 +1,139 @@
+"""Settings of a server: those that programs may change after its construction, and those of the environment."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULTS: dict[str, Any] = {
+    "host": "127.0.0.1",
+    "port": 8000,
+    "log_level": "INFO",
+    "debug": False,
+    "mount_path": "/",
+    "sse_path": "/sse",
+    "message_path": "/messages/",
+    "streamable_http_path": "/mcp",
+    "json_response": False,
+    "stateless_http": False,
+    "transport_security": None,
+    "transport": None,
+    "http_allowed_hosts": [],
+    "http_allowed_origins": [],
+    "dependencies": [],
+    "warn_on_duplicate_tools": True,
+    "warn_on_duplicate_resources": True,
+    "warn_on_duplicate_prompts": True,
+}
+_TRUE = {"1", "true", "yes", "on"}
+_PREFIX = "FASTMCP_"
+_OPTIONS: dict[str, Any] = {
+    "include_tags": [],
+    "exclude_tags": [],
+    "mask_error_details": False,
+    "strict_input_validation": False,
+}
+"""Settings of the environment that are options of the constructor, with a value of their type."""
+
+_WITHOUT_MEANING = frozenset({"log_level", "debug", "message_path", "json_response", "dependencies"})
+_AUTH = frozenset({"server_auth", "default_auth_provider"})
+"""Settings of FastMCP 2.6 to 2.14 that select a sign-in."""
+
+_logger = logging.getLogger("funcmcp.compat")
+
+
+def options_of_environment() -> dict[str, Any]:
+    """Return the options of a server that variables such as ``FASTMCP_INCLUDE_TAGS`` set; log those that are ignored.
+
+    Raises:
+        TypeError: A variable selects a sign-in, which funcmcp does not have. The server must not start
+            without it.
+    """
+    options: dict[str, Any] = {}
+    ignored = []
+    for variable, text in os.environ.items():
+        name = variable.removeprefix(_PREFIX).lower()
+        if not variable.startswith(_PREFIX) or not text:
+            continue
+        if name in _AUTH:
+            raise TypeError(
+                f"{variable} selects a sign-in that funcmcp.compat does not have. Use auth= with an authenticator of "
+                "funcmcp.auth; see docs/guides/authentication.md."
+            )
+        if name in _OPTIONS:
+            options[name] = _converted(text, _OPTIONS[name])
+        elif name not in _READ_BY_SETTINGS:
+            ignored.append(variable)
+    if ignored:
+        _logger.info("funcmcp.compat ignores %s of the environment.", ", ".join(sorted(ignored)))
+    return options
+
+
+_READ_BY_SETTINGS = DEFAULTS.keys() - _WITHOUT_MEANING
+
+
+@public("funcmcp.compat")
+class Settings:
+    """The settings of a server. Variables such as ``FASTMCP_PORT`` in the environment are their defaults.
+
+    Args:
+        options: The values that the constructor got.
+    """
+
+    host: str
+    port: int
+    log_level: str
+    debug: bool
+    mount_path: str
+    sse_path: str
+    message_path: str
+    streamable_http_path: str
+    json_response: bool
+    stateless_http: bool
+    transport_security: Any
+    transport: str | None
+    http_allowed_hosts: list[str]
+    http_allowed_origins: list[str]
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        self.chosen: set[str] = set()
+        for name, default in DEFAULTS.items():
+            text = os.environ.get(f"FASTMCP_{name.upper()}")
+            value = default if text is None else _converted(text, default)
+            if text is not None:
+                self.chosen.add(name)
+            object.__setattr__(self, name, value)
+        for name, value in (options or {}).items():
+            if value is not None and name in DEFAULTS:
+                setattr(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "auth":
+            # The SDK reads it when it serves. Here it would leave a server open that its author has protected.
+            raise AttributeError("settings.auth can't be changed. Pass auth= and token_verifier= to the server.")
+        if name in DEFAULTS:
+            self.chosen.add(name)
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"funcmcp.compat has no setting {name!r}. Settings: {', '.join(DEFAULTS)}.", name=name)
+
+
+def _converted(text: str, default: Any) -> Any:
+    """Return the value of an environment variable in the type of the default."""
+    if isinstance(default, bool):
+        return text.strip().lower() in _TRUE
+    if isinstance(default, int):
+        return int(text)
+    if isinstance(default, list):
+        if text.lstrip().startswith("["):
+            return json.loads(text)
+        return [item for item in map(str.strip, text.split(",")) if item]
+    return text

@@ -1,0 +1,407 @@
+"""Custom handlers: a program of the app answers HTTP requests, and the host starts it and hands the requests on.
+
+How it works: a task starts the program, waits until its port accepts connections, and starts it again when it ends: at
+once the first time, later after a delay. Requests wait meanwhile. A request whose connection is refused has not begun,
+so the next process gets it; one whose connection breaks may have had an effect, and is answered with 502.
+
+Source: "Azure Functions custom handlers"; azure-functions-host, HttpWorkerOptionsSetup and HttpWorkerProcess (the
+variables); the samples for self-hosted MCP servers (configurationProfile, port, defaultAuthorizationLevel).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import sys
+import uuid
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import httpx2
+
+from funcmcp._adapters.asgi.application import ClientDisconnectedError, Served
+from funcmcp._adapters.azure.settings import at
+from funcmcp._app import MCPServer
+from funcmcp._functions_host.folder import Folder, FolderError, read_folder, read_json, worker_environment
+from funcmcp._functions_host.function_json import function_folders
+from funcmcp._functions_host.http_proxy import PATH_CHARACTERS, forwarded_headers, response_headers
+from funcmcp._functions_host.invocation import FunctionRequest, drop_front_end_headers
+from funcmcp._functions_host.keys import MASTER_KEY, NAMES_BY_LEVEL, VARIABLE, Keys
+from funcmcp._functions_host.reload import reload_on_change
+from funcmcp._functions_host.routes import CROSS_SITE, RouteTemplate, is_cross_site
+from funcmcp._functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
+from funcmcp._functions_host.workers.worker import LoadFailed
+from funcmcp._jsonc import parse
+from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
+from funcmcp._protocol.loopback import is_loopback
+from funcmcp._server.limits import LimitReachedError
+from funcmcp._serving import serving_of
+from funcmcp._transports.http.admission.admission import Admission
+from funcmcp._transports.http.admission.body import answer_body
+from funcmcp._transports.http.admission.cors import CORS
+from funcmcp._transports.http.admission.header_checks import HeaderChecks
+from funcmcp._transports.http.messages import HttpResponse
+from funcmcp._transports.http.options import HTTPOptions
+from funcmcp._transports.http.status import limit_reached, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from pathlib import Path
+
+    from funcmcp._functions_host.served import HostSettings
+    from funcmcp._transports.http.messages import Exchange, HttpRequest
+
+_log = logging.getLogger("funcmcp.host")
+
+_PROFILE = "mcp-custom-handler"
+_FORWARDING = ("enableForwardingHttpRequest", "enableProxyingHttpRequest")
+_PYTHON = {"python", "python3"}
+_START_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+_AWAY = "The custom handler does not start; try again later."
+_BROKEN = "The custom handler ended or broke off the connection before it answered. The request may have had an effect."
+
+
+@dataclass(frozen=True, slots=True)
+class CustomHandler:
+    """The member ``customHandler`` of host.json.
+
+    Attributes:
+        program: The program and its arguments.
+        folder: Where it runs.
+        port: The port that it listens on; None for the one in FUNCTIONS_CUSTOMHANDLER_PORT.
+        routes: What it answers: the levels of routes in function.json files, or of every path.
+    """
+
+    program: Sequence[str]
+    folder: Path
+    port: int | None
+    routes: Sequence[tuple[RouteTemplate | None, str]]
+
+
+def read_custom_handler(path: Path, route_prefix: str = "api") -> CustomHandler | None:
+    """Return the custom handler of an app's folder, or None if the app has none.
+
+    Args:
+        path: The folder.
+        route_prefix: The first part of the paths of HTTP triggers.
+
+    Raises:
+        FolderError: host.json can't be read, starts no program, or hands no HTTP requests on.
+    """
+    content = read_json(path / "host.json")
+    handler = at(content, "customHandler")
+    if handler is None:
+        return None
+    description = at(handler, "description")
+    program = at(description, "defaultExecutablePath")
+    if not isinstance(program, str) or not program:
+        raise FolderError("host.json: customHandler.description has no defaultExecutablePath.")
+    worker_path = at(description, "defaultWorkerPath")
+    arguments = [program, *_texts(at(description, "arguments")), *([str(worker_path)] if worker_path else [])]
+    folder = path / str(at(description, "workingDirectory") or "")
+    port = at(handler, "port")
+    if port is not None and not str(port).isdecimal():
+        raise FolderError(f"host.json: customHandler.port is {port!r}, which is not a number.")
+    if str(at(content, "configurationProfile")).lower() == _PROFILE:
+        level = str(at(handler, "http", "defaultAuthorizationLevel") or "function").lower()
+        return CustomHandler(arguments, folder, int(port) if port else None, [(None, level)])
+    if not any(str(at(handler, name)).lower() == "true" for name in _FORWARDING):
+        raise FolderError(
+            f'The custom handler gets no HTTP requests as they are. Add "configurationProfile": "{_PROFILE}" to '
+            "host.json, or enableProxyingHttpRequest. Handlers of other triggers are not served."
+        )
+    routes = list(_routes(path, route_prefix))
+    if not routes:
+        raise FolderError("The custom handler has no function.json with an HTTP trigger, so no request reaches it.")
+    return CustomHandler(arguments, folder, int(port) if port else None, routes)
+
+
+def _texts(values: Any) -> list[str]:
+    return [str(value) for value in values] if isinstance(values, list) else []
+
+
+def _routes(path: Path, prefix: str) -> list[tuple[RouteTemplate, str]]:
+    routes = []
+    for function in function_folders(path):
+        for text in function.bindings:
+            binding = {name.lower(): value for name, value in parse(text, comments=False).value.items()}
+            if str(binding.get("type", "")).lower() == "httptrigger":
+                route = str(binding.get("route") or function.name).strip("/")
+                template = RouteTemplate("/".join(part for part in (prefix, route) if part))
+                routes.append((template, str(binding.get("authlevel") or "function").lower()))
+    return sorted(routes, key=lambda item: item[0].order)
+
+
+class CustomHandlerHost(Served):
+    """A function app with a custom handler, served.
+
+    Args:
+        path: The app's folder.
+        environment: The environment variables of this process.
+        settings: How it is served.
+
+    Raises:
+        FolderError: The folder has no custom handler, or one of its files can't be read.
+        KeysError: The keys in the environment can't be used.
+    """
+
+    def __init__(self, path: Path, environment: Mapping[str, str], settings: HostSettings) -> None:
+        self.settings = settings
+        self.folder: Folder = read_folder(path, environment, has_worker=True)
+        handler = read_custom_handler(self.folder.path, self.folder.options.route_prefix)
+        if handler is None:
+            raise FolderError(f"{path} has no customHandler in host.json.")
+        self.handler = handler
+        self._is_public = not is_loopback(settings.host)
+        self._keys = Keys.of_environment(environment, required=self._is_public)
+        cross_origin = settings.cross_origin or self.folder.cross_origin
+        options = HTTPOptions(allowed_origins=cross_origin.origins)
+        self._server = serving_of(MCPServer(self.folder.path.name)).server
+        checks: HeaderChecks[bool] = HeaderChecks(options, self._server.options.limits, lambda _: True)
+        self._admission = Admission(self._server, options, checks, None)
+        answer: Exchange = self._answer
+        if cross_origin.origins:
+            answer = CORS(options, otherwise=answer, methods=_METHODS, credentials=cross_origin.credentials)
+        super().__init__(answer, self._server.options.limits)
+        self._transport = httpx2.AsyncHTTPTransport(trust_env=False, limits=httpx2.Limits(max_connections=None))
+        self._process: ChildProcess | None = None
+        self._url = ""
+        self._ready = asyncio.Event()
+        self._first_start: asyncio.Future[str | None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def needs_keys(self) -> bool:
+        """Whether other machines reach the app, it has no keys, and not all of its routes are open to everyone."""
+        return self._is_public and not self._keys and any(_key_names(level) for _, level in self.handler.routes)
+
+    async def start(self) -> None:
+        """Start the program, and wait until it accepts connections.
+
+        Raises:
+            LoadFailed: The program can't be started, ends, or does not listen on its port in time.
+        """
+        if self.has_begun:
+            return
+        self._first_start = asyncio.get_running_loop().create_future()
+        self._tasks.append(asyncio.create_task(self._supervise()))
+        failure = await self._first_start
+        if failure is not None:
+            raise LoadFailed(failure)
+        if self._is_public and any(not _key_names(level) for _, level in self.handler.routes):
+            _log.warning("The custom handler is open to every machine that reaches %s.", self.settings.host)
+        if self.settings.reload:
+            self._tasks.append(asyncio.create_task(reload_on_change(self.folder.path, self._restart)))
+        self.begin()
+
+    async def aclose(self) -> None:
+        """End the program."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._process is not None:
+            await self._process.aclose(0)
+        await self._transport.aclose()
+
+    async def _restart(self) -> None:
+        """End the process, so that the next one starts with the changed files."""
+        self._ready.clear()
+        if self._process is not None:
+            await self._process.aclose(0)
+
+    async def _supervise(self) -> None:
+        """Start the program, again and again."""
+        delay = 0.0
+        loop = asyncio.get_running_loop()
+        while True:
+            started_at = loop.time()
+            await self._run_once()
+            self._ready.clear()
+            if loop.time() - started_at > self.settings.restart.stable_seconds:
+                delay = 0.0
+            await asyncio.sleep(delay)
+            delay = min(max(2 * delay, self.settings.restart.first_delay), self.settings.restart.longest_delay)
+
+    async def _run_once(self) -> None:
+        """Run the program until it ends."""
+        port = self.handler.port or _free_port()
+        if await _accepts(port):
+            self._note_start(f"Another program listens on port {port}, which host.json gives to the custom handler.")
+            return
+        command = Command(self._program(), self.handler.folder, self._variables(port))
+        self._process = process = ChildProcess(command)
+        try:
+            await process.start([])
+        except LoadFailed as error:
+            self._note_start(str(error))
+            return
+        ended = asyncio.create_task(process.wait())
+        try:
+            if await _listens(port, ended):
+                self._url = f"http://127.0.0.1:{port}"
+                self._ready.set()
+                self._note_start(None)
+                await ended
+                if self._ready.is_set():
+                    _log.error("The custom handler ended (exit code %s). It is started again.", process.exit_code)
+            else:
+                self._note_start(_start_failure(process.exit_code, port))
+        finally:
+            ended.cancel()
+            await process.aclose(0)
+
+    def _note_start(self, failure: str | None) -> None:
+        """Tell `start` how the first start went; log why a later one failed."""
+        if self._first_start is not None and not self._first_start.done():
+            self._first_start.set_result(failure)
+        elif failure is not None:
+            _log.error("%s", failure)
+
+    def _program(self) -> list[str]:
+        name, *arguments = self.handler.program
+        own = self.folder.path / name
+        if own.is_file():
+            return until_parent_ends([str(own), *arguments])
+        if name in _PYTHON:
+            local = self.folder.path / ".venv" / "bin" / "python"
+            name = self.settings.python or (str(local) if local.exists() else sys.executable)
+        elif name == "node" and self.settings.node:
+            name = self.settings.node
+        return until_parent_ends([program_path(name), *arguments])
+
+    def _variables(self, port: int) -> dict[str, str]:
+        return {
+            **worker_environment(self.folder, f"localhost:{self.settings.port}"),
+            "FUNCTIONS_CUSTOMHANDLER_PORT": str(port),
+            "FUNCTIONS_HTTPWORKER_PORT": str(port),
+            "FUNCTIONS_CUSTOMHANDLER_WORKER_ID": str(uuid.uuid4()),
+        }
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
+        if not self.settings.trusts_proxy:
+            drop_front_end_headers(request)
+        checked = await self._admission.admit(request)
+        if isinstance(checked, HttpResponse):
+            return checked
+        level = self._level_of(request.path)
+        if level is None:
+            return refuse(404, INVALID_REQUEST, "No HTTP trigger of the app has this path.")
+        names = _key_names(level)
+        refusal = self._keys.refusal(request, names)
+        if refusal is not None:
+            return refusal
+        has_sent_key = bool(names) and self._keys.are_required
+        if not has_sent_key and not self.settings.allows_cross_site and is_cross_site(request):
+            return refuse(403, INVALID_REQUEST, CROSS_SITE)
+        try:
+            limits = self._server.options.limits
+            return await answer_body(request, limits, self._server.load, partial(self._hand_on, request))
+        except LimitReachedError as error:
+            return limit_reached(error)
+
+    def _level_of(self, path: str) -> str | None:
+        """Return the level of the route of a path, or None if there is none."""
+        for route, level in self.handler.routes:
+            if route is None or route.match(path) is not None:
+                return level
+        return None
+
+    async def _hand_on(self, request: HttpRequest, body: bytes) -> HttpResponse:
+        """Return the program's response; the next process gets a request that none has begun with."""
+        request = FunctionRequest(request, self._keys.without_key(request.query_string))
+        while True:
+            try:
+                async with asyncio.timeout(self.settings.restart.wait_seconds):
+                    await self._ready.wait()
+            except TimeoutError:
+                return refuse(503, INTERNAL_ERROR, _AWAY, headers=(("retry-after", "5"),))
+            try:
+                response = await self._sent(request, body)
+            except httpx2.ConnectError:
+                await asyncio.sleep(_POLL_SECONDS)  # the process has just ended
+                continue
+            except httpx2.TransportError as error:
+                _log.error("The custom handler did not answer %s (%s).", request.method, type(error).__name__)
+                return refuse(502, INTERNAL_ERROR, _BROKEN)
+            if response is None:
+                return HttpResponse(204, ())  # nobody reads it
+            return HttpResponse(response.status_code, response_headers(response), _parts(response))
+
+    async def _sent(self, request: HttpRequest, body: bytes) -> httpx2.Response | None:
+        """Send a request, and return the response once its head is there; None if the client has left."""
+        headers = list(forwarded_headers(request).items())
+        headers += [("x-forwarded-host", request.headers.get("host", "")), ("x-forwarded-proto", request.scheme)]
+        query = f"?{request.query_string}" if request.query_string else ""
+        url = f"{self._url}{quote(request.path, safe=PATH_CHARACTERS)}{query}"
+        content = None if request.method in {"GET", "HEAD"} else body
+        outgoing = httpx2.Request(request.method, url, headers=headers, content=content)
+        sending = asyncio.create_task(self._transport.handle_async_request(outgoing))
+        leaving = asyncio.create_task(request.disconnected())
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            return await sending if sending.done() else None
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+
+
+async def _parts(response: httpx2.Response) -> AsyncGenerator[bytes]:
+    """Yield the body of a response; close it if nobody reads on."""
+    stream = response.stream
+    assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - narrows the type of the transport's answer
+    try:
+        async for part in stream:
+            yield part
+    except httpx2.TransportError as error:
+        _log.error("The custom handler broke off a response (%s).", type(error).__name__)
+        raise ClientDisconnectedError from error  # the connection closes, so that the client sees an incomplete body
+    finally:
+        await stream.aclose()
+
+
+def _key_names(level: str) -> Sequence[str]:
+    return NAMES_BY_LEVEL.get(level, (MASTER_KEY,))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def _accepts(port: int) -> bool:
+    """Return whether a program listens on a port of this machine."""
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def _listens(port: int, ended: asyncio.Task[None]) -> bool:
+    """Wait until a port accepts connections; return whether it does before the process ends and the time is over."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_START_SECONDS):
+            while not ended.done():
+                if await _accepts(port):
+                    return not ended.done()
+                await asyncio.sleep(_POLL_SECONDS)
+    return False
+
+
+def _start_failure(exit_code: int | None, port: int) -> str:
+    if exit_code is not None:
+        return f"The custom handler ended before it listened on port {port} (exit code {exit_code})."
+    return f"The custom handler does not listen on 127.0.0.1:{port} after {_START_SECONDS:.0f} s."
+
+
+MISSING_KEYS = f"Other machines can reach the app, so it needs keys. Set {VARIABLE}=default=KEY with 16 characters."

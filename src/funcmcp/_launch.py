@@ -1,0 +1,145 @@
+"""What `MCPServer.run` and `MCPServer.run_async` do: choose a transport and serve on it until the process ends."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from funcmcp._adapters.asgi.application import ASGIApplication, served_by
+from funcmcp._serving import Serving, serving_of
+from funcmcp._transports.http.options import PORT_VARIABLE
+
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Literal, TypeAlias
+
+    Transport: TypeAlias = Literal["stdio", "http", "streamable-http", "sse"]
+
+imported_by_command: ContextVar[bool] = ContextVar("imported_by_command", default=False)
+"""Whether a command of the command line imports the file of a server, and so decides itself how to serve it."""
+
+_HTTP_TRANSPORTS = {"http", "streamable-http", "sse"}
+_LOOPBACK = "127.0.0.1"
+_MAX_PORT = 65535
+
+
+def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, port: int | None) -> None:
+    """Serve an `MCPServer` as its method `run` documents."""
+    _check_not_imported("run")
+    serving = serving_of(mcp)
+    kind = _kind_of_transport(transport, host, port)
+    _check_no_loop_runs()
+    _warn_of_features_elsewhere(serving)
+    if kind == "stdio":
+        from funcmcp._transports import stdio  # noqa: PLC0415 - only servers on stdio need it
+
+        stdio.run(serving.server, serving.aclose, serving.enter_lifespans, serving.stoppable)
+        return
+    uvicorn, endpoint = uvicorn_adapter(), _endpoint(serving, transport)
+    port = uvicorn.default_port() if port is None else port
+    try:
+        uvicorn.serve(
+            mcp, host=host or _LOOPBACK, port=port, on_ready=lambda origin: uvicorn.announce(origin + endpoint)
+        )
+    except uvicorn.StartError as error:
+        sys.stderr.write(f"{error}\n")
+        raise SystemExit(1) from None
+    except uvicorn.AddressError as error:
+        sys.stderr.write(f"{error.strerror}. Choose another address with host= and port=.\n")
+        raise SystemExit(1) from None  # Without the text: a thread that ends so would not show it.
+
+
+async def run_async(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, port: int | None) -> None:
+    """Serve an `MCPServer` as its method `run_async` documents."""
+    _check_not_imported("run_async")
+    serving = serving_of(mcp)
+    kind = _kind_of_transport(transport, host, port)
+    _warn_of_features_elsewhere(serving)
+    if kind == "stdio":
+        from funcmcp._transports import stdio  # noqa: PLC0415 - only servers on stdio need it
+
+        await stdio.run_async(serving.server, serving.aclose, serving.enter_lifespans, serving.stoppable)
+        return
+    uvicorn, endpoint = uvicorn_adapter(), _endpoint(serving, transport)
+    port = uvicorn.default_port() if port is None else port
+    await uvicorn.serve_async(
+        mcp, host=host or _LOOPBACK, port=port, on_ready=lambda origin: uvicorn.announce(origin + endpoint)
+    )
+
+
+def _endpoint(serving: Serving, transport: Transport | None) -> str:
+    """Return the path to announce; open the HTTP+SSE endpoint if the transport needs it."""
+    return serving.open_sse() if transport == "sse" else serving.path
+
+
+def _kind_of_transport(transport: Transport | None, host: str | None, port: int | None) -> Literal["stdio", "http"]:
+    """Return the kind of a transport; raise ValueError if it does not exist, or the address is invalid for it."""
+    has_address = host is not None or port is not None
+    if host is not None and not isinstance(host, str):
+        raise ValueError(f"host must be a string, such as '127.0.0.1'; got {host!r}.")
+    if port is not None and (type(port) is not int or not 0 <= port <= _MAX_PORT):
+        raise ValueError(f"port must be an integer from 0 to {_MAX_PORT}; got {port!r}.")
+    if transport is None:
+        return "http" if has_address or PORT_VARIABLE in os.environ else "stdio"
+    if transport == "stdio":
+        if has_address:
+            raise ValueError('host and port are for HTTP. Leave them out, or use the transport "http".')
+        return "stdio"
+    if transport not in _HTTP_TRANSPORTS:
+        raise ValueError(f"transport must be 'stdio', 'http', 'streamable-http' or 'sse'; got {transport!r}.")
+    return "http"
+
+
+def _check_not_imported(method: str) -> None:
+    """Raise RuntimeError if a command imports the file that calls the method."""
+    if imported_by_command.get():
+        raise RuntimeError(
+            f'mcp.{method}() is called while the file is imported. Write it under: if __name__ == "__main__":'
+        )
+
+
+def _warn_of_features_elsewhere(serving: Serving) -> None:
+    """Write a line on stderr if the server has no features and a server of another module has some.
+
+    ``python -m package.server`` runs the module as ``__main__``. If a module of its tools imports ``package.server``,
+    Python imports the file a second time, and the tools are those of the second server.
+    """
+    if _has_features(serving):
+        return
+    for module_name, module in list(sys.modules.items()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if isinstance(value, ASGIApplication) and _has_features(served_by(value)):
+                sys.stderr.write(
+                    f"{serving.name} has no tools, resources or prompts, but the server {module_name}.{name} has some. "
+                    "If both come from one file, it was imported twice: create the server in a module that is only "
+                    "imported, and call run() in another one.\n"
+                )
+                return
+
+
+def _has_features(served: object) -> bool:
+    return isinstance(served, Serving) and next(served.server.catalog.features(), None) is not None
+
+
+def _check_no_loop_runs() -> None:
+    """Raise RuntimeError if an event loop is running in this thread, as in a coroutine or a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("mcp.run() can't start while an event loop is running. Write: await mcp.run_async(...)")
+
+
+def uvicorn_adapter() -> ModuleType:
+    """Return the module that serves with uvicorn; end the process with one line if uvicorn is not installed."""
+    try:
+        # Imported by name and only here: it loads uvicorn.
+        return importlib.import_module("funcmcp._adapters.uvicorn.server")
+    except ModuleNotFoundError as error:
+        if error.name != "uvicorn":
+            raise
+        raise SystemExit('uvicorn is not installed. To serve HTTP: pip install "funcmcp[server]"') from None

@@ -1,0 +1,75 @@
+"""Middleware for some requests only: calls of tools, and lists."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from funcmcp._protocol.replies import Reply
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.middleware import CallNext, Middleware
+
+    Definitions = list[dict[str, Any]]
+    EditList = Callable[[RequestContext, Definitions], Definitions | Awaitable[Definitions]]
+
+_MEMBERS = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+
+
+@public("funcmcp.middleware")
+def on_tool_call(middleware: Middleware) -> Middleware:
+    """Return middleware that runs around `tools/call` only; usable as a decorator.
+
+    ``context.feature`` is the tool, or None if the server has no tool of that name. The arguments that the client sent
+    are ``context.request.params.get("arguments", {})``; they are not validated yet.
+
+    Args:
+        middleware: An async function ``(context, call_next) -> Reply``.
+    """
+
+    async def around_tool_calls(context: RequestContext, call_next: CallNext) -> Reply | dict[str, Any]:
+        if context.request.method == "tools/call":
+            return await middleware(context, call_next)
+        return await call_next(context)
+
+    return around_tool_calls
+
+
+@public("funcmcp.middleware")
+def on_list(edit: EditList) -> Middleware:
+    """Return middleware that edits lists of tools, resources, resource templates and prompts; usable as a decorator.
+
+    It hides definitions and does not protect features: clients can still call a hidden tool. To protect it, use
+    ``authorize=``. The edited list is marked as private to its caller, so that shared caches don't keep it.
+
+    Args:
+        edit: Gets the context and the definitions of one page, and returns those that the client gets. May be async.
+            ``context.request.method`` tells which list it is.
+    """
+
+    async def edit_list(context: RequestContext, call_next: CallNext) -> Reply | dict[str, Any]:
+        reply = await call_next(context)
+        member = _MEMBERS.get(context.request.method)
+        result = None if member is None else reply.result()
+        if member is None or result is None:
+            return reply
+        definitions = edit(context, result[member])
+        if inspect.isawaitable(definitions):
+            definitions = await definitions
+        if not isinstance(definitions, list) or not all(isinstance(definition, dict) for definition in definitions):
+            raise TypeError("The function of on_list must return the list of definitions that the client gets.")
+        edited = {**result, member: definitions}
+        if "cacheScope" in edited:
+            edited["cacheScope"] = "private"
+        return edited
+
+    return edit_list

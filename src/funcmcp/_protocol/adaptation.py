@@ -1,0 +1,87 @@
+"""Definitions and results in the form of a revision.
+
+Features have the form of the newest revision. Members that an older revision does not have are removed. Content that it
+does not have becomes text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp._protocol.revisions import Revision
+
+
+def implementation(info: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return the members of an Implementation (server info) that the revision has."""
+    return {name: value for name, value in info.items() if name in revision.info_fields}
+
+
+def tool_definition(definition: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return a Tool in the form of the revision."""
+    shaped = {name: value for name, value in definition.items() if name in revision.tool_fields}
+    output_schema = shaped.get("outputSchema")
+    if output_schema is not None and revision.structured_content == "object" and output_schema.get("type") != "object":
+        del shaped["outputSchema"]
+    if revision.structured_content != "any" and "properties" in shaped["inputSchema"]:
+        schema = shaped["inputSchema"]
+        properties = {name: _as_object(member) for name, member in schema["properties"].items()}
+        shaped["inputSchema"] = {**schema, "properties": properties}
+    return shaped
+
+
+def _as_object(schema: Any) -> Any:
+    """Return the schema of a property as an object: Tool has no `true` and `false` there in the handshake era."""
+    if schema is True:
+        return {}
+    if schema is False:
+        return {"not": {}}
+    return schema
+
+
+def definition(definition: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return the members of a Resource, a ResourceTemplate or a Prompt that the revision has."""
+    shaped = {name: value for name, value in definition.items() if name in revision.feature_fields}
+    if "arguments" in shaped:
+        fields = revision.argument_fields
+        shaped["arguments"] = [
+            {name: value for name, value in argument.items() if name in fields} for argument in shaped["arguments"]
+        ]
+    return shaped
+
+
+def prompt_result(result: dict[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return a GetPromptResult in the form of the revision."""
+    messages = []
+    for message in result["messages"]:
+        content = message["content"]
+        if content["type"] in revision.content_types:
+            messages.append(message)
+        else:
+            messages.append({**message, "content": _text_for(content)})
+    return {**result, "messages": messages}
+
+
+def tool_result(result: dict[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return a CallToolResult in the form of the revision."""
+    if "structuredContent" in result and revision.structured_content != "any":
+        valid = revision.structured_content == "object" and isinstance(result["structuredContent"], dict)
+        if not valid:
+            result = {name: value for name, value in result.items() if name != "structuredContent"}
+    types = revision.content_types
+    for block in result["content"]:
+        if block["type"] not in types:
+            blocks = [block if block["type"] in types else _text_for(block) for block in result["content"]]
+            return {**result, "content": blocks}
+    return result
+
+
+def _text_for(block: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a text block in place of one whose type the revision does not have."""
+    if block["type"] == "resource_link":
+        text = f"{block.get('title') or block['name']}: {block['uri']}"
+    else:
+        text = f"[{block['type']} content, which this protocol revision does not support]"
+    return {"type": "text", "text": text}

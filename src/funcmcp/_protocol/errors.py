@@ -1,0 +1,119 @@
+"""Errors of the protocol: JSON-RPC codes and the exceptions that carry them.
+
+There are two kinds of errors. `MCPError` becomes a JSON-RPC error object. Any other exception in a tool becomes a
+*result* with ``isError: true``. The client gets the text of a `ToolError`, and only an error id of other exceptions.
+
+For clients, a failure without a JSON-RPC error object is a `ClientError`.
+
+Source: JSON-RPC 2.0 section 5.1; MCP 2026-07-28 "basic/index, Error Codes".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+RESOURCE_NOT_FOUND = -32002
+HEADER_MISMATCH = -32020
+MISSING_CLIENT_CAPABILITY = -32021
+UNSUPPORTED_PROTOCOL_VERSION = -32022
+
+
+@public("funcmcp")
+class MCPError(Exception):
+    """A JSON-RPC error response.
+
+    Args:
+        code: The JSON-RPC error code. Choose codes of an application outside -32768 to -32000.
+        message: One sentence for the client. It is sent unchanged, so don't put internals into it.
+        data: Any JSON value with details. None leaves ``data`` out of the response.
+    """
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        """Return the message with its control and hidden characters escaped: it may come from a server."""
+        from funcmcp._visible_text import visible  # noqa: PLC0415 - compiles regular expressions
+
+        return visible(self.message)
+
+    def payload(self) -> dict[str, object]:
+        """Return the ``error`` member of the response."""
+        error: dict[str, object] = {"code": self.code, "message": self.message}
+        if self.data is not None:
+            error["data"] = self.data
+        return error
+
+
+@public("funcmcp")
+class InvalidParams(MCPError):
+    """The parameters of the request are invalid: JSON-RPC error -32602.
+
+    A tool raises it to reject the *request*, which is an error of the protocol. Raise `ToolError` instead for an error
+    that the model can correct.
+    """
+
+    def __init__(self, message: str, data: object = None) -> None:
+        super().__init__(INVALID_PARAMS, message, data)
+
+
+@public("funcmcp")
+class ResourceNotFound(MCPError):
+    """No resource has this URI: -32002 before 2026-07-28, -32602 since, with the URI as data.
+
+    Args:
+        uri: The URI in the request.
+    """
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+
+
+class MissingClientCapability(MCPError):
+    """The request needs a capability that the client did not declare: -32021 (2026-07-28).
+
+    Args:
+        capabilities: The missing capabilities in the form of ClientCapabilities, such as ``{"sampling": {}}``.
+    """
+
+    def __init__(self, capabilities: Mapping[str, object]) -> None:
+        super().__init__(
+            MISSING_CLIENT_CAPABILITY,
+            f"This request needs a client that declares: {', '.join(capabilities)}",
+            {"requiredCapabilities": dict(capabilities)},
+        )
+
+
+@public("funcmcp")
+class ToolError(Exception):
+    """An error for the model: a tool result with ``isError: true`` and this text.
+
+    Args:
+        message: Text for the model. It is sent unchanged.
+    """
+
+
+@public("funcmcp.client")
+class ClientError(Exception):
+    """A request failed. Its subclasses are the reasons.
+
+    The message may quote the server: escape control characters before you print it on a terminal.
+    """
+
+
+@public("funcmcp.client")
+class InvalidResponseError(ClientError):
+    """The server sent something that does not follow the protocol."""

@@ -1,0 +1,185 @@
+"""The dated revisions of the protocol, as data.
+
+Code that depends on the revision reads a field of this table. It never compares dates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from funcmcp._definitions import Definition
+from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class TaskRules(NamedTuple):
+    """How a revision has tasks.
+
+    Attributes:
+        extension: Whether they are an extension, which clients declare in each request; otherwise clients ask for a
+            task with ``params.task``.
+        ttl: The member with the time to live.
+        poll_interval: The member with the polling interval.
+        tool_failure: The status of a task whose result has ``isError: true``.
+        cancels_ended: Whether the cancellation of a task that has ended succeeds.
+    """
+
+    extension: bool
+    ttl: str
+    poll_interval: str
+    tool_failure: str
+    cancels_ended: bool
+
+
+class Revision(Definition):
+    """One revision of the protocol.
+
+    Attributes:
+        date: The name of the revision in messages and headers.
+        per_request: Whether each request has its version and capabilities in ``_meta`` (2026-07-28). No handshake.
+        priming: Whether a resumable stream begins with an event without data (2025-11-25).
+        batches: Whether a body may be an array of messages, a JSON-RPC batch (2025-03-26).
+        content_types: Types of content blocks in results.
+        tool_fields: Members of Tool.
+        feature_fields: Members of Resource, ResourceTemplate and Prompt.
+        argument_fields: Members of PromptArgument.
+        info_fields: Members of Implementation, which describes a client or a server.
+        capabilities: Members of ServerCapabilities.
+        not_found: The error code for a resource that does not exist.
+        structured_content: JSON values that structuredContent may have: none at all, ``"object"`` or ``"any"``.
+        tasks: How the revision has tasks. None: it has no tasks.
+    """
+
+    date: str
+    per_request: bool = False
+    priming: bool = False
+    batches: bool = False
+    content_types: frozenset[str] = frozenset()
+    tool_fields: frozenset[str] = frozenset()
+    feature_fields: frozenset[str] = frozenset()
+    argument_fields: frozenset[str] = frozenset()
+    info_fields: frozenset[str] = frozenset()
+    capabilities: frozenset[str] = frozenset()
+    not_found: int = RESOURCE_NOT_FOUND
+    structured_content: str | None = None
+    tasks: TaskRules | None = None
+
+
+_CONTENT_2024 = frozenset({"text", "image", "resource"})
+_CONTENT_2025_03 = _CONTENT_2024 | {"audio"}
+_CONTENT_2025_06 = _CONTENT_2025_03 | {"resource_link"}
+
+_TOOL_2024 = frozenset({"name", "description", "inputSchema"})
+_TOOL_2025_03 = _TOOL_2024 | {"annotations"}
+_TOOL_2025_06 = _TOOL_2025_03 | {"title", "outputSchema", "_meta"}
+_TOOL_2025_11 = _TOOL_2025_06 | {"icons", "execution"}
+_TOOL_2026_07 = _TOOL_2025_11 - {"execution"}
+
+_FEATURE_2024 = frozenset({"annotations", "arguments", "description", "mimeType", "name", "size", "uri", "uriTemplate"})
+_FEATURE_2025_06 = _FEATURE_2024 | {"title", "_meta"}
+_FEATURE_2025_11 = _FEATURE_2025_06 | {"icons"}
+
+_ARGUMENT_2024 = frozenset({"name", "description", "required"})
+_ARGUMENT_2025_06 = _ARGUMENT_2024 | {"title"}
+
+_CAPABILITIES_2024 = frozenset({"experimental", "logging", "prompts", "resources", "tools"})
+_CAPABILITIES_2025_03 = _CAPABILITIES_2024 | {"completions"}
+# The schema of 2025-11-25 does not list `extensions`. The extension framework adds the member.
+_CAPABILITIES_2026_07 = _CAPABILITIES_2025_03 | {"extensions"}
+_CAPABILITIES_2025_11 = _CAPABILITIES_2026_07 | {"tasks"}
+
+_INFO_2024 = frozenset({"name", "version"})
+_INFO_2025_06 = _INFO_2024 | {"title"}
+_INFO_2025_11 = _INFO_2025_06 | {"description", "icons", "websiteUrl"}
+
+_TASKS_2025_11 = TaskRules(
+    extension=False, ttl="ttl", poll_interval="pollInterval", tool_failure="failed", cancels_ended=False
+)
+_TASKS_2026_07 = TaskRules(
+    extension=True, ttl="ttlMs", poll_interval="pollIntervalMs", tool_failure="completed", cancels_ended=True
+)
+
+REVISIONS: dict[str, Revision] = {
+    revision.date: revision
+    for revision in (
+        Revision(
+            "2024-11-05",
+            content_types=_CONTENT_2024,
+            tool_fields=_TOOL_2024,
+            feature_fields=_FEATURE_2024,
+            argument_fields=_ARGUMENT_2024,
+            info_fields=_INFO_2024,
+            capabilities=_CAPABILITIES_2024,
+        ),
+        Revision(
+            "2025-03-26",
+            batches=True,
+            content_types=_CONTENT_2025_03,
+            tool_fields=_TOOL_2025_03,
+            feature_fields=_FEATURE_2024,
+            argument_fields=_ARGUMENT_2024,
+            info_fields=_INFO_2024,
+            capabilities=_CAPABILITIES_2025_03,
+        ),
+        Revision(
+            "2025-06-18",
+            content_types=_CONTENT_2025_06,
+            tool_fields=_TOOL_2025_06,
+            feature_fields=_FEATURE_2025_06,
+            argument_fields=_ARGUMENT_2025_06,
+            info_fields=_INFO_2025_06,
+            capabilities=_CAPABILITIES_2025_03,
+            structured_content="object",
+        ),
+        Revision(
+            "2025-11-25",
+            priming=True,
+            content_types=_CONTENT_2025_06,
+            tool_fields=_TOOL_2025_11,
+            feature_fields=_FEATURE_2025_11,
+            argument_fields=_ARGUMENT_2025_06,
+            info_fields=_INFO_2025_11,
+            capabilities=_CAPABILITIES_2025_11,
+            structured_content="object",
+            tasks=_TASKS_2025_11,
+        ),
+        Revision(
+            "2026-07-28",
+            per_request=True,
+            content_types=_CONTENT_2025_06,
+            tool_fields=_TOOL_2026_07,
+            feature_fields=_FEATURE_2025_11,
+            argument_fields=_ARGUMENT_2025_06,
+            info_fields=_INFO_2025_11,
+            capabilities=_CAPABILITIES_2026_07,
+            not_found=INVALID_PARAMS,
+            structured_content="any",
+            tasks=_TASKS_2026_07,
+        ),
+    )
+}
+
+ASSUMED = "2025-03-26"
+"""The revision of a request without MCP-Protocol-Version and session (2025-11-25 "basic/transports")."""
+
+ASSUMED_BY_AZURE = "2025-06-18"
+"""The revision in which Azure's MCP extension answers such a request: the newest one that it speaks, as its clients
+expect (extension 1.6.0, which does not read the header)."""
+
+
+def handshake_revision(revisions: Mapping[str, Revision], preferred: str | None = None) -> Revision | None:
+    """Return *preferred* if it is one of *revisions* with a handshake, or else the newest one of them.
+
+    Args:
+        revisions: The revisions that a server speaks, by date.
+        preferred: The date that the client requests, or that is assumed for it.
+
+    Returns:
+        None if no revision has a handshake.
+    """
+    dates = [date for date, revision in revisions.items() if not revision.per_request]
+    if not dates:
+        return None
+    return revisions[preferred if preferred in dates else max(dates)]

@@ -1,0 +1,185 @@
+"""The context of one request: the request, its route and its client, and the channel back to the client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from funcmcp._protocol.envelope import LOG_LEVEL
+from funcmcp._protocol.errors import MissingClientCapability, ToolError
+from funcmcp._protocol.levels import LEVELS
+from funcmcp._public_names import public
+from funcmcp._server.calls.client_capabilities import missing_capability
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp._auth.principal import Principal
+    from funcmcp._protocol.jsonrpc import Request
+    from funcmcp._server.calls.channel import Channel
+    from funcmcp._server.calls.feature import Feature
+    from funcmcp._server.calls.route import RoutedRequest
+    from funcmcp._server.connections.client import Client
+
+
+class HTTPRequestInfo(Protocol):
+    """The part of an HTTP request that features may read."""
+
+    @property
+    def method(self) -> str:
+        """The HTTP method, upper case."""
+
+    @property
+    def can_stream(self) -> bool:
+        """Whether an answer reaches the client part by part."""
+
+    @property
+    def url(self) -> str:
+        """The absolute URL."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Header values by name, in any case."""
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """Query parameters; the last one wins where a name is repeated."""
+
+    @property
+    def cookies(self) -> Mapping[str, str]:
+        """Cookies by name."""
+
+    @property
+    def principal(self) -> Principal | None:
+        """The authenticated caller; None for an anonymous one, and on a server without authentication."""
+
+    @property
+    def caller(self) -> str | None:
+        """The caller whose share of the limits the request uses; None if the caller is not known."""
+
+
+class Deadline(Protocol):
+    """The part of `asyncio.Timeout` that contexts need."""
+
+    def expired(self) -> bool:
+        """Return whether the time is up."""
+
+
+@public("funcmcp.middleware")
+class RequestContext:
+    """One request, its client, and the channel back to the client.
+
+    Attributes:
+        routed: The request with its route and the feature that it names.
+        request: The JSON-RPC request.
+        client: The client: its revision, capabilities, name and version, and session.
+        channel: Takes the notifications and questions for the client.
+        http: The HTTP request; None on a transport without HTTP.
+        deadline: The time limit of the call while it waits.
+        error: The exception with which the feature, or a middleware, has failed; None as long as none has failed.
+        outer: The context of the server that mounts this one, whose time limit also holds; None for other calls.
+    """
+
+    __slots__ = ("channel", "client", "deadline", "error", "http", "outer", "request", "routed")
+
+    def __init__(
+        self,
+        routed: RoutedRequest,
+        client: Client,
+        channel: Channel,
+        http: HTTPRequestInfo | None = None,
+    ) -> None:
+        self.routed = routed
+        self.request: Request = routed.request
+        self.client = client
+        self.channel = channel
+        self.http = http
+        self.deadline: Deadline | None = None
+        self.error: BaseException | None = None
+        self.outer: RequestContext | None = None
+
+    def set_error(self, error: BaseException | None) -> None:
+        """Set the exception with which the call has failed, also for the servers that mount this one."""
+        self.error = error
+        if self.outer is not None:
+            self.outer.set_error(error)
+
+    @property
+    def timeout(self) -> TimeoutError | None:
+        """The exception with which the call ends because its time is up; None as long as it is not."""
+        if self.deadline is not None and self.deadline.expired():
+            return TimeoutError("The time limit of the call has passed.")
+        return None if self.outer is None else self.outer.timeout
+
+    @property
+    def feature(self) -> Feature | None:
+        """The tool, resource, resource template or prompt that the request names; None if there is none."""
+        return self.routed.feature
+
+    @property
+    def principal(self) -> Principal | None:
+        """The authenticated caller; None for an anonymous one, and on a transport without authentication."""
+        return None if self.http is None else self.http.principal
+
+    @property
+    def task_id(self) -> str | None:
+        """The id of the task that the feature runs as; None in a plain call."""
+        return None
+
+    async def detach(self) -> None:
+        """Continue the call as a task, if the client has tasks and the call is not one yet."""
+
+    @property
+    def caller(self) -> str | None:
+        """The caller whose share of the limits the request uses; None if the caller is not known, as on stdio."""
+        return None if self.http is None else self.http.caller
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The request's ``_meta``; empty when it has none."""
+        meta = self.request.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+    @property
+    def log_level(self) -> str | None:
+        """The lowest level of the log messages that the client wants; None if it wants none."""
+        if self.client.revision.per_request:
+            return self.meta.get(LOG_LEVEL)
+        conversation = self.client.conversation
+        return "info" if conversation is None else conversation.log_level
+
+    async def set_log_level(self, level: str) -> None:
+        """Keep the level for the rest of the session."""
+        if self.client.conversation is not None:
+            await self.client.conversation.set_level(level)
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification on this request's stream.
+
+        The notification is dropped where the transport can't push. A log message is also dropped if its level is
+        lower than the client's.
+        """
+        if method == "notifications/message":
+            lowest = self.log_level
+            if lowest is None or LEVELS[params["level"]] < LEVELS[lowest]:
+                return
+        await self.channel.notify(method, params)
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Ask the client and return its answers under the same keys.
+
+        Args:
+            questions: A request ``{"method": ..., "params": {...}}`` for each key. A key must be the same in every
+                run of the feature, because in 2026-07-28 the feature is run again with the answers.
+
+        Raises:
+            MissingClientCapability: A 2026-07-28 client did not declare a capability that a question needs.
+            ToolError: A client of an older revision did not declare it, or the transport can't ask.
+        """
+        missing: dict[str, Any] = {}
+        for question in questions.values():
+            missing.update(missing_capability(self.client, question))
+        if missing:
+            if self.client.revision.per_request:
+                raise MissingClientCapability(missing)
+            raise ToolError(f"This needs a client that supports: {', '.join(missing)}.")
+        return await self.channel.ask(questions)

@@ -1,0 +1,206 @@
+"""A tool's call as a task: what is stored of the call, and the context of a run in a worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._auth.principal import Principal
+from funcmcp._protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
+from funcmcp._protocol.jsonrpc import Request
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.calls.context import RequestContext
+from funcmcp._server.calls.rounds import InputRequired, RunEnded, digest
+from funcmcp._server.calls.route import RoutedRequest
+from funcmcp._server.connections.client import Client
+from funcmcp._state.tasks.record import Question
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from funcmcp._server.calls.channel import Channel
+    from funcmcp._server.calls.feature import Feature
+
+_VERSION = 1
+_NESTING = MAX_DEPTH + 8
+MAX_MESSAGE = 1000
+"""Characters of progress, or of an error's text, that the status message repeats."""
+
+_STORED_PARAMS = ("name", "arguments", "_meta")
+
+
+class Detached(RunEnded):
+    """Ends a run within a call, because the tool goes on as a task."""
+
+
+class DetachableContext(RequestContext):
+    """The context of a call that the tool itself turns into a task."""
+
+    __slots__ = ()
+
+    async def detach(self) -> None:
+        """End this run; the task runs the tool again from its start."""
+        raise Detached
+
+
+class TaskContext(RequestContext):
+    """The context of a run in a worker: the caller is as it was at the call, and there is no HTTP request.
+
+    Attributes:
+        traceparent: The span of the request that created the task; None if the server is not traced.
+    """
+
+    __slots__ = ("_principal", "_task_id", "traceparent")
+
+    def __init__(
+        self,
+        routed: RoutedRequest,
+        client: Client,
+        channel: Channel,
+        *,
+        principal: Principal | None,
+        task_id: str,
+        traceparent: str | None,
+    ) -> None:
+        super().__init__(routed, client, channel)
+        self._principal = principal
+        self._task_id = task_id
+        self.traceparent = traceparent
+
+    @property
+    def principal(self) -> Principal | None:
+        """The principal that created the task; None if it was anonymous."""
+        return self._principal
+
+    @property
+    def task_id(self) -> str | None:
+        """The id of the task."""
+        return self._task_id
+
+
+class TaskChannel:
+    """Takes the messages of a run in a worker.
+
+    Progress becomes the status message of the task, log messages are dropped, and a question that has no answer ends
+    the run.
+
+    Args:
+        answers: Digest of the request and answer, by the author's key.
+        report: Is called with each new status message.
+    """
+
+    __slots__ = ("_answers", "_report")
+
+    pushes = True
+
+    def __init__(self, answers: Mapping[str, tuple[str, Mapping[str, Any]]], report: Callable[[str], None]) -> None:
+        self._answers = answers
+        self._report = report
+
+    def close_stream(self) -> None:
+        """Do nothing: there is no stream."""
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Report progress; drop other notifications."""
+        if method == "notifications/progress":
+            self._report(progress_message(params)[:MAX_MESSAGE])
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return the answers; raise InputRequired with the questions that have none."""
+        answers: dict[str, dict[str, Any]] = {}
+        missing: dict[str, Mapping[str, Any]] = {}
+        for key, request in questions.items():
+            answer = self._answers.get(key)
+            if answer is not None and answer[0] == _digest(request):
+                answers[key] = dict(answer[1])
+            else:
+                missing[key] = request
+        if missing:
+            raise InputRequired(missing, "")
+        return answers
+
+
+def stored_questions(requests: Mapping[str, Mapping[str, Any]]) -> dict[str, Question]:
+    """Return the questions of an InputRequired as a store takes them."""
+    return {key: Question(key, _digest(request), request) for key, request in requests.items()}
+
+
+def progress_message(params: Mapping[str, Any]) -> str:
+    """Return the status message for the params of a progress notification, such as "reading (3 of 10)"."""
+    amount = f"{params['progress']:g}"
+    if "total" in params:
+        amount += f" of {params['total']:g}"
+    message = params.get("message")
+    return f"{message} ({amount})" if message else amount
+
+
+def encode_call(context: RequestContext, traceparent: str | None = None) -> bytes:
+    """Return what a worker needs to run the tool of a request. It contains no token and no header.
+
+    Args:
+        context: The request.
+        traceparent: The span of the request, if the server is traced.
+    """
+    request, client, principal = context.request, context.client, context.principal
+    return encode(
+        {
+            "v": _VERSION,
+            "id": request.id,
+            "params": {name: request.params[name] for name in _STORED_PARAMS if name in request.params},
+            "revision": client.revision.date,
+            "capabilities": client.capabilities,
+            "info": client.info,
+            "principal": None if principal is None else _encoded_principal(principal),
+            "traceparent": traceparent,
+        }
+    )
+
+
+def decode_call(call: bytes, tool: Feature, *, task_id: str, channel: TaskChannel) -> TaskContext | None:
+    """Return the context for a run of a stored call; None if this version can't read it."""
+    try:
+        stored: Any = decode(call, _NESTING)
+    except (InvalidJSONError, RepeatedNameError):
+        return None
+    match stored:
+        case {
+            "v": 1,
+            "id": str() | int() as request_id,
+            "params": dict(params),
+            "revision": str(date),
+            "capabilities": dict(capabilities),
+            "info": dict(info),
+            "principal": dict() | None as caller,
+        } if date in REVISIONS:
+            routed = RoutedRequest(Request(request_id, "tools/call", params), None, tool)
+            client = Client(REVISIONS[date], capabilities, info)
+            principal = None if caller is None else _decoded_principal(caller)
+            trace = stored.get("traceparent")
+            traceparent = trace if isinstance(trace, str) else None
+            return TaskContext(routed, client, channel, principal=principal, task_id=task_id, traceparent=traceparent)
+    return None
+
+
+def _encoded_principal(principal: Principal) -> dict[str, Any]:
+    return {
+        "subject": principal.subject,
+        "issuer": principal.issuer,
+        "client_id": principal.client_id,
+        "scopes": sorted(principal.scopes),
+        "roles": sorted(principal.roles),
+        "claims": dict(principal.claims),
+        "name": principal.name,
+        "per_token": principal.per_token,
+    }
+
+
+def _decoded_principal(stored: dict[str, Any]) -> Principal:
+    scopes, roles = frozenset(stored.pop("scopes")), frozenset(stored.pop("roles"))
+    return Principal(scopes=scopes, roles=roles, **stored)
+
+
+def _digest(request: Mapping[str, Any]) -> str:
+    """Return the fingerprint of a question. The id of a URL question differs in every run of the tool."""
+    params = request.get("params", {})
+    if "elicitationId" in params:
+        params = {name: value for name, value in params.items() if name != "elicitationId"}
+    return digest({"method": request["method"], "params": params})

@@ -1,0 +1,44 @@
+"""The time limit of a call: a tool, resource or prompt that takes longer is cancelled.
+
+A call that ends without waiting has no time limit, because nothing could cancel it (see `funcmcp._server.run`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from funcmcp._protocol.durations import seconds_text
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.exception_groups import meaning_of
+
+if TYPE_CHECKING:
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.run import Waiting
+
+T = TypeVar("T")
+
+
+async def within(seconds: float | None, run: Waiting[T], context: RequestContext) -> T:
+    """Wait for a run; raise ToolError when its time is up, even if it ignores the cancellation and ends later.
+
+    Args:
+        seconds: The time limit; None for no limit.
+        run: The run.
+        context: The context of the call, which gets the time limit.
+    """
+    try:
+        async with asyncio.timeout(seconds) as deadline:
+            context.deadline = deadline
+            result = await run
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+    except BaseExceptionGroup as error:
+        if not deadline.expired() or not isinstance(meaning_of(error), asyncio.CancelledError):
+            raise
+    finally:
+        context.deadline = None
+    if seconds is not None and deadline.expired():
+        raise ToolError(f"It did not finish within {seconds_text(seconds)}.")
+    return result

@@ -1,0 +1,116 @@
+"""Which feature a request names, by its params.
+
+Each lookup returns the feature with the values that its URI has for a template's variables, and raises an MCPError that
+goes to the client if there is no such feature.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from funcmcp._protocol.errors import InvalidParams, ResourceNotFound
+from funcmcp._protocol.uri_template import UnsafeValueError
+from funcmcp._server.calls.route import NO_VALUES
+
+if TYPE_CHECKING:
+    from funcmcp._protocol.uri_template import Values
+    from funcmcp._server.catalog.catalog import Catalog
+    from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
+
+    ReadableMatch: TypeAlias = tuple[Resource | ResourceTemplate, Values]
+
+MAX_MATCHES = 256
+"""The size of the cache of URIs and their templates. Clients choose the URIs, so it must be bounded."""
+
+_MAX_QUOTED_NAME = 128
+
+
+class Lookup:
+    """Finds features in a catalog.
+
+    Args:
+        catalog: The features.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._matches: dict[str, ReadableMatch] = {}  # by URI
+        catalog.templates.listeners.append(lambda _feature, _count: self._matches.clear())
+
+    def tool(self, params: dict[str, Any]) -> tuple[Tool, Values]:
+        """Return the tool that ``params["name"]`` names; raise InvalidParams."""
+        name = params.get("name")
+        if type(name) is not str:
+            raise InvalidParams('"name" must be a string.')
+        tool = self._catalog.tools.get(name)
+        if tool is None:
+            raise InvalidParams(f"Unknown tool: {name[:_MAX_QUOTED_NAME]}")
+        return tool, NO_VALUES
+
+    def prompt(self, params: dict[str, Any]) -> tuple[Prompt, Values]:
+        """Return the prompt that ``params["name"]`` names; raise InvalidParams."""
+        name = params.get("name")
+        if type(name) is not str:
+            raise InvalidParams('"name" must be a string.')
+        prompt = self._catalog.prompts.get(name)
+        if prompt is None:
+            raise InvalidParams(f"Unknown prompt: {name[:_MAX_QUOTED_NAME]}")
+        return prompt, NO_VALUES
+
+    def readable(self, params: dict[str, Any]) -> ReadableMatch:
+        """Return the resource or template that reads ``params["uri"]``; raise InvalidParams or ResourceNotFound."""
+        return self.reader_of(uri_of(params))
+
+    def reader_of(self, uri: str) -> ReadableMatch:
+        """Return the resource or template that reads a URI, and the values that the URI has for the template.
+
+        A resource precedes every template, and a template precedes those that were registered after it.
+
+        Raises:
+            InvalidParams: The first template that matches refuses a value, because it could leave the place that the
+                template stands for, such as ``..`` in a path.
+            ResourceNotFound: No resource and no template reads the URI.
+        """
+        resource = self._catalog.resources.get(uri)
+        if resource is not None:
+            return resource, {}
+        match = self._matches.get(uri)
+        if match is not None:
+            return match
+        for template in self._catalog.templates:
+            try:
+                values = template.template.match(uri)
+            except UnsafeValueError as error:
+                raise InvalidParams(str(error), {"uri": uri}) from None
+            if values is not None:
+                if len(self._matches) >= MAX_MATCHES:
+                    self._matches.clear()
+                self._matches[uri] = template, values
+                return template, values
+        raise ResourceNotFound(uri)
+
+    def completed(self, params: dict[str, Any]) -> tuple[Prompt | ResourceTemplate, Values]:
+        """Return the prompt or template that ``params["ref"]`` names; raise InvalidParams."""
+        reference = params.get("ref")
+        kind = reference.get("type") if type(reference) is dict else None
+        if type(reference) is dict and kind == "ref/prompt":
+            return self.prompt(reference)
+        if type(reference) is dict and kind == "ref/resource":
+            return self._template(reference.get("uri")), NO_VALUES
+        raise InvalidParams('"ref" must be an object whose "type" is ref/prompt or ref/resource.')
+
+    def _template(self, text: object) -> ResourceTemplate:
+        template = self._catalog.templates.get(text) if type(text) is str else None
+        if template is None:
+            raise InvalidParams(
+                '"ref" names no resource template of this server. Its "uri" must be the template\'s text.'
+            )
+        return template
+
+
+def uri_of(params: dict[str, Any]) -> str:
+    """Return the URI that a request names; raise InvalidParams."""
+    uri = params.get("uri")
+    if type(uri) is not str:
+        raise InvalidParams('"uri" must be a string.')
+    return uri

@@ -1,0 +1,43 @@
+"""The client of a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp._protocol.revisions import Revision
+    from funcmcp._server.connections.conversation import Conversation
+
+
+class Client:
+    """The client of one request (per-request era) or of one session (handshake era).
+
+    Attributes:
+        revision: The protocol revision of the session or request.
+        capabilities: The ClientCapabilities that the client declared; empty if it declared none.
+        info: The client's Implementation (name, version, ...); empty if it is not known.
+        session_id: The id of the session; None in the per-request era and on transports without sessions.
+        conversation: The state of the session in this process; None in the per-request era.
+    """
+
+    __slots__ = ("capabilities", "conversation", "info", "revision", "session_id")
+
+    def __init__(
+        self,
+        revision: Revision,
+        capabilities: Mapping[str, Any],
+        info: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        conversation: Conversation | None = None,
+    ) -> None:
+        self.revision = revision
+        self.capabilities = capabilities
+        self.info = info
+        self.session_id = session_id
+        self.conversation = conversation
+
+    def listen(self) -> None:
+        """Start to collect changes for the client, if its transport needs that."""

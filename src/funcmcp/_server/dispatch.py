@@ -1,0 +1,267 @@
+"""The server: routes each request once, runs its middleware and handler, and encodes the response."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._protocol.codec import encode
+from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError, ResourceNotFound, ToolError
+from funcmcp._protocol.jsonrpc import Request, classify
+from funcmcp._protocol.replies import Reply, encoded_result_reply, error_reply, result_reply
+from funcmcp._server.authorization import Guard
+from funcmcp._server.catalog.catalog import Catalog
+from funcmcp._server.catalog.features import RawResponse
+from funcmcp._server.catalog.lookup import Lookup
+from funcmcp._server.connections.hub import LISTS, Hub, updated
+from funcmcp._server.exception_groups import meaning_of, shown_text
+from funcmcp._server.limits import LimitReachedError
+from funcmcp._server.load import Load
+from funcmcp._server.log import log_failure
+from funcmcp._server.middleware import check_middleware, fold
+from funcmcp._server.results import Results
+from funcmcp._server.routes import Parts, Routes
+from funcmcp._server.run import begin, is_failure
+from funcmcp._state.bus import LocalBus
+from funcmcp._state.sessions.store import StoreUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from funcmcp._auth.policy import Auth
+    from funcmcp._protocol.jsonrpc import Malformed, Notification, Response
+    from funcmcp._protocol.revisions import Revision
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.calls.route import RoutedRequest
+    from funcmcp._server.connections.conversation import Conversation
+    from funcmcp._server.connections.hub import Change
+    from funcmcp._server.middleware import Middleware, Respond
+    from funcmcp._server.options import ServerOptions
+    from funcmcp._server.run import Waiting
+    from funcmcp._server.tasks.service import Tasks
+    from funcmcp._state.bus import Bus
+    from funcmcp._state.seal import KeyRing
+    from funcmcp._state.tasks.store import TaskStore
+
+
+class Server:
+    """The features of one server, and the responses to the requests of its clients.
+
+    Args:
+        options: The server's Implementation, lists, limits and instructions.
+        revisions: The revisions that the server speaks.
+        keys: The keys that seal the state which clients return.
+        auth: How callers are authenticated and what they may list. None: every caller may do everything.
+        bus: Connects the instances of the server; by default there is one instance.
+        middleware: Functions around every request, the outermost first.
+        tasks: The store of the tasks; a function that makes it when a tool first needs it; None if calls never become
+            tasks.
+        task_concurrency: How many tasks this process runs at once. None: as many as the store says.
+
+    Attributes:
+        revisions: The revisions by date.
+        catalog: The features.
+        parts: What the handlers of methods use.
+        routes: The methods and their handlers.
+        guard: Decides which requests a caller may send; None without `auth`.
+        results: Adds the members that every result of a revision has.
+        load: Counts and limits requests, streams and subscriptions, in total and for each caller.
+        hub: Publishes changes.
+        tasks: The tasks; None if calls never become tasks, or the store is not made yet.
+        answer: Runs the middleware and the handler of a request, and returns its `Reply`. A failure becomes an error
+            reply. Two exceptions are raised instead, because transports have their own statuses for them:
+            `LimitReachedError` if a limit is reached, and `StoreUnavailableError` if a store can't be reached.
+    """
+
+    def __init__(  # noqa: PLR0913 - keyword-only: the parts that operators choose
+        self,
+        options: ServerOptions,
+        revisions: Sequence[Revision],
+        *,
+        keys: KeyRing,
+        auth: Auth | None = None,
+        bus: Bus | None = None,
+        middleware: Sequence[Middleware] = (),
+        tasks: TaskStore | Callable[[], TaskStore] | None = None,
+        task_concurrency: int | None = None,
+    ) -> None:
+        self.options, self.keys = options, keys
+        self.revisions = {revision.date: revision for revision in revisions}
+        self.load = Load(options.limits)
+        self.bus = bus or LocalBus()
+        self.hub = Hub(self.bus)
+        open_tasks = None if tasks is None else self.open_tasks
+        self.catalog = Catalog(options, self.hub.publish, open_tasks=open_tasks)
+        self.guard = None if auth is None else Guard(self.catalog, auth.lists, scopes=auth.scopes)
+        self.results = Results(options, revisions, cache_scope="public" if auth is None else "private")
+        lookup = Lookup(self.catalog)
+        self.parts = Parts(
+            options,
+            self.revisions,
+            self.catalog,
+            lookup,
+            self.results,
+            self.guard,
+            keys,
+            self.hub,
+            self.load,
+        )
+        self.routes = Routes(self.parts)
+        self.tasks: Tasks | None = None
+        self._task_store = tasks
+        self._task_concurrency = task_concurrency
+        if tasks is not None and not callable(tasks):
+            self.open_tasks()
+        self._middleware: list[Middleware] = []
+        self.answer: Respond = self._respond
+        for function in middleware:
+            self.add_middleware(function)
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether calls may become tasks."""
+        return self._task_store is not None
+
+    def open_tasks(self) -> Tasks | None:
+        """Return the tasks, and make them unless that has happened; None if calls never become tasks."""
+        if self.tasks is None and self._task_store is not None:
+            from funcmcp._server.tasks.service import Tasks  # noqa: PLC0415 - few servers have tools with task=
+
+            store = self._task_store() if callable(self._task_store) else self._task_store
+            store.bind(self.options.name)
+            self.tasks = Tasks(store, catalog=self.catalog, guard=self.guard, hub=self.hub, bus=self.bus)
+            self.routes.add_tasks(self.tasks)
+            if self._task_concurrency is not None:
+                self.tasks.set_concurrency(self._task_concurrency)
+        return self.tasks
+
+    def add_middleware(self, middleware: Middleware) -> None:
+        """Add a middleware inside the existing ones; see `funcmcp.middleware`."""
+        check_middleware(middleware)
+        self._middleware.append(middleware)
+        self.answer = fold(self._middleware, self._respond, self._completed, self._failed)
+
+    @property
+    def has_middleware(self) -> bool:
+        """Whether requests pass a middleware."""
+        return bool(self._middleware)
+
+    @property
+    def supported(self) -> list[str]:
+        """The dates of the revisions, newest first."""
+        return sorted(self.revisions, reverse=True)
+
+    def read(self, value: object, size: int = 0) -> RoutedRequest | Notification | Response | Malformed:
+        """Classify a decoded JSON value. A request is returned with its route and the feature that it names.
+
+        Args:
+            value: The value.
+            size: Bytes of memory that it takes up; 0 if they are few.
+        """
+        message = classify(value)
+        if not isinstance(message, Request):
+            return message
+        routed = self.routes.route(message)
+        routed.size = size
+        return routed
+
+    def changes_for(self, conversation: Conversation) -> list[Change]:
+        """Return a change for each list and each subscribed resource, for a client that may have missed some."""
+        lists = [change for name, change in LISTS.items() if name in self.catalog.offered]
+        return lists + [updated(uri) for uri in conversation.subscribed]
+
+    def begin(self, context: RequestContext) -> Reply | Waiting[Reply]:
+        """Do as `answer` up to the first wait; return the `Reply`, or a `Waiting` to await if there was a wait."""
+        if self._middleware:
+            return begin(self.answer(context))
+        reply = self._begin(context)
+        return reply if isinstance(reply, Reply) else begin(self._wait_for(reply, context))
+
+    async def _respond(self, context: RequestContext) -> Reply:
+        """Run the handler of a request and return the response."""
+        context.set_error(None)  # a middleware may run the handler again
+        reply = self._begin(context)
+        return reply if isinstance(reply, Reply) else await self._wait_for(reply, context)
+
+    def _begin(self, context: RequestContext) -> Reply | Awaitable[Any]:
+        """Call the handler of a request, if there is room for a run; return the response or what the handler awaits.
+
+        A run that never waits ends before any other one begins, so it is not counted.
+        """
+        size = context.routed.size
+        if self.load.runs.used or size:  # otherwise there is room for any caller
+            self.load.runs.check(context.caller)
+            self.load.memory.check(context.caller, size)
+        result: Any
+        try:
+            result = self.routes.handler(context.routed, context.client.revision)(context)
+            if isinstance(result, (bytes, dict, RawResponse)):
+                return self._reply(result, context)
+        except Exception as error:  # noqa: BLE001 - a fault of the server is -32603, never a broken connection
+            return self._reply_to_failure(error, context)
+        work: Awaitable[Any] = result
+        return work
+
+    async def _wait_for(self, work: Awaitable[Any], context: RequestContext) -> Reply:
+        """Return the response for the result that a handler awaits."""
+        runs, caller = self.load.runs, context.caller
+        memory, routed = self.load.memory, context.routed
+        runs.count(caller)
+        if routed.size:
+            memory.count(caller, routed.size)
+        try:
+            return self._reply(await work, context)
+        except Exception as error:  # noqa: BLE001 - as in `_begin`
+            return self._reply_to_failure(error, context)
+        finally:
+            runs.give_back(caller)
+            if routed.size:
+                memory.give_back(caller, routed.size)
+
+    def _reply(self, result: bytes | dict[str, Any] | RawResponse, context: RequestContext) -> Reply:
+        """Return the response for the result of a handler."""
+        if isinstance(result, bytes):
+            return encoded_result_reply(context.request.id, result)
+        if isinstance(result, RawResponse):
+            return Reply(encode(result.message), result.message.get("error", {}).get("code"))
+        return self._completed(result, context)
+
+    def _reply_to_failure(self, error: Exception, context: RequestContext) -> Reply:
+        """Return the response for an exception of a handler; re-raise one for which transports have a status."""
+        if isinstance(error, StoreUnavailableError | LimitReachedError):
+            raise error
+        if context.error is None:
+            context.set_error(error)
+        if isinstance(error, MCPError):
+            return self._error(error, context)
+        return self._internal_error(error, context.request)
+
+    def _completed(self, result: dict[str, Any], context: RequestContext) -> Reply:
+        """Return the response for a result that is not encoded yet."""
+        return result_reply(context.request.id, self.results.complete(result, context.client.revision))
+
+    def _failed(self, error: BaseException, context: RequestContext) -> Reply:
+        """Return the response for an exception of a middleware; re-raise an exception that is not a failure."""
+        meaning = meaning_of(error)
+        if isinstance(meaning, StoreUnavailableError | LimitReachedError) or not is_failure(meaning):
+            raise meaning
+        context.set_error(error)
+        if isinstance(meaning, MCPError):
+            return self._error(meaning, context)
+        text = shown_text(error, (ToolError,)) if context.request.method == "tools/call" else None
+        if text is not None:
+            return self._completed({"content": [{"type": "text", "text": text}], "isError": True}, context)
+        return self._internal_error(error, context.request)
+
+    def _error(self, error: MCPError, context: RequestContext) -> Reply:
+        if isinstance(error, ResourceNotFound):
+            error = MCPError(context.client.revision.not_found, error.message, error.data)
+        try:
+            return error_reply(error, context.request.id)
+        except ValueError as fault:  # an author's message or data that can't be encoded
+            return self._internal_error(fault, context.request)
+
+    def _internal_error(self, error: BaseException, request: Request) -> Reply:
+        error_id = os.urandom(8).hex()
+        log_failure(error, error_id, request.method, request.method)
+        return error_reply(MCPError(INTERNAL_ERROR, "Internal error", {"errorId": error_id}), request.id)

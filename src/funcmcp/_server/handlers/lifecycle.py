@@ -1,0 +1,109 @@
+"""`initialize`, `server/discover`, `ping` and `logging/setLevel`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._auth.owner import lists_tasks
+from funcmcp._protocol.codec import encode
+from funcmcp._protocol.errors import InvalidParams
+from funcmcp._protocol.levels import LEVELS
+from funcmcp._protocol.revisions import handshake_revision
+from funcmcp._server.catalog.capabilities import capabilities
+from funcmcp._state.sessions.store import Handshake
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp._protocol.revisions import Revision
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.catalog import Catalog
+    from funcmcp._server.results import Results
+
+MAX_CLIENT_BYTES = 8192
+"""Bytes of the client's info and capabilities, which a session keeps."""
+
+
+def negotiate(params: dict[str, Any], revisions: Mapping[str, Revision], *, owner: str | None = None) -> Handshake:
+    """Return the handshake that an `initialize` request leads to.
+
+    The client gets the revision that it requests if the server has it, else the newest one of the handshake era.
+
+    Args:
+        params: The params of the request.
+        revisions: The revisions that the server speaks, by date.
+        owner: The owner of the session.
+
+    Raises:
+        InvalidParams: The params are invalid, or the server has no revision with a handshake.
+    """
+    requested = params.get("protocolVersion")
+    if type(requested) is not str:
+        raise InvalidParams('"protocolVersion" must be a string such as "2025-11-25".')
+    for member in ("capabilities", "clientInfo"):
+        if type(params.get(member, {})) is not dict:
+            raise InvalidParams(f'"{member}" must be an object.')
+    client_capabilities, client_info = params.get("capabilities", {}), params.get("clientInfo", {})
+    if len(encode([client_capabilities, client_info])) > MAX_CLIENT_BYTES:
+        raise InvalidParams(f'"capabilities" and "clientInfo" may have {MAX_CLIENT_BYTES} bytes together.')
+    revision = handshake_revision(revisions, requested)
+    if revision is None:
+        raise InvalidParams("This server needs no initialize.", {"supported": sorted(revisions, reverse=True)})
+    return Handshake(revision.date, client_capabilities, client_info, owner)
+
+
+class Lifecycle:
+    """Answers requests about the server and the conversation.
+
+    Args:
+        catalog: The features, from which the capabilities follow.
+        results: Completes results.
+        revisions: Dates of the revisions that the server speaks, newest first.
+        instructions: Instructions for the model; None without.
+    """
+
+    def __init__(self, catalog: Catalog, results: Results, revisions: list[str], instructions: str | None) -> None:
+        self._catalog = catalog
+        self._results = results
+        self._revisions = revisions
+        self._instructions = instructions
+
+    async def initialize(self, context: RequestContext) -> dict[str, Any]:
+        """Answer `initialize`, whose handshake the transport has negotiated: the context's client has its revision."""
+        revision, conversation = context.client.revision, context.client.conversation
+        pushes = conversation is not None and conversation.pushes
+        result: dict[str, Any] = {
+            "protocolVersion": revision.date,
+            "capabilities": capabilities(
+                self._catalog, revision, pushes=pushes, lists_tasks=lists_tasks(context.principal)
+            ),
+            "serverInfo": self._results.implementation(revision),
+        }
+        if self._instructions is not None:
+            result["instructions"] = self._instructions
+        return result
+
+    async def discover(self, context: RequestContext) -> dict[str, Any]:
+        """Answer `server/discover`."""
+        revision = context.client.revision
+        streams = context.http is None or context.http.can_stream  # subscriptions/listen needs a stream
+        result: dict[str, Any] = {
+            "supportedVersions": self._revisions,
+            "capabilities": capabilities(self._catalog, revision, pushes=streams),
+        }
+        result = self._results.cacheable(result, revision, self._results.list_ttl)
+        if self._instructions is not None:
+            result["instructions"] = self._instructions
+        return result
+
+    async def ping(self, _context: RequestContext) -> dict[str, Any]:
+        """Answer `ping`."""
+        return {}
+
+    async def set_level(self, context: RequestContext) -> dict[str, Any]:
+        """Answer `logging/setLevel`: keep the lowest level of the log messages that the client wants."""
+        level = context.request.params.get("level")
+        if type(level) is not str or level not in LEVELS:
+            raise InvalidParams(f'"level" must be one of {", ".join(LEVELS)}.')
+        await context.set_log_level(level)
+        return {}

@@ -1,0 +1,100 @@
+"""`tools/call`: within the request, or as a task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from funcmcp._protocol import adaptation
+from funcmcp._protocol.errors import InvalidParams
+from funcmcp._server.calls.feature_call import FeatureFailedError
+from funcmcp._server.calls.time_limit import within
+from funcmcp._server.catalog.features import JSONResult, RawResponse
+from funcmcp._server.run import Waiting, begin
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.calls.feature_call import FeatureCalls
+    from funcmcp._server.catalog.features import Tool
+    from funcmcp._server.results import Results
+
+    ToolAnswer: TypeAlias = dict[str, Any] | bytes | RawResponse
+    CallOrCreateTask: TypeAlias = Callable[[RequestContext, Tool, dict[str, Any]], Awaitable[ToolAnswer]]
+    ToolResult: TypeAlias = dict[str, Any] | JSONResult | RawResponse
+
+
+class ToolCalls:
+    """Calls tools.
+
+    Args:
+        calls: Runs the tools' handlers.
+        results: Completes their results.
+
+    Attributes:
+        call_or_create_task: Answers a call that may become a task; None as long as no tool has tasks.
+    """
+
+    def __init__(self, calls: FeatureCalls, results: Results) -> None:
+        self._calls = calls
+        self._results = results
+        self.call_or_create_task: CallOrCreateTask | None = None
+
+    def call(self, context: RequestContext) -> ToolAnswer | Awaitable[ToolAnswer]:
+        """Answer `tools/call`: at once, or with an awaitable if the tool waits."""
+        tool: Tool = context.routed.require_feature()
+        params = context.request.params
+        arguments = params.get("arguments", {})
+        if type(arguments) is not dict:
+            raise InvalidParams('"arguments" must be an object.')
+        if self.call_or_create_task is not None and (tool.task is not None or "task" in params):
+            return self.call_or_create_task(context, tool, arguments)
+        if tool.interactive:
+            self._calls.open_rounds(context, tool)
+        return self._begin(context, tool, arguments, tool.timeout)
+
+    async def run(
+        self, context: RequestContext, tool: Tool, arguments: dict[str, Any], seconds: float | None
+    ) -> ToolAnswer:
+        """Run a tool, within so many seconds, and return its result; raise MCPError or Detached."""
+        answer = self._begin(context, tool, arguments, seconds)
+        return answer if isinstance(answer, (bytes, dict, RawResponse)) else await answer
+
+    def _begin(
+        self, context: RequestContext, tool: Tool, arguments: dict[str, Any], seconds: float | None
+    ) -> ToolAnswer | Awaitable[ToolAnswer]:
+        """Run a tool up to its first wait. Most tools never wait."""
+        try:
+            result = begin(tool.handler(context, arguments))
+        except BaseException as error:  # noqa: BLE001 - `outcome_of` raises what is not a failure again
+            return self.outcome_of(error, tool, context)
+        if isinstance(result, Waiting):
+            return self._wait_for(result, context, tool, seconds)
+        return self._answer(result, context)
+
+    async def _wait_for(
+        self, work: Waiting[ToolResult], context: RequestContext, tool: Tool, seconds: float | None
+    ) -> ToolAnswer:
+        """Wait for a tool that has begun, at most so many seconds."""
+        try:
+            result = await within(seconds, work, context)
+        except BaseException as error:  # noqa: BLE001 - as in `_begin`
+            return self.outcome_of(error, tool, context)
+        return self._answer(result, context)
+
+    def _answer(self, result: ToolResult, context: RequestContext) -> ToolAnswer:
+        """Return the result of a tool as the client's revision has it."""
+        revision = context.client.revision
+        if isinstance(result, JSONResult):
+            return self._results.tool(result, revision)
+        return result if isinstance(result, RawResponse) else adaptation.tool_result(result, revision)
+
+    def outcome_of(self, error: BaseException, tool: Tool, context: RequestContext) -> dict[str, Any]:
+        """Return the result of a call that raised: a failure of the tool is for the model, not a JSON-RPC error."""
+        try:
+            return self._calls.outcome_of(error, tool, context)
+        except FeatureFailedError as failure:
+            text = failure.text
+            if text is None:
+                text = f"The tool failed. The server's log has the details under error id {failure.error_id}."
+            return {"content": [{"type": "text", "text": text}], "isError": True}

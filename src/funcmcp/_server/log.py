@@ -1,0 +1,314 @@
+"""Log records of the server. Text from clients is escaped so that it can't forge lines.
+
+How it works: the record of a failure has the exception itself (``exc_info``), from which error trackers take its type
+and its frames, and its traceback as text (``exc_text``). The formatters of the standard library print the text if there
+is one, so nothing in it may begin a line that a client chose: texts of exceptions follow their type, are escaped and
+cut; notes and source lines are indented. The text has the form of Python's tracebacks, within limits for a chain of
+causes, the members of a group and the text as a whole.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import sysconfig
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from funcmcp._server.exception_groups import members_of
+from funcmcp._visible_text import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+logger = logging.getLogger("funcmcp")
+
+MAX_QUOTED = 200
+_FRAMES = 5
+_SHOWN_MEMBERS = 3
+_CHAIN = 10
+_GROUP_DEPTH = 10
+_GROUP_WIDTH = 15
+_EXCEPTIONS = 100
+_NOTES = 20
+_TRACEBACK_FRAMES = 100
+_TRACEBACK_TEXT = 2000
+_TRACEBACK_SIZE = 200_000
+
+_CAUSE = "The above exception was the direct cause of the following exception:"
+_CONTEXT = "During handling of the above exception, another exception occurred:"
+
+
+FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+"""The format of log lines if the program has not set up logging."""
+
+
+def quote(text: object, max_length: int = MAX_QUOTED) -> str:
+    """Return text from outside, escaped for a log line and cut to *max_length* characters."""
+    escaped = str(text)[:max_length].encode("unicode_escape").decode("ascii")
+    return escaped[:max_length]
+
+
+def log_failure(error: BaseException, error_id: str, feature: str, method: str = "") -> None:
+    """Write a record about an exception of a feature.
+
+    The message names the author's frame first. The record has the attributes ``error_id``, ``feature`` and ``method``.
+
+    Args:
+        error: The exception.
+        error_id: The id that the client gets; "" if there is no client.
+        feature: What failed: the name or URI of a feature, or a part of the server.
+        method: The method of the request, such as "tools/call"; "" outside of requests.
+    """
+    message = "error_id=%s feature=%s exception=%s"
+    extra = {"error_id": error_id, "feature": quote(feature), "method": quote(method)}
+    log_exception(logger, error, message, (error_id, quote(feature), _summary_of(error)), extra)
+
+
+def log_exception(
+    log: logging.Logger,
+    error: BaseException,
+    message: str,
+    arguments: tuple[object, ...],
+    extra: Mapping[str, object] | None = None,
+) -> None:
+    """Write a record of the level ERROR that has an exception, and its traceback as escaped text.
+
+    Args:
+        log: The logger.
+        error: The exception.
+        message: The constant message, with a ``%s`` for each argument.
+        arguments: Escaped texts.
+        extra: Attributes of the record.
+    """
+    if not log.isEnabledFor(logging.ERROR):
+        return
+    exc_info = (type(error), error, error.__traceback__)
+    record = log.makeRecord(log.name, logging.ERROR, __file__, 0, message, arguments, exc_info, "log_failure", extra)
+    record.exc_text = traceback_of(error)
+    log.handle(record)
+
+
+def traceback_of(error: BaseException) -> str:
+    """Return the text that Python prints about an exception, escaped and limited; see the module's description."""
+    lines = _TracebackLines()
+    lines.add(error)
+    text = "\n".join(lines.lines)
+    return text if len(text) <= _TRACEBACK_SIZE else f"{text[:_TRACEBACK_SIZE]}\n... (cut)"
+
+
+def write_to_stderr() -> None:
+    """Write the log to stderr with time, level and logger, unless the program has set up logging."""
+    if not logger.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter(FORMAT))
+        logger.addHandler(handler)
+
+
+def log_list_left_out(scheme: str, error: BaseException) -> None:
+    """Write a record about a function that failed to list the resources of a scheme."""
+    message = "The resources of '%s' are left out of resources/list. exception=%s"
+    extra = {"error_id": "", "feature": quote(scheme), "method": "resources/list"}
+    log_exception(logger, error, message, (quote(scheme), _summary_of(error)), extra)
+
+
+def log_left_out(kind: str, key: str, method: str, error: ValueError) -> None:
+    """Write one line about a feature that is left out of a list, because it has no valid definition.
+
+    Args:
+        kind: The kind of feature, such as "tool".
+        key: Its name or URI.
+        method: The method of the list.
+        error: The reason.
+    """
+    logger.error("The %s %s is left out of %s. Correct it: %s", kind, quote(key), method, quote(error, 600))
+
+
+def types_and_texts(error: BaseException) -> str:
+    """Return the type and the text of an exception; for a group, those of its members."""
+    members = members_of(error)
+    shown = [f"{type(member).__name__}: {_text_of(member)}" for member in members[:_SHOWN_MEMBERS]]
+    if len(members) > _SHOWN_MEMBERS:
+        shown.append(f"{len(members) - _SHOWN_MEMBERS} more")
+    return "; ".join(shown)
+
+
+def _summary_of(error: BaseException) -> str:
+    """Return type, text and frames of an exception; for a group, those of its members."""
+    if not isinstance(error, BaseExceptionGroup):
+        return _summary_of_one(error)
+    members = members_of(error)
+    shown = [_summary_of_one(member) for member in members[:_SHOWN_MEMBERS]]
+    if len(members) > _SHOWN_MEMBERS:
+        shown.append(f"{len(members) - _SHOWN_MEMBERS} more")
+    return f"{quote(type(error).__name__)}: {quote(error.message)} ({'; '.join(shown)})"
+
+
+def _summary_of_one(error: BaseException) -> str:
+    """Return an exception's type, text and frames: the author's innermost frame first, then its callers."""
+    text = f"{quote(type(error).__name__)}: {quote(_text_of(error))}"
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return text
+    authors = [index for index, frame in enumerate(frames) if not frame.filename.startswith(_library_folders())]
+    innermost = authors[-1] if authors else len(frames) - 1
+    chosen = [*frames[innermost:], *reversed(frames[:innermost])][:_FRAMES]
+    where = " < ".join(_escaped(f"{frame.filename}:{frame.lineno} in {frame.name}") for frame in chosen)
+    return f"{text} at {where}"
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    """Return where the interpreter's, the installed and modules of funcmcp are; other code is the author's."""
+    paths = sysconfig.get_paths()
+    folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders |= {os.path.realpath(folder) for folder in folders} | {str(Path(__file__).parent.parent)}
+    return (*(f"{folder}{os.sep}" for folder in sorted(folders)), "<frozen ")
+
+
+class _TracebackLines:
+    """The lines of a traceback in the form of `traceback.TracebackException.format`.
+
+    Attributes:
+        lines: The lines.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._seen: set[int] = set()
+        self._count = 0
+        self._depth = 0
+        self._needs_end = False
+
+    def add(self, error: BaseException) -> None:
+        """Add an exception after the exceptions that led to it."""
+        links: list[tuple[BaseException, str]] = []
+        link: BaseException | None = error
+        connection = ""
+        while link is not None and len(links) < _CHAIN:
+            links.append((link, connection))
+            self._seen.add(id(link))
+            connection = _CONTEXT if link.__cause__ is None else _CAUSE
+            link = _origin_of(link)
+            if link is not None and id(link) in self._seen:
+                link = None
+        if link is not None:
+            self._emit("... (earlier exceptions are left out)")
+        for exception, following in reversed(links):
+            self._add_one(exception)
+            if following:
+                for line in ("", following, ""):
+                    self._emit(line)
+
+    def _add_one(self, error: BaseException) -> None:
+        self._count += 1
+        if self._count > _EXCEPTIONS or self._depth > _GROUP_DEPTH:
+            self._emit("... (more exceptions are left out)")
+            return
+        if not isinstance(error, BaseExceptionGroup):
+            if error.__traceback__ is not None:
+                self._emit("Traceback (most recent call last):")
+            self._add_own_lines(error)
+            return
+        outermost = self._depth == 0
+        if outermost:
+            self._depth = 1
+        if error.__traceback__ is not None:
+            self._emit("Exception Group Traceback (most recent call last):", "+" if outermost else "|")
+        self._add_own_lines(error)
+        self._add_members(error)
+        if outermost:
+            self._depth = 0
+
+    def _add_members(self, group: BaseExceptionGroup[BaseException]) -> None:
+        members = group.exceptions[:_GROUP_WIDTH]
+        remaining = len(group.exceptions) - len(members)
+        indent = "  " * self._depth
+        for number, member in enumerate(members, 1):
+            self.lines.append(f"{indent}{'+-' if number == 1 else '  '}+---------------- {number} ----------------")
+            self._needs_end = number == len(members) and not remaining
+            self._depth += 1
+            self.add(member)
+            self._depth -= 1
+        if remaining:
+            self.lines.append(f"{indent}  +---------------- ... ----------------")
+            self.lines.append(f"{indent}  | and {remaining} more exception{'s' if remaining > 1 else ''}")
+            self._needs_end = True
+        if self._needs_end:
+            self.lines.append(f"{indent}  +------------------------------------")
+            self._needs_end = False
+
+    def _add_own_lines(self, error: BaseException) -> None:
+        """Add the frames, the text and the notes of an exception."""
+        for line in (*_frame_lines(error), *_text_lines(error), *_note_lines(error)):
+            self._emit(line)
+
+    def _emit(self, line: str, margin: str = "|") -> None:
+        self.lines.append(f"{'  ' * self._depth}{margin} {line}" if self._depth else line)
+
+
+def _origin_of(error: BaseException) -> BaseException | None:
+    """Return the exception that led to another one; None if there is none, or the author has hidden it."""
+    if error.__cause__ is not None:
+        return error.__cause__
+    return None if error.__suppress_context__ else error.__context__
+
+
+def _frame_lines(error: BaseException) -> list[str]:
+    entries = traceback.extract_tb(error.__traceback__, limit=-_TRACEBACK_FRAMES).format()
+    lines = [line for entry in entries for line in entry.rstrip("\n").split("\n")]
+    # A file name of code that is compiled at run time may have a line break, so not all lines are indented.
+    return [_escaped(line if line.startswith("  ") else f"    {line}") for line in lines]
+
+
+def _text_lines(error: BaseException) -> list[str]:
+    """Return the type and the text of an exception, after the place of a SyntaxError."""
+    kind = type(error)
+    is_short = kind.__module__ in {"builtins", "__main__"}
+    name = quote(kind.__qualname__ if is_short else f"{kind.__module__}.{kind.__qualname__}", _TRACEBACK_TEXT)
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        text = quote(error.msg, _TRACEBACK_TEXT)
+        lines = _syntax_error_lines(error)
+    else:
+        text = quote(_text_of(error), _TRACEBACK_TEXT)
+        lines = []
+    return [*lines, _escaped(f"{name}: {text}" if text else name)]
+
+
+def _syntax_error_lines(error: SyntaxError) -> list[str]:
+    """Return the file and line of a SyntaxError, and the source line with a mark below its column."""
+    lines = [f'  File "{_escaped(str(error.filename or "<string>"))}", line {error.lineno}']
+    if error.text:
+        source = error.text.rstrip()
+        stripped = source.lstrip()
+        lines.append(f"    {quote(stripped, _TRACEBACK_TEXT)}")
+        if isinstance(error.offset, int):
+            column = min(max(error.offset - 1 - (len(source) - len(stripped)), 0), len(stripped))
+            lines.append(f"    {' ' * len(quote(stripped[:column], _TRACEBACK_TEXT))}^")
+    return lines
+
+
+def _note_lines(error: BaseException) -> list[str]:
+    """Return the notes of an exception, indented so that none begins a line."""
+    notes = getattr(error, "__notes__", [])
+    if not isinstance(notes, list):
+        notes = [notes]
+    lines = [f"  Note: {quote(_text_of(note), _TRACEBACK_TEXT)}" for note in notes[:_NOTES]]
+    if len(notes) > _NOTES:
+        lines.append(f"  ... ({len(notes) - _NOTES} more notes)")
+    return lines
+
+
+def _escaped(line: str) -> str:
+    """Return a line of a traceback without characters that end a line or control a terminal, cut to a limit."""
+    return visible_line(line[: 2 * _TRACEBACK_TEXT])
+
+
+def _text_of(value: object) -> str:
+    """Return the text of an exception or a note; its own __str__ may raise."""
+    try:
+        return str(value)
+    except Exception as fault:  # noqa: BLE001 - an author's own __str__ may raise anything
+        return f"(its text can't be read: {type(fault).__name__})"

@@ -1,0 +1,90 @@
+"""Middleware: functions around every request that the server answers.
+
+How it works: `fold` makes one function of the server's own `respond` and its middleware, once, when middleware is
+added. Without middleware the result is `respond` itself, so requests pay nothing. The middleware that was added first
+is the outermost one. A middleware that raises ends the request with an error, as a feature that raises does. The two
+exceptions for which transports have statuses of their own (`LimitReachedError`, `StoreUnavailableError`) pass through.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from funcmcp._protocol.replies import Reply
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from funcmcp._server.calls.context import RequestContext
+
+    Respond: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Reply]]
+    Complete: TypeAlias = Callable[[dict[str, Any], RequestContext], Reply]
+    Fail: TypeAlias = Callable[[BaseException, RequestContext], Reply]
+
+
+@public("funcmcp.middleware")
+class CallNext(Protocol):
+    """Passes a request to the next middleware, or to the server."""
+
+    async def __call__(self, context: RequestContext, /) -> Reply:
+        """Return the answer to the request; failures are error replies."""
+
+
+@public("funcmcp")
+class Middleware(Protocol):
+    """A function around every request."""
+
+    async def __call__(self, context: RequestContext, call_next: CallNext, /) -> Reply | dict[str, Any]:
+        """Return the reply of ``call_next(context)``, another reply, or a result as a dict.
+
+        Raises:
+            MCPError: Ends the request with this error.
+            ToolError: Ends a `tools/call` with a result that has ``isError: true`` and this text.
+        """
+
+
+def check_middleware(middleware: object) -> None:
+    """Raise TypeError for an object that can't be middleware, such as a class or a function that is not async."""
+    is_plain = inspect.isfunction(middleware) and not inspect.iscoroutinefunction(middleware)
+    if callable(middleware) and not inspect.isclass(middleware) and not is_plain:
+        return
+    name = getattr(middleware, "__qualname__", type(middleware).__name__)
+    raise TypeError(
+        "Middleware must be an async function (context, call_next) -> Reply, or what a call such as log_requests() "
+        f"returns; got {name}."
+    )
+
+
+def fold(middleware: Sequence[Middleware], respond: Respond, complete: Complete, fail: Fail) -> Respond:
+    """Return a function that passes a request through all middleware to *respond*.
+
+    Args:
+        middleware: The middleware, the outermost first.
+        respond: Answers a request; never raises but for limits and unreachable stores.
+        complete: Returns the answer for a result that a middleware returned in place of a reply.
+        fail: Returns the answer for an exception that a middleware raised; raises what transports handle.
+    """
+    for function in reversed(middleware):
+        respond = _around(respond, function, complete, fail)
+    return respond
+
+
+def _around(respond: Respond, middleware: Middleware, complete: Complete, fail: Fail) -> Respond:
+    async def around(context: RequestContext) -> Reply:
+        try:
+            answer = await middleware(context, respond)
+            if isinstance(answer, Reply):
+                return answer
+            if isinstance(answer, dict):
+                context.set_error(None)
+                return complete(answer, context)
+            raise TypeError(
+                f"The middleware {middleware!r} must return the Reply of call_next, or a result as a dict; "
+                f"got {type(answer).__name__}."
+            )
+        except BaseException as error:  # noqa: BLE001 - `fail` raises what is not a failure again
+            return fail(error, context)
+
+    return around

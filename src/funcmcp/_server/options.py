@@ -1,0 +1,153 @@
+"""Options of a server that hold on every transport: its description, its lists and the errors that clients get."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._definitions import Definition
+from funcmcp._option_names import options_by_name
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._public_names import public
+from funcmcp._server.limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    ShowErrors: TypeAlias = bool | type[BaseException] | Sequence[type[BaseException]]
+
+
+@public("funcmcp")
+@options_by_name
+class ServerInfo:
+    """How the server describes itself to clients in `initialize` and `server/discover`, beside its name and version.
+
+    Attributes:
+        title: A name of the server for people. Clients show the name where there is no title.
+        description: What the server is for, in one or two sentences.
+        icons: Icons of the server, as `funcmcp.content.Icon` objects or as the specification's Icon objects, such as
+            ``{"src": "https://example.com/icon.png", "mimeType": "image/png"}``.
+        website_url: The URL of a page about the server.
+        revisions: Dates of the protocol revisions that the server speaks, such as ``["2025-11-25", "2026-07-28"]``. The
+            default is all revisions that funcmcp knows.
+
+    Raises:
+        ValueError: A revision is unknown, or there is none.
+        TypeError: `revisions` is one string.
+    """
+
+    title: str | None = None
+    description: str | None = None
+    icons: Sequence[Any] = ()
+    website_url: str | None = None
+    revisions: Sequence[str] = tuple(REVISIONS)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.revisions, str):
+            raise TypeError(f"ServerInfo.revisions must be a list of dates. Write [{self.revisions!r}].")
+        if isinstance(self.icons, str) or not isinstance(self.icons, list | tuple):
+            raise TypeError(
+                'ServerInfo.icons must be a list of Icon objects, such as [Icon("https://example.com/icon.png")]; '
+                f"got {self.icons!r:.60}."
+            )
+        unknown = [date for date in self.revisions if date not in REVISIONS]
+        if unknown or not self.revisions:
+            raise ValueError(
+                f"ServerInfo.revisions must be some of {', '.join(REVISIONS)}; got {', '.join(unknown) or 'none'}."
+            )
+
+
+@public("funcmcp")
+@options_by_name
+class ListOptions:
+    """How the server answers lists of tools, resources, templates and prompts, and how long clients may cache.
+
+    Attributes:
+        page_size: Number of items on one page of a list. None puts all items on one page.
+        list_ttl: Seconds for which a client may cache a list, sent as ``ttlMs`` (2026-07-28).
+        read_ttl: Seconds for which a client may cache the contents of a resource, sent as ``ttlMs`` (2026-07-28).
+        enable_tools: Whether the server offers tools. True offers them even while there is none, False never does, and
+            None does while there are any. Methods of what a server does not offer are answered with -32601.
+        enable_resources: The same for resources, templates and dynamic lists of resources.
+        enable_prompts: The same for prompts.
+
+    Raises:
+        ValueError: `page_size` is below 1, or a time is negative or infinite.
+    """
+
+    page_size: int | None = None
+    list_ttl: float = 60.0
+    read_ttl: float = 0.0
+    enable_tools: bool | None = True
+    enable_resources: bool | None = None
+    enable_prompts: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.page_size is not None and type(self.page_size) is not int:
+            raise TypeError(f"ListOptions.page_size must be an integer, or None; got {self.page_size!r}.")
+        for name in ("enable_tools", "enable_resources", "enable_prompts"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, bool):
+                raise TypeError(f"ListOptions.{name} must be True, False or None; got {value!r}.")
+        if self.page_size is not None and self.page_size < 1:
+            raise ValueError(f"ListOptions.page_size must be at least 1, or None; got {self.page_size}.")
+        for name in ("list_ttl", "read_ttl"):
+            seconds = getattr(self, name)
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+                raise TypeError(f"ListOptions.{name} must be a number of seconds, 0 or more; got {seconds!r}.")
+            if not 0 <= seconds < math.inf:
+                raise ValueError(f"ListOptions.{name} must be a number of seconds, 0 or more; got {seconds}.")
+
+
+class ServerOptions(Definition):
+    """The options of an `MCPServer` that hold on every transport, for the modules below it.
+
+    Attributes:
+        name: The server's name.
+        version: The server's own version.
+        instructions: Guidance for the client's model on how to use the server.
+        info: How the server describes itself.
+        lists: How the server answers lists.
+        limits: How much one process accepts.
+        show_errors: Exceptions whose text clients get: True for all, False for none, a type, or types. Clients always
+            get the text of `ToolError` and of the protocol's own errors.
+    """
+
+    name: str
+    version: str = "0.1.0"
+    instructions: str | None = None
+    info: ServerInfo = ServerInfo()
+    lists: ListOptions = ListOptions()
+    limits: Limits = Limits()
+    show_errors: ShowErrors = False
+
+    def implementation(self) -> dict[str, Any]:
+        """Return the Implementation in the newest revision's shape."""
+        members = {
+            "name": self.name,
+            "version": self.version,
+            "title": self.info.title,
+            "description": self.info.description,
+            "icons": list(self.info.icons) or None,
+            "websiteUrl": self.info.website_url,
+        }
+        return {name: value for name, value in members.items() if value is not None}
+
+
+def shown_types(show_errors: ShowErrors, option: str) -> tuple[type[BaseException], ...]:
+    """Return the types of the exceptions whose text clients get.
+
+    Args:
+        show_errors: True for every `Exception`, False for none, a type, or types.
+        option: Names the option in the error.
+
+    Raises:
+        ValueError: The value is something else.
+    """
+    if isinstance(show_errors, bool):
+        return (Exception,) if show_errors else ()
+    types = tuple(show_errors) if isinstance(show_errors, list | tuple | set | frozenset) else (show_errors,)
+    if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in types):
+        raise ValueError(f"{option} must be True, False, or types of exceptions, such as [sqlite3.Error].")
+    return types

@@ -1,0 +1,302 @@
+"""The tasks of one server: creating them, finding them for a caller, and publishing their changes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import re
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._auth.owner import address_mark, owner_of
+from funcmcp._protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParams, MCPError, MissingClientCapability
+from funcmcp._protocol.tasks import EXTENSION, TaskStatus, declares, poll_seconds
+from funcmcp._server.calls.task_call import encode_call
+from funcmcp._server.connections.hub import Change
+from funcmcp._server.limits import LimitReachedError
+from funcmcp._server.log import logger, quote
+from funcmcp._server.tasks.worker import DRAIN_SECONDS, TaskWorker
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks.record import NewTask, TaskKey
+from funcmcp._state.tasks.store import TasksFullError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp._protocol.revisions import TaskRules
+    from funcmcp._server.authorization import Guard
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.catalog import Catalog
+    from funcmcp._server.catalog.task_options import TaskOptions
+    from funcmcp._server.connections.hub import Hub
+    from funcmcp._server.tasks.runs import TaskRuns, TaskTracer
+    from funcmcp._state.bus import Bus, Message
+    from funcmcp._state.tasks.record import Claim, TaskRecord
+    from funcmcp._state.tasks.store import TaskStore
+
+METHOD = "notifications/tasks"
+
+_ID = re.compile(r"[A-Za-z0-9_-]{44}")
+_ID_BYTES = 33
+_TOPIC = "tasks"
+_MIN_REQUESTED_TTL = 60.0
+"""Seconds that a client may request at least, if the tool allows them."""
+
+
+class Tasks:
+    """The tasks of one server.
+
+    Args:
+        store: Keeps them.
+        catalog: The tools.
+        guard: Decides who may use a tool; None if every caller may.
+        hub: Publishes changes to those who listen.
+        bus: Connects the instances of the server.
+
+    Attributes:
+        store: Keeps them.
+        drain_seconds: Seconds for which a server that stops waits for runs.
+    """
+
+    def __init__(self, store: TaskStore, *, catalog: Catalog, guard: Guard | None, hub: Hub, bus: Bus) -> None:
+        self.store = store
+        self.drain_seconds = DRAIN_SECONDS
+        self._catalog = catalog
+        self._guard = guard
+        self._hub = hub
+        self._bus = bus
+        self._runs: TaskRuns | None = None
+        self._worker: TaskWorker | None = None
+        self._probe: asyncio.Future[None] | None = None
+        self._tracer: TaskTracer | None = None
+        bus.subscribe(_TOPIC, self._hear)
+
+    def run_with(self, runs: TaskRuns) -> None:
+        """Run the tools of tasks in this process."""
+        self._runs = runs
+        self._worker = TaskWorker(self.store, runs.run, self.changed)
+
+    def trace_with(self, tracer: TaskTracer) -> None:
+        """Trace the runs of tasks."""
+        self._tracer = tracer
+        if self._runs is not None:
+            self._runs.tracer = tracer
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether calls of some tool become tasks."""
+        return "tasks" in self._catalog.offered
+
+    @property
+    def concurrency(self) -> int:
+        """Tasks that run at once in this process; 0 if it runs none."""
+        return 0 if self._worker is None else self._worker.concurrency
+
+    def set_concurrency(self, count: int) -> None:
+        """Run so many tasks at once in this process, instead of as many as the store says."""
+        if self._worker is not None:
+            self._worker.concurrency = count
+
+    def start(self) -> None:
+        """Begin to run tasks in this process, unless that has begun."""
+        if self._worker is not None:
+            self._worker.start()
+
+    def start_shared(self) -> None:
+        """Begin to run tasks that other processes, or an earlier start, may have created.
+
+        A store that can't be reached is noticed, and logs it: a worker asks it for tasks, and a process without a
+        worker reads a task that does not exist.
+        """
+        if self.store.shared and self.has_tools:
+            self.start()
+            if not self.store.concurrency or not self.store.pulls:
+                self._probe = asyncio.ensure_future(self._read_nothing())
+
+    async def run(self, claim: Claim) -> bool:
+        """Run a task that a platform has brought; return False if the platform has to bring it again."""
+        return self._worker is not None and await self._worker.run(claim)
+
+    async def stop(self, drain_seconds: float | None = None) -> None:
+        """Run no more tasks, and close the store."""
+        if self._worker is not None:
+            await self._worker.stop(self.drain_seconds if drain_seconds is None else drain_seconds)
+        await self.store.aclose()
+
+    async def create(
+        self,
+        context: RequestContext,
+        options: TaskOptions,
+        *,
+        ttl: float | None = None,
+        answers: Mapping[str, tuple[str, Mapping[str, Any]]] | None = None,
+    ) -> TaskRecord:
+        """Create a task for a call.
+
+        Args:
+            context: The call.
+            options: Those of its tool.
+            ttl: Seconds; None for those of the tool.
+            answers: Digest of the request and answer of the questions that were asked within the call, by key.
+
+        Raises:
+            LimitReachedError: There are too many tasks.
+            MCPError: The server stops, and no other process can run the task.
+            StoreUnavailableError: The store can't be reached.
+        """
+        if self._worker is not None and self._worker.draining and not self.store.shared:
+            raise MCPError(INTERNAL_ERROR, "The server stops. Send the request again.")
+        task = NewTask(
+            key=TaskKey(owner_of(context.principal), secrets.token_urlsafe(_ID_BYTES)),
+            tool=context.request.params["name"],
+            call=encode_call(context, None if self._tracer is None else self._tracer.traceparent()),
+            ttl=options.ttl if ttl is None else ttl,
+            keep=options.keep,
+            poll=options.poll,
+            attempts=options.attempts or 1,
+            answers={} if answers is None else answers,
+            address=address_mark(context.caller),
+        )
+        self.start()  # where the application around the server does not run its lifespan
+        try:
+            record = await self.store.create(task)
+        except TasksFullError as error:
+            raise limit_reached_by(error) from None
+        _log(record, "created")
+        return record
+
+    async def find(self, context: RequestContext) -> TaskRecord:
+        """Return the task that a request names.
+
+        Raises:
+            MissingClientCapability: The client has not declared the extension.
+            InvalidParams: No task with this id exists, or it belongs to another owner, or the caller may not use its
+                tool. The errors are the same.
+        """
+        if rules_of(context).extension:
+            require_extension(context)
+        task_id = context.request.params.get("taskId")
+        if type(task_id) is not str:
+            raise InvalidParams('"taskId" must be a string.')
+        record = await self.find_id(context, task_id)
+        if record is None:
+            raise InvalidParams("Task not found")
+        return record
+
+    async def find_id(self, context: RequestContext, task_id: str) -> TaskRecord | None:
+        """Return the task of an id if the caller may use it; else None."""
+        if not _ID.fullmatch(task_id):
+            return None
+        record = await self.store.read(TaskKey(owner_of(context.principal), task_id))
+        tool = None if record is None else self._catalog.tools.get(record.tool)
+        if (
+            tool is not None
+            and self._guard is not None
+            and not await self._guard.may_use(tool.access, context.principal)
+        ):
+            return None
+        return record
+
+    async def cancel(self, record: TaskRecord) -> TaskRecord | None:
+        """Cancel a task, and stop its run wherever that is; return None if it was over."""
+        cancelled = await self.store.cancel(record.key)
+        if cancelled is not None:
+            self._stop_run(record.key)
+            self._bus.publish(_TOPIC, {"owner": record.key.owner, "id": record.key.task_id})
+            self.changed(cancelled)
+        return cancelled
+
+    async def _read_nothing(self) -> None:
+        with contextlib.suppress(StoreUnavailableError):
+            await self.store.read(TaskKey(None, "0"))
+
+    def changed(self, record: TaskRecord) -> None:
+        """Publish a change of a task, if a client waits for it, and log its end."""
+        if record.over:
+            _log(record, record.status)
+        if record.watched:
+            self._hub.publish(change_of(record.key))
+
+    def _hear(self, message: Message) -> None:
+        self._stop_run(TaskKey(message["owner"], message["id"]))
+
+    def _stop_run(self, key: TaskKey) -> None:
+        if self._worker is not None:
+            self._worker.cancel(key)
+
+
+def limit_reached_by(error: TasksFullError) -> LimitReachedError:
+    """Return the error that a client gets."""
+    return LimitReachedError(f"{error}.", error.retry_after, is_caller_limit=error.is_owner_limit)
+
+
+def task_digest(task_id: str) -> str:
+    """Return a digest of a task's id. Readers of logs and traces could use the task with the id itself."""
+    return hashlib.sha256(task_id.encode()).hexdigest()[:16]
+
+
+def _log(record: TaskRecord, event: str) -> None:
+    """Write a line about a task: what happened, its tool, a digest of its id and the mark of its owner."""
+    if not logger.isEnabledFor(logging.INFO):
+        return
+    key = record.key
+    owner = key.owner or "anonymous"
+    logger.info("task %s tool=%s task=%s owner=%s", event, quote(record.tool), task_digest(key.task_id), owner)
+
+
+def change_of(key: TaskKey) -> Change:
+    """Return the change of a task, as the hub publishes it."""
+    return Change(METHOD, f"{key.owner or ''} {key.task_id}")
+
+
+def require_extension(context: RequestContext) -> None:
+    """Raise MissingClientCapability unless the client has declared the extension."""
+    if not declares(context.client.capabilities):
+        raise MissingClientCapability({"extensions": {EXTENSION: {}}})
+
+
+def status_of(record: TaskRecord, now: float) -> TaskStatus:
+    """Return what clients see of a task.
+
+    Args:
+        record: The task.
+        now: The time, to derive the polling interval from its age.
+    """
+    outcome = record.outcome
+    return TaskStatus(
+        task_id=record.key.task_id,
+        status=record.status,
+        message=record.message,
+        created=record.created,
+        updated=record.updated,
+        ttl=(record.removed if record.over else record.expires) - record.created,
+        poll=poll_seconds(max(0.0, now - record.created), record.poll),
+        tool_failed=outcome is not None and outcome.tool_failed,
+    )
+
+
+def rules_of(context: RequestContext) -> TaskRules:
+    """Return how the revision of a request about tasks has them."""
+    rules = context.client.revision.tasks
+    if rules is None:
+        raise MCPError(METHOD_NOT_FOUND, "This protocol revision has no tasks.")
+    return rules
+
+
+def requested_ttl(params: Mapping[str, Any], options: TaskOptions, rules: TaskRules) -> float | None:
+    """Return the seconds to live that a client of 2025-11-25 requests, within the limits of the tool.
+
+    Raises:
+        InvalidParams: ``params["task"]`` is invalid.
+    """
+    task = params.get("task")
+    if type(task) is not dict:
+        raise InvalidParams('"task" must be an object.')
+    ttl = task.get(rules.ttl)
+    if ttl is None:
+        return None
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl < 0:
+        raise InvalidParams(f'"{rules.ttl}" must be a number of milliseconds.')
+    return max(min(ttl, options.ttl * 1000) / 1000, _MIN_REQUESTED_TTL)

@@ -1,0 +1,347 @@
+"""Runs tasks that are due, in this process.
+
+How it works: one asyncio task claims tasks of the store, as many as this process may run at once, and starts an asyncio
+task for each. While a tool runs, its claim in a shared store is renewed: at a third of the lease, and every five
+seconds at least, so that a cancellation at another instance stops the run even if its message was lost. A renewal that
+is refused ends the run. Nothing that goes wrong in one run, or in the store, ends the claiming.
+
+A platform may also bring a task that it has claimed (`TaskWorker.run`).
+
+When the server stops, nothing more is claimed, and runs have `DRAIN_SECONDS` to end. A run that does not end is
+cancelled: the task is released for another worker if the tool may be started again, else it fails.
+
+A task whose tool this process does not have goes back to the queue, for a process of another version. It fails after
+several such deliveries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import os
+from dataclasses import replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, TypeAlias
+
+from funcmcp._server.log import log_failure, logger, quote
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks.record import Outcome, failure, interrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from funcmcp._state.tasks.record import Claim, Question, TaskKey, TaskRecord
+    from funcmcp._state.tasks.store import TaskStore
+
+    RunEnd: TypeAlias = "Outcome | Mapping[str, Question] | NoOutcome"
+    RunTool: TypeAlias = Callable[[Claim, Callable[[str], None]], Awaitable[RunEnd]]
+
+DRAIN_SECONDS = 20.0
+"""Seconds for which a server that stops waits for runs."""
+
+_LONGEST_RENEWAL = 5.0
+_REPORT_INTERVAL = 0.5
+"""Seconds between two writes of the status message."""
+
+_AWAY_PAUSE = 0.5
+_FAULT_PAUSE = 1.0
+_UNKNOWN_DELAY = 2.0
+"""Seconds after which a task that this process can't run is due again, for a process of another version.
+
+Each delivery to such a process doubles them, so that a rolling deployment has a minute to bring a process that can."""
+
+_UNKNOWN_DELIVERIES = 5
+"""Deliveries to processes that can't run a task, beyond the attempts of its tool, until the task fails."""
+
+
+class NoOutcome(Enum):
+    """Why a run ended without an outcome and without questions."""
+
+    UNKNOWN = auto()
+    """This process has no such tool, or can't read the call. Another version of the server may."""
+    EXPIRED = auto()
+    """The time of the task is up."""
+    STOPPED = auto()
+    """The server stops."""
+    LOST = auto()
+    """The task was cancelled, or another worker has it."""
+
+
+class TaskWorker:
+    """Claims tasks and runs them.
+
+    Args:
+        store: The tasks.
+        run: Runs the tool of a claimed task; the second argument takes status messages.
+        changed: Is called with a task after each change.
+
+    Attributes:
+        concurrency: Tasks that run at once; 0 if this process runs none.
+    """
+
+    def __init__(self, store: TaskStore, run: RunTool, changed: Callable[[TaskRecord], None]) -> None:
+        self.concurrency = store.concurrency
+        self._store = store
+        self._run_tool = run
+        self._changed = changed
+        self._runs: dict[TaskKey, _Run] = {}
+        self._claiming: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = False
+        self._draining = False
+        self._freed = asyncio.Event()
+
+    @property
+    def draining(self) -> bool:
+        """Whether the worker waits for the end of its runs, and begins no more."""
+        return self._draining
+
+    def start(self) -> None:
+        """Begin to claim tasks on the running event loop, unless that has begun or is about to end."""
+        loop = asyncio.get_running_loop()
+        if not self.concurrency or not self._store.pulls or (self._draining and self._loop is loop):
+            return
+        if self._loop is loop and self._claiming is not None and not self._claiming.done():
+            return
+        self._begin_on(loop)
+        # Without the context variables of the request during which the work begins.
+        self._claiming = loop.create_task(self._claim_tasks(), context=contextvars.Context())
+
+    async def run(self, claim: Claim) -> bool:
+        """Run a task that a platform has brought, on the running event loop.
+
+        Return whether the end of the run is stored. If it is not, the platform has to bring the task again.
+        """
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._begin_on(loop)
+        run = self._begin(claim)
+        if self._stopping:
+            run.end(NoOutcome.STOPPED)
+        await asyncio.wait([run.task])
+        return run.is_stored
+
+    async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
+        """Claim nothing more, and wait for the runs."""
+        self._stopping = True
+        self._freed.set()
+        if self._loop is not asyncio.get_running_loop():
+            return
+        self._draining = True
+        try:
+            await self._drain(drain_seconds)
+        finally:
+            self._draining = False
+
+    async def _drain(self, drain_seconds: float) -> None:
+        claiming, self._claiming = self._claiming, None
+        if claiming is not None:
+            self._store.wake()
+            await asyncio.wait([claiming])  # a claim that is under way must be released or run
+        running = [run.task for run in self._runs.values()]
+        if running:
+            await asyncio.wait(running, timeout=drain_seconds)
+        for run in self._runs.values():
+            run.end(NoOutcome.STOPPED)
+        if self._runs:
+            await asyncio.wait([run.task for run in self._runs.values()])
+
+    def cancel(self, key: TaskKey) -> None:
+        """Stop the run of a task that was cancelled, if this process runs it."""
+        run = self._runs.get(key)
+        if run is not None:
+            run.end(NoOutcome.LOST)
+
+    def _begin_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._runs = {}
+        self._stopping = False
+        self._freed = asyncio.Event()
+
+    async def _claim_tasks(self) -> None:
+        while not self._stopping:
+            room = self.concurrency - len(self._runs)
+            if room < 1:
+                self._freed.clear()
+                await self._freed.wait()
+                continue
+            try:
+                for claim in await self._store.claim(room):
+                    self._begin(claim)
+            except StoreUnavailableError:
+                await asyncio.sleep(_AWAY_PAUSE)
+            except Exception as error:  # noqa: BLE001 - one record that can't be read must not stop all tasks
+                log_failure(error, os.urandom(8).hex(), "task worker")
+                await asyncio.sleep(_FAULT_PAUSE)
+
+    def _begin(self, claim: Claim) -> _Run:
+        run = _Run(claim)
+        run.task = asyncio.ensure_future(self._work(run))
+        self._runs[claim.key] = run
+        run.task.add_done_callback(lambda _task: self._ended(run))
+        return run
+
+    def _ended(self, run: _Run) -> None:
+        if self._runs.get(run.claim.key) is run:
+            del self._runs[run.claim.key]
+        self._freed.set()
+
+    async def _work(self, run: _Run) -> None:
+        """Run one task and store how its run ended."""
+        claim = run.claim
+        if claim.record.over:
+            self._changed(claim.record)
+            run.is_stored = True
+            return
+        # The tasks of one process end only here: nobody else can take or cancel them.
+        renewing = asyncio.ensure_future(self._renew(run)) if self._store.shared else None
+        reports = _Reports(self._store, claim, self._changed)
+        try:
+            end = await self._end_of(run, reports)
+            message = await reports.close()
+            if isinstance(end, Outcome) and end.message is None:
+                end = replace(end, message=message)
+            await self._write(run, end)
+        except Exception as error:  # noqa: BLE001 - a fault of the server; the lease lapses, and the task is due again
+            log_failure(error, os.urandom(8).hex(), f"task of {claim.record.tool}")
+        finally:
+            if renewing is not None:
+                renewing.cancel()
+
+    async def _end_of(self, run: _Run, reports: _Reports) -> RunEnd:
+        """Run the tool; return how the run ended."""
+        claim = run.claim
+        run.cancellable = True
+        try:
+            if run.reason is not None:
+                return run.reason
+            async with asyncio.timeout(claim.record.expires - claim.now) as deadline:
+                return await self._run_tool(claim, reports.report)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            return NoOutcome.EXPIRED
+        except asyncio.CancelledError:
+            if run.reason is None:
+                raise
+            return run.reason
+        finally:
+            run.cancellable = False
+
+    async def _write(self, run: _Run, end: RunEnd) -> None:
+        """Store the end of a run; try again while the store is away, until the lease has lapsed."""
+        claim = run.claim
+        loop = asyncio.get_running_loop()
+        last_try = loop.time() + min(self._store.lease, claim.record.expires - claim.now)
+        while run.reason is not NoOutcome.LOST:
+            try:
+                record = await self._written(claim, end)
+            except StoreUnavailableError:
+                if loop.time() >= last_try:
+                    logger.warning("The outcome of a task of %s could not be stored.", claim.record.tool)
+                    return
+                await asyncio.sleep(_AWAY_PAUSE)
+                continue
+            run.is_stored = True
+            if record is not None:
+                self._changed(record)
+            return
+        run.is_stored = True  # by the one who has the task now
+
+    async def _written(self, claim: Claim, end: RunEnd) -> TaskRecord | None:
+        store = self._store
+        if isinstance(end, Outcome):
+            return await store.finish(claim, end)
+        if not isinstance(end, NoOutcome):
+            return await store.ask(claim, end)
+        if end is NoOutcome.UNKNOWN:
+            return await self._return(claim)
+        if end is NoOutcome.STOPPED and claim.record.starts < claim.record.attempts:
+            return await store.release(claim)
+        if end is NoOutcome.STOPPED:
+            return await store.finish(claim, interrupted())
+        return await store.read(claim.key)  # it has failed by the clock of the store, or belongs to another worker
+
+    async def _return(self, claim: Claim) -> TaskRecord | None:
+        """Return a task that this process can't run to the queue; fail it after too many deliveries."""
+        record = claim.record
+        deliveries = record.returned + 1
+        if deliveries >= record.attempts + _UNKNOWN_DELIVERIES:
+            logger.warning("A task failed because no worker has its tool %s.", quote(record.tool))
+            return await self._store.finish(claim, failure("No worker of the server can run the tool of the task."))
+        return await self._store.release(claim, _UNKNOWN_DELAY * 2**record.returned)
+
+    async def _renew(self, run: _Run) -> None:
+        interval = min(self._store.lease / 3, _LONGEST_RENEWAL)
+        while True:
+            await asyncio.sleep(interval)
+            with contextlib.suppress(StoreUnavailableError):
+                if not await self._store.renew(run.claim):
+                    run.end(NoOutcome.LOST)
+                    return
+
+
+class _Run:
+    """A task that runs in this process.
+
+    Attributes:
+        claim: The claim.
+        task: The asyncio task of the run.
+        reason: Why the run is to end without an outcome; None as long as it is not.
+        cancellable: Whether the tool runs now.
+        is_stored: Whether the store has the end of the run.
+    """
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        self.task: asyncio.Task[None]
+        self.reason: NoOutcome | None = None
+        self.cancellable = False
+        self.is_stored = False
+
+    def end(self, reason: NoOutcome) -> None:
+        """Cancel the run, unless that has been done."""
+        if self.reason is None:
+            self.reason = reason
+            if self.cancellable:
+                self.task.cancel()
+
+
+class _Reports:
+    """Writes the status message of a task, not too often."""
+
+    def __init__(self, store: TaskStore, claim: Claim, changed: Callable[[TaskRecord], None]) -> None:
+        self._store = store
+        self._claim = claim
+        self._changed = changed
+        self._message: str | None = None
+        self._writing: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def report(self, message: str) -> None:
+        """Write a message soon."""
+        self._message = message
+        if self._writing is None and not self._closed:
+            self._writing = asyncio.ensure_future(self._write())
+
+    async def close(self) -> str | None:
+        """Stop writing; return the last message if it has not been written."""
+        self._closed = True
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.cancel()
+            await asyncio.wait([writing])
+        return self._message
+
+    async def _write(self) -> None:
+        while self._message is not None:
+            message = self._message
+            with contextlib.suppress(StoreUnavailableError):
+                record = await self._store.report(self._claim, message)
+                if record is not None:
+                    self._changed(record)
+            if self._message is message:
+                self._message = None
+            await asyncio.sleep(_REPORT_INTERVAL)
+        self._writing = None

@@ -1,0 +1,464 @@
+"""The part of an `MCPServer` that serves it: dispatch, sessions, HTTP endpoints and their lifetime.
+
+How it works: each `MCPServer` makes one `Serving` in its constructor. Authors use the `MCPServer`; ASGI servers, Azure
+Functions, stdio and the command line use the `Serving`, which `serving_of` returns. Its lifetime has these steps:
+
+- Made: the endpoints exist, and features may be added at any time.
+- `start`: the process is about to serve. The bus to the other instances starts, the log gets warnings about the
+  configuration (`begin`), and the author's lifespans are entered. ASGI servers call it in the lifespan; without a
+  lifespan the first request does.
+- `on_listening`: the address is known. The log gets a warning if other machines can reach a server with a random key.
+- `drain`: the process is about to stop. Streams that would stay open end.
+- `aclose`: services with app scope and the bus are closed, and the lifespans are left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, cast
+from weakref import WeakSet
+
+from funcmcp._adapters.asgi.application import Served, served_by
+from funcmcp._auth.access import PRINCIPALS_ONLY
+from funcmcp._authoring.calling.lifespans import LifespanError
+from funcmcp._protocol.errors import INTERNAL_ERROR
+from funcmcp._protocol.loopback import address_of, is_loopback
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.connections.hub import RESOURCES, updated
+from funcmcp._server.dispatch import Server
+from funcmcp._server.log import log_failure, logger
+from funcmcp._state.bus import LocalBus
+from funcmcp._state.keys import VARIABLE, configured_keys
+from funcmcp._state.sessions.signed import SignedSessions
+from funcmcp._state.sessions.store import LiveSessions, NoSessions, SessionStore, SharedSessions
+from funcmcp._transports.http.endpoints.streamable import StreamableHTTP
+from funcmcp._transports.http.status import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Literal, TypeAlias
+
+    from funcmcp._adapters.asgi.application import ASGIApplication, Receive, Scope, Send
+    from funcmcp._auth.policy import Auth
+    from funcmcp._authoring.calling.services import Services
+    from funcmcp._server.middleware import Middleware
+    from funcmcp._server.options import ServerOptions
+    from funcmcp._server.tasks.service import Tasks
+    from funcmcp._state.seal import KeyRing
+    from funcmcp._state.tasks.store import TaskStore
+    from funcmcp._transports.http.admission.authentication import Authentication
+    from funcmcp._transports.http.endpoints.custom_routes import CustomRoute, CustomRoutes
+    from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
+    from funcmcp._transports.http.options import HTTPOptions
+    from funcmcp._transports.websocket import WebSocket
+
+    Sessions: TypeAlias = SessionStore | Literal["signed", "memory"] | None
+
+TASK_CONCURRENCY_VARIABLE = "FUNCMCP_TASK_CONCURRENCY"
+"""The environment variable with the number of tasks that a process runs at once."""
+
+
+class Serving(Served):
+    """Serves one `MCPServer` on every transport.
+
+    Args:
+        options: The options that hold on every transport.
+        services: The services of the server's functions.
+        http: The options of HTTP.
+        auth: Authenticates callers; None lets everybody call everything.
+        sessions: The store of sessions, or the name of a built-in one; None for no sessions.
+        middleware: Functions around every request, the outermost first.
+        tasks: The store of tasks, or the name of the built-in one; None for no tasks.
+
+    Attributes:
+        server: The dispatcher of requests.
+        services: The services of the server's functions.
+        path: The path of the Streamable HTTP endpoint.
+        http_options: The options of HTTP.
+        metadata: The metadata for clients that need a token; None without.
+        exchange: Answers every HTTP request.
+        mounted: The servers whose features it serves, too.
+        on_change: Functions of the servers that mount it. They get the URI of a resource that has changed, or None if
+            the list of resources has.
+        on_route: Functions of these servers that get each new custom route.
+
+    Raises:
+        ValueError: The keys or the number of tasks in the environment are invalid, or *sessions* is neither a store nor
+            a known name.
+    """
+
+    def __init__(  # noqa: PLR0913 - one parameter for each concern
+        self,
+        options: ServerOptions,
+        services: Services,
+        *,
+        http: HTTPOptions,
+        auth: Auth | None,
+        sessions: Sessions,
+        middleware: Sequence[Middleware],
+        tasks: TaskStore | Literal["memory"] | None,
+    ) -> None:
+        keys = (getattr(sessions, "keys", None) or configured_keys(os.environ)).of(options.name)
+        if not keys.shared:
+            keys.on_foreign = partial(
+                self._warn_of_random_key,
+                "a client sent a session id or an answer that another process or an earlier start sealed",
+            )
+        self._has_warned_of_key = False
+        self._store = _store(sessions, keys)
+        self.services = services
+        self.server = Server(
+            options,
+            [REVISIONS[date] for date in sorted(options.info.revisions)],
+            keys=keys,
+            auth=auth,
+            bus=getattr(self._store, "bus", None),
+            middleware=middleware,
+            tasks=_new_memory_tasks if tasks == "memory" else tasks,
+            task_concurrency=_task_concurrency(os.environ),
+        )
+        self.path = http.path
+        self.metadata = None if auth is None else auth.resource
+        self.http_options = http
+        self._auth = auth
+        self._authentication = self._make_authentication()
+        self._sse = http.sse
+        self.mounted: list[Serving] = []
+        self.on_change: list[Callable[[str | None], None]] = []
+        self.on_route: list[Callable[[CustomRoute], None]] = []
+        self._routes: CustomRoutes | None = None
+        self._fixed_routes: str | None = None
+        self._websocket: WebSocket | None = None
+        self._make_endpoints()
+        super().__init__(self._make_exchange(), options.limits)
+        self._entered: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
+        services.lifespans.listeners.append(self._use_lifespans)
+        self.has_websocket = http.websocket is not None
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self.server.options.name
+
+    @property
+    def endpoint(self) -> str:
+        """The path of the Streamable HTTP endpoint."""
+        return self.path
+
+    @property
+    def keeps_sessions(self) -> bool:
+        """Whether sessions of the handshake era live in this process."""
+        return isinstance(self._store, LiveSessions) and not isinstance(self._store, SharedSessions)
+
+    @property
+    def routes(self) -> list[CustomRoute]:
+        """The custom routes."""
+        return [] if self._routes is None else self._routes.routes
+
+    def add_route(self, route: CustomRoute) -> None:
+        """Serve a custom route; raise ValueError if its path is taken, RuntimeError if routes are fixed."""
+        if self._fixed_routes is not None:
+            raise RuntimeError(
+                f"{self._fixed_routes} has registered the server's routes already. Call mcp.custom_route before it."
+            )
+        self.check_route(route.path)
+        if self._routes is None:
+            from funcmcp._transports.http.endpoints.custom_routes import CustomRoutes  # noqa: PLC0415 - few servers have them
+
+            self._routes = CustomRoutes(self.server, self.http_options, self._authentication)
+            self._routes.add(route)
+            self.exchange = self._make_exchange()
+        else:
+            self._routes.add(route)
+        for add_route in self.on_route:
+            add_route(route)
+
+    def publish(self, uri: str | None) -> None:
+        """Notify clients that a resource, or with None the list of resources, has changed. From any thread."""
+        self.server.hub.publish(RESOURCES if uri is None else updated(uri))
+        for publish in self.on_change:
+            publish(uri)
+
+    def check_route(self, path: str) -> None:
+        """Raise ValueError if an endpoint of the server has a path."""
+        paths = [self.path, self.path.rstrip("/"), self._sse, self.http_options.websocket]
+        if self.metadata is not None:
+            paths += self.metadata.paths
+        if path in paths or path.rstrip("/") in paths:
+            raise ValueError(f"The server has an endpoint at {path!r}. Choose another path for the custom route.")
+
+    def fix_routes(self, function: str) -> None:
+        """Refuse further custom routes, because a function has registered the existing ones."""
+        self._fixed_routes = function
+
+    def open_sse(self) -> str:
+        """Return the path of the HTTP+SSE endpoint; open one at /sse if there is none.
+
+        Raises:
+            ValueError: A custom route has this path.
+        """
+        if self._sse is None:
+            if self._routes is not None and self._routes.serves("/sse"):
+                raise ValueError("A custom route has the path '/sse'. Choose another one: HTTPOptions(sse='/events').")
+            self._sse = "/sse"
+            self.exchange = self._make_exchange()
+        return self._sse
+
+    def change_endpoints(self, http: HTTPOptions, *, sessions: Literal["same"] | None = "same") -> None:
+        """Change the options of HTTP before the server begins.
+
+        Args:
+            http: The new options.
+            sessions: None for the stateless mode; otherwise the store of sessions remains.
+        """
+        if sessions is None:
+            self._store = NoSessions()
+        self.http_options, self.path, self._sse = http, http.path, http.sse
+        self._make_endpoints()
+        self.exchange = self._make_exchange()
+        self.has_websocket = http.websocket is not None
+
+    def begin(self) -> None:
+        """Start the bus, and log warnings about the configuration."""
+        super().begin()
+        self.server.hub.open()
+        self.server.bus.start()
+        if self.server.tasks is not None:
+            self.server.tasks.start_shared()
+            self._warn_of_idle_tasks(self.server.tasks)
+        if _may_be_one_of_several():
+            self._warn_of_random_key("this is one of several processes")
+        if self.server.guard is None and any(
+            feature.access != PRINCIPALS_ONLY for feature in self.server.catalog.features()
+        ):
+            logger.warning(
+                "%s has features with allow_anonymous, scopes or authorize, which have no effect without auth: "
+                "every caller may use every feature.",
+                self.name,
+            )
+        if self.keeps_sessions:
+            logger.info(
+                "%s stores sessions in this process's memory: all requests of a session must reach this process.",
+                self.name,
+            )
+
+    async def start(self) -> None:
+        """Begin, and enter the author's lifespans; raise LifespanError if one of them fails."""
+        self.begin()
+        try:
+            await self.enter_lifespans()
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def enter_lifespans(self) -> None:
+        """Enter the author's lifespans until `aclose`; raise LifespanError if one of them fails."""
+        loop = asyncio.get_running_loop()
+        await self.services.lifespans.enter()
+        if loop in self._entered:  # another request has entered them in the meantime
+            await self.services.lifespans.leave()
+        self._entered.add(loop)
+
+    def on_listening(self, address: str) -> None:
+        """Warn of a random key if other machines can reach the server."""
+        is_network_address = address_of(address) is not None  # and not the path of a Unix socket
+        if is_network_address and not is_loopback(address):
+            self._warn_of_random_key("other machines can reach it")
+
+    def on_first_request(self, address: str | None) -> None:
+        """Begin and warn if the application around the server does not run its lifespan."""
+        if not self.has_begun:
+            self.begin()
+            if self.services.has_app_scope or self.services.lifespans or not isinstance(self.server.bus, LocalBus):
+                logger.warning(
+                    "%s is served without its lifespan, so its services with scope='app' and its connections are not "
+                    "closed at the end. Enter `async with mcp.lifespan():` in the lifespan of the application around "
+                    "it; see docs/guides/transports.md.",
+                    self.name,
+                )
+        if address is not None:
+            self.on_listening(address)
+
+    def drain(self) -> None:
+        """End the streams on which clients listen. From any thread."""
+        self.server.hub.close()
+
+    async def aclose(self) -> None:
+        """Stop the tasks, close the services with app scope, leave the lifespans and close the bus."""
+        loop = asyncio.get_running_loop()
+        try:
+            if self.server.tasks is not None:
+                await self.server.tasks.stop()
+            if loop in self._entered:
+                self._entered.discard(loop)
+                await self.services.lifespans.leave()
+            else:
+                await self.services.aclose()
+        finally:
+            await self.server.bus.aclose()
+
+    def open_websocket(self) -> WebSocket:
+        """Return the endpoint for WebSocket, which refuses every request if `HTTPOptions.websocket` is None."""
+        from funcmcp._transports.websocket import WebSocket  # noqa: PLC0415 - few servers have one
+
+        if self._websocket is None:
+            self._websocket = WebSocket(
+                self.server,
+                self.http_options,
+                path=self.http_options.websocket,
+                authentication=self._authentication,
+            )
+        return self._websocket
+
+    async def serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a WebSocket of an ASGI server, or refuse it."""
+        from funcmcp._adapters.asgi.websocket import serve_websocket  # noqa: PLC0415 - as above
+
+        if self.has_websocket and self.services.lifespans and not self.services.lifespans.is_running:
+            await self.enter_lifespans()
+        await serve_websocket(self.open_websocket(), scope, receive, send, seconds=self.limits.write_seconds)
+
+    def _make_authentication(self) -> Authentication | None:
+        if self._auth is None or self.server.guard is None:
+            return None
+        from funcmcp._transports.http.admission.authentication import Authentication  # noqa: PLC0415 - not without `auth`
+
+        metadata_url = None if self.metadata is None else self.metadata.metadata_url
+        return Authentication(self.server, self.server.guard, self._auth.authenticator, metadata_url=metadata_url)
+
+    def _make_endpoints(self) -> None:
+        http = self.http_options
+        self._streamable = StreamableHTTP(
+            self.server,
+            self._store,
+            http,
+            path=http.path,
+            authentication=self._authentication,
+            authorization_servers=() if self.metadata is None else self.metadata.authorization_servers,
+        )
+        self._websocket = None
+
+    def _make_exchange(self) -> Exchange:
+        """Return the function that answers HTTP requests: CORS and metadata around the endpoints."""
+        exchange: Exchange = self._streamable
+        if self._sse is not None:
+            from funcmcp._transports.http.endpoints.http_sse import HTTPSSE  # noqa: PLC0415 - few servers have it
+
+            exchange = HTTPSSE(
+                self.server, self.http_options, path=self._sse, otherwise=exchange, authentication=self._authentication
+            )
+        if self._auth is not None:
+            from funcmcp._transports.http.endpoints.resource_metadata import ResourceMetadata  # noqa: PLC0415 - not without `auth`
+
+            exchange = ResourceMetadata(self._auth.resource, self.http_options, otherwise=exchange)
+        if self._routes is not None:
+            self._routes.otherwise = exchange
+            exchange = self._routes
+        if self.http_options.allowed_origins:
+            from funcmcp._transports.http.admission.cors import CORS  # noqa: PLC0415 - few servers need it
+
+            exchange = CORS(self.http_options, otherwise=exchange)
+        if self.services.lifespans:
+            exchange = partial(self._start_and_answer, exchange)
+        return exchange
+
+    def _use_lifespans(self) -> None:
+        """Let the first request enter the lifespans, where no ASGI server does."""
+        self.exchange = self._make_exchange()
+
+    async def _start_and_answer(self, exchange: Exchange, request: HttpRequest) -> HttpResponse:
+        """Answer a request after the lifespans have been entered."""
+        if not self.services.lifespans.is_running:
+            try:
+                await self.enter_lifespans()
+            except LifespanError as error:
+                log_failure(error, os.urandom(8).hex(), "add_lifespan")
+                return refuse(503, INTERNAL_ERROR, "The server can't start; its log has the reason.")
+        return await exchange(request)
+
+    def _warn_of_idle_tasks(self, tasks: Tasks) -> None:
+        """Warn that no process runs the tasks of this server."""
+        if tasks.has_tools and not tasks.store.shared and not tasks.concurrency:
+            logger.warning(
+                "%s stores tasks in this process's memory, and this process runs none: its tasks never end. Unset %s, "
+                "or use a store that other processes reach; see docs/guides/tasks.md.",
+                self.name,
+                TASK_CONCURRENCY_VARIABLE,
+            )
+
+    def _warn_of_random_key(self, reason: str) -> None:
+        """Warn once that sessions or questions are sealed with a key that no other process has."""
+        sealed = self._sealed_things()
+        if self._has_warned_of_key or self.server.keys.shared or not sealed:
+            return
+        self._has_warned_of_key = True
+        logger.warning(
+            "%s has a random key, and %s: its %s belong to this process and end with it. "
+            "To share a key with other processes and later starts, set %s.",
+            self.name,
+            reason,
+            " and its ".join(sealed),
+            VARIABLE,
+        )
+
+    def _sealed_things(self) -> list[str]:
+        """Return the names of what is sealed with the server's keys."""
+        eras = {revision.per_request for revision in self.server.revisions.values()}
+        sealed = []
+        if isinstance(self._store, SignedSessions) and False in eras:
+            sealed.append("sessions")
+        if True in eras and any(feature.interactive for feature in self.server.catalog.features()):
+            sealed.append("questions to clients")
+        return sealed
+
+
+def serving_of(mcp: ASGIApplication) -> Serving:
+    """Return what serves an `MCPServer`."""
+    return cast("Serving", served_by(mcp))
+
+
+def _store(sessions: Sessions, keys: KeyRing) -> SessionStore:
+    """Return the store of sessions, whose ids are signed by the server's own keys."""
+    if sessions is None:
+        return NoSessions()
+    if sessions == "signed":
+        return SignedSessions(keys)
+    if sessions == "memory":
+        from funcmcp._state.sessions.memory import MemorySessions  # noqa: PLC0415 - few servers use them
+
+        return MemorySessions()
+    if not isinstance(sessions, SessionStore):
+        raise ValueError(  # noqa: TRY004 - any other string is as wrong as another type
+            f"sessions must be 'signed', 'memory', None or a session store; got {sessions!r}."
+        )
+    if isinstance(sessions, SignedSessions):
+        return sessions.signed_by(keys)
+    return sessions
+
+
+def _new_memory_tasks() -> TaskStore:
+    from funcmcp._state.tasks.memory import MemoryTasks  # noqa: PLC0415 - few servers have tools with task=
+
+    return MemoryTasks()
+
+
+def _task_concurrency(environment: Mapping[str, str]) -> int | None:
+    """Return how many tasks this process runs at once, if the environment says so."""
+    text = environment.get(TASK_CONCURRENCY_VARIABLE)
+    if not text:
+        return None
+    if not text.isascii() or not text.isdecimal():
+        raise ValueError(f"{TASK_CONCURRENCY_VARIABLE} must be a number of tasks, or 0 for none; got {text!r}.")
+    return int(text)
+
+
+def _may_be_one_of_several() -> bool:
+    """Return whether a program such as gunicorn or `uvicorn --workers` has started this process to serve."""
+    if os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn"):
+        return True
+    multiprocessing = sys.modules.get("multiprocessing.process")  # A worker process has it loaded.
+    is_worker = multiprocessing is not None and multiprocessing.parent_process() is not None
+    return is_worker and "--reload" not in sys.argv  # The process of a reloader is the only one.

@@ -1,0 +1,136 @@
+"""Sessions in the memory of this process, bounded in number and age.
+
+How it works: a session ends with `end`, or when it has been idle for too long, which is earlier for a session that was
+never used. Each use postpones that. Expired sessions are removed when they are used, and by a sweep that runs in
+`create`: ten times per idle time, and when the store is full. A sweep that leaves a full store computes the earliest
+time at which a session can expire. Until then new sessions are refused without another sweep. A principal has a limit
+of its own, and so has an address from which anonymous callers come, so that neither can fill the store alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from funcmcp._protocol.durations import seconds_until
+from funcmcp._public_names import public
+from funcmcp._state.sessions.store import UNUSED_SECONDS, LiveSessions, SessionsFullError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp._state.seal import KeyRing
+    from funcmcp._state.sessions.store import Handshake
+
+_SWEEPS = 10
+"""How often the store looks for expired sessions during the time after which an idle session expires."""
+
+
+@public("funcmcp.state")
+class MemorySessions(LiveSessions):
+    """Sessions in the memory of one process.
+
+    Args:
+        limit: Number of sessions at once. When it is reached, new sessions are refused with 503.
+        per_principal: Number of sessions of one principal at once. When it is reached, its new sessions are refused
+            with 429. By default it is half of *limit*. An address from which anonymous callers come has this limit, or
+            half of *limit*, whichever is more.
+        idle: Seconds without a request after which a session ends. A session whose client sends nothing after
+            `initialize` ends after five minutes at most.
+        keys: Seal what clients carry between requests. The default is as in `SignedSessions`.
+        clock: Returns monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        limit: int = 10_000,
+        per_principal: int | None = None,
+        idle: float = 1800.0,
+        keys: KeyRing | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self.keys = keys
+        self._limit = limit
+        half = max(1, limit // 2)
+        self._per_principal = half if per_principal is None else per_principal
+        self._per_address = max(self._per_principal, half)
+        self._paid: dict[str, int] = {}
+        self._idle = idle
+        self._unused = min(idle, UNUSED_SECONDS)
+        self._clock = clock
+        self._sessions: dict[str, _Session] = {}
+        self._full_until = 0.0
+        self._sweep_at = 0.0
+        self.endings: list[Callable[[str], None]] = []
+
+    async def create(self, handshake: Handshake) -> str:
+        """Create a session and return its id; raise SessionsFullError."""
+        now = self._clock()
+        if now >= self._sweep_at or (len(self._sessions) >= self._limit and now >= self._full_until):
+            self._drop_expired(now)
+        if len(self._sessions) >= self._limit:
+            raise SessionsFullError(seconds_until(self._full_until, now))
+        payer = handshake.payer
+        if payer is not None:
+            limit = self._per_address if handshake.owner is None else self._per_principal
+            if self._paid.get(payer, 0) >= limit:
+                raise SessionsFullError(seconds_until(self._sweep_at, now), is_owner_limit=True)
+            self._paid[payer] = self._paid.get(payer, 0) + 1
+        session_id = base64.urlsafe_b64encode(os.urandom(33)).decode("ascii")
+        self._sessions[session_id] = _Session(handshake.reduced(), now + self._unused)
+        return session_id
+
+    async def get(self, session_id: str) -> Handshake | None:
+        """Return the handshake of a session, or None. The session does not expire while it is used."""
+        return self.get_at_once(session_id)
+
+    def get_at_once(self, session_id: str) -> Handshake | None:
+        """Return what `get` returns, without a coroutine."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return None
+        now = self._clock()
+        if session.expires <= now:
+            self._drop(session_id)
+            return None
+        session.expires = now + self._idle
+        return session.handshake
+
+    async def end(self, session_id: str) -> bool:
+        """End a session; return whether it existed."""
+        self._full_until = 0.0
+        return self._drop(session_id)
+
+    def __len__(self) -> int:
+        self._drop_expired(self._clock())
+        return len(self._sessions)
+
+    def _drop(self, session_id: str) -> bool:
+        session = self._sessions.pop(session_id, None)
+        payer = None if session is None else session.handshake.payer
+        if payer is not None:
+            self._paid[payer] -= 1
+            if not self._paid[payer]:
+                del self._paid[payer]
+        return session is not None
+
+    def _drop_expired(self, now: float) -> None:
+        """Drop expired sessions, and note the earliest time at which another one can expire; use only postpones it."""
+        expired = [session_id for session_id, session in self._sessions.items() if session.expires <= now]
+        for session_id in expired:
+            self._drop(session_id)
+            for on_end in self.endings:
+                on_end(session_id)
+        self._sweep_at = now + self._idle / _SWEEPS
+        self._full_until = min((session.expires for session in self._sessions.values()), default=now)
+
+
+class _Session:
+    __slots__ = ("expires", "handshake")
+
+    def __init__(self, handshake: Handshake, expires: float) -> None:
+        self.handshake = handshake
+        self.expires = expires

@@ -1,0 +1,509 @@
+"""Tasks: the record of a long tool call, and the transitions that it can make.
+
+How it works: a record is immutable. Each transition is a pure function from a record to its successor, or to None if
+the transition is not allowed any more. A store applies one transition atomically. The rules are therefore the same for
+every store.
+
+    working ---> input_required ---> working ---> completed | failed | cancelled
+
+A worker *claims* a task that is due, for the length of a lease, and renews the lease while the tool runs. `attempt`
+grows with every claim. A worker passes the attempt of its claim with each write, so a worker that was suspended and has
+lost its task can't change it any more. A task whose lease has lapsed is due again; `starts` counts the runs that ended
+without a word, and a task that may not be started again fails.
+
+A task counts with its bytes for its caller: `new_bytes` when it is created, `changed_bytes` after each transition. A
+transition that makes a task grow needs room (`funcmcp._state.tasks.store`); all others are always possible.
+
+A task has to end before `expires`. A task that does not has failed from that moment on, without any write: `current`
+derives it. Its record is removed `keep` seconds later.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from funcmcp._protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, count_values, decode, encode
+from funcmcp._protocol.durations import seconds_text
+from funcmcp._protocol.errors import INTERNAL_ERROR
+from funcmcp._protocol.tasks import CANCELLED, COMPLETED, FAILED, INPUT_REQUIRED, STATUSES, TERMINAL, WORKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_VERSION = 1
+_NESTING = MAX_DEPTH + 8
+"""Levels of nesting in an encoded record: those of a message, and those of the record around it."""
+
+_RECORD_BYTES = 2048
+"""Bytes that each task counts: its record, its places in a store, and an outcome of `OUTCOME_BYTES`."""
+
+OUTCOME_BYTES = 512
+"""Bytes of an outcome for which there is always room."""
+
+_VALUE_BYTES = 100
+"""Bytes of memory of a value in an answer or a question, besides its text."""
+
+_INTERRUPTED = "The server was stopped while the tool ran. Part of its work may be done."
+"""Of a task that may not be started again after its worker stopped."""
+
+
+class TaskKey(NamedTuple):
+    """Names a task. The owner is part of the key, so that no look-up can find a task of another owner.
+
+    Attributes:
+        owner: The mark of the principal that created the task; None for callers without credentials.
+        task_id: The id that the client has.
+    """
+
+    owner: str | None
+    task_id: str
+
+
+class Question(NamedTuple):
+    """A question to the client.
+
+    Attributes:
+        key: The author's key, the same in every run of the tool.
+        digest: The fingerprint of the request. An answer counts for exactly this request.
+        request: The method and the params.
+    """
+
+    key: str
+    digest: str
+    request: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a task ended.
+
+    Attributes:
+        text: The result, or the JSON-RPC error, as a JSON object.
+        is_error: Whether the text is a JSON-RPC error.
+        tool_failed: Whether the text is a result with ``isError: true``.
+        message: The status message of the task; None keeps the last one.
+    """
+
+    text: bytes
+    is_error: bool = False
+    tool_failed: bool = False
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A task to create.
+
+    Attributes:
+        key: Unique among all tasks of the server.
+        tool: The name of the tool.
+        call: What a worker needs to run the tool, as JSON. Stores never read it.
+        ttl: Seconds from the creation within which the task has to end.
+        keep: Seconds for which the outcome is kept at least.
+        poll: Seconds between two requests for the status that clients are asked for; None derives them from the age.
+        attempts: How often a worker may start the tool, if the process stops while it runs.
+        answers: Answers that the client gave before there was a task; see `TaskRecord`.
+        address: The mark of the address from which an anonymous caller created it; None if it is unknown.
+    """
+
+    key: TaskKey
+    tool: str
+    call: bytes
+    ttl: float = 3600.0
+    keep: float = 900.0
+    poll: float | None = None
+    attempts: int = 1
+    answers: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    address: str | None = None
+
+    @property
+    def payer(self) -> str | None:
+        """The mark of the caller for whom the bytes count: a principal, or else an address; None if it is unknown."""
+        return self.address if self.key.owner is None else self.key.owner
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """The state of a task. Times are seconds since 1970, by the clock of the store.
+
+    Attributes:
+        key: See `NewTask`.
+        tool: See `NewTask`.
+        created: When it was created.
+        expires: When it has to have ended.
+        keep: See `NewTask`.
+        poll: See `NewTask`.
+        attempts: See `NewTask`.
+        status: One of the specification's five.
+        message: The last status message.
+        updated: When the status or the message changed.
+        attempt: The number of the last claim.
+        starts: Runs since the last one that ended by itself.
+        claimed: Whether a worker has it.
+        due: When a worker may claim it; None if there is nothing to run.
+        serial: The number of the last question. The key of a question on the wire contains it and is never used again.
+        questions: Questions without an answer, by their keys on the wire.
+        answers: Digest of the request and answer, by the author's key.
+        outcome: How it ended; None while it runs.
+        watched: Whether a client waits for changes, so that they have to be published.
+        returned: Deliveries in a row to workers that could not run the tool.
+        removed: When a store may remove it.
+    """
+
+    key: TaskKey
+    tool: str
+    created: float
+    expires: float
+    keep: float
+    poll: float | None
+    attempts: int
+    status: str = WORKING
+    message: str | None = None
+    updated: float = 0.0
+    attempt: int = 0
+    starts: int = 0
+    claimed: bool = False
+    due: float | None = None
+    serial: int = 0
+    questions: Mapping[str, Question] = field(default_factory=dict)
+    answers: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    outcome: Outcome | None = None
+    watched: bool = False
+    returned: int = 0
+    removed: float = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether the status can't change any more."""
+        return self.status in TERMINAL
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A worker's right to run a task.
+
+    Attributes:
+        record: The record after the claim. If it is `over`, the claim failed it: there is nothing to run.
+        call: See `NewTask`.
+        now: The time of the claim, by the clock of the store.
+    """
+
+    record: TaskRecord
+    call: bytes
+    now: float
+
+    @property
+    def key(self) -> TaskKey:
+        """The key of the task."""
+        return self.record.key
+
+    @property
+    def attempt(self) -> int:
+        """The number of this claim."""
+        return self.record.attempt
+
+
+def new_record(task: NewTask, now: float) -> TaskRecord:
+    """Return the record of a task that is due at once."""
+    now = _milliseconds(now)
+    expires = round(now + task.ttl, 3)
+    return TaskRecord(
+        key=task.key,
+        tool=task.tool,
+        created=now,
+        expires=expires,
+        keep=task.keep,
+        poll=task.poll,
+        attempts=task.attempts,
+        answers=task.answers,
+        updated=now,
+        due=now,
+        removed=expires + task.keep,
+    )
+
+
+def current(record: TaskRecord, now: float) -> TaskRecord | None:
+    """Return a record as it is now, or None if it is to be removed. A task that did not end in time has failed."""
+    if now >= record.removed:
+        return None
+    if record.over or now < record.expires:
+        return record
+    seconds = record.expires - record.created
+    outcome = failure(f"The task did not finish within {seconds_text(round(seconds, 3))}.")
+    return _ended(record, FAILED, outcome, record.expires)
+
+
+def claimed(record: TaskRecord, now: float, lease: float) -> TaskRecord | None:
+    """Give a task that is due to a worker; fail it if it may not be started again."""
+    if record.over or record.due is None or record.due > now:
+        return None
+    if record.starts >= record.attempts:
+        return _ended(record, FAILED, interrupted(), now)
+    return replace(record, attempt=record.attempt + 1, starts=record.starts + 1, claimed=True, due=now + lease)
+
+
+def first_claim(record: TaskRecord) -> TaskRecord:
+    """Return a new record that is claimed by the worker of the process that creates it."""
+    return replace(record, attempt=1, starts=1, claimed=True)
+
+
+def abandoned(record: TaskRecord, now: float, deliveries: int) -> TaskRecord | None:
+    """Fail a task that is due, because none of several deliveries to a worker led to an outcome."""
+    if record.over or record.due is None or record.due > now:
+        return None
+    outcome = failure(f"The task was delivered to a worker {deliveries} times, and no run of it ended.")
+    return _ended(record, FAILED, outcome, now)
+
+
+def renewed(record: TaskRecord, attempt: int, now: float, lease: float) -> TaskRecord | None:
+    """Extend the lease of a claim."""
+    return replace(record, due=now + lease) if _holds(record, attempt) else None
+
+
+def reported(record: TaskRecord, attempt: int, now: float, message: str) -> TaskRecord | None:
+    """Change the status message."""
+    return replace(record, message=message, updated=now) if _holds(record, attempt) else None
+
+
+def asking(record: TaskRecord, attempt: int, now: float, questions: Mapping[str, Question]) -> TaskRecord | None:
+    """End a run that needs answers of the client.
+
+    Args:
+        record: The task.
+        attempt: Of the claim.
+        now: The time.
+        questions: At least one, by the author's keys.
+    """
+    if not _holds(record, attempt):
+        return None
+    serial = record.serial
+    outstanding: dict[str, Question] = {}
+    for question in questions.values():
+        serial += 1
+        outstanding[f"{question.key}.{serial}"] = question
+    return replace(
+        record,
+        status=INPUT_REQUIRED,
+        updated=now,
+        starts=0,
+        returned=0,
+        claimed=False,
+        due=None,
+        serial=serial,
+        questions=outstanding,
+    )
+
+
+def answered(record: TaskRecord, now: float, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
+    """Take answers to outstanding questions, by their keys on the wire; the last answer makes the task due."""
+    accepted = {key: answer for key, answer in answers.items() if key in record.questions}
+    if record.over or not accepted:
+        return None
+    outstanding = dict(record.questions)
+    known = dict(record.answers)
+    for key, answer in accepted.items():
+        question = outstanding.pop(key)
+        known[question.key] = (question.digest, answer)
+    if outstanding:
+        return replace(record, updated=now, questions=outstanding, answers=known)
+    return replace(record, status=WORKING, updated=now, due=now, questions={}, answers=known)
+
+
+def finished(record: TaskRecord, attempt: int, now: float, outcome: Outcome) -> TaskRecord | None:
+    """End a task with what its run returned."""
+    if not _holds(record, attempt):
+        return None
+    return _ended(record, FAILED if outcome.is_error else COMPLETED, outcome, now)
+
+
+def released(record: TaskRecord, attempt: int, now: float, delay: float) -> TaskRecord | None:
+    """Return a task to the queue. A delay means that the worker can't run the tool, and another one may."""
+    if not _holds(record, attempt):
+        return None
+    returned = record.returned + 1 if delay else record.returned
+    return replace(record, starts=record.starts - 1, returned=returned, claimed=False, due=_milliseconds(now + delay))
+
+
+def cancelled(record: TaskRecord, now: float) -> TaskRecord | None:
+    """Cancel a task that is not over."""
+    if record.over:
+        return None
+    outcome = failure("The task was cancelled.")
+    return replace(_ended(record, CANCELLED, outcome, now), message=outcome.message)
+
+
+def watched(record: TaskRecord) -> TaskRecord | None:
+    """Note that changes have to be published."""
+    return None if record.watched or record.over else replace(record, watched=True)
+
+
+def _milliseconds(seconds: float) -> float:
+    """Return a time without fractions of milliseconds, not later than it was: stores compare whole milliseconds."""
+    return math.floor(seconds * 1000) / 1000
+
+
+def _holds(record: TaskRecord, attempt: int) -> bool:
+    """Return whether a claim is still valid."""
+    return record.claimed and record.attempt == attempt and not record.over
+
+
+def interrupted() -> Outcome:
+    """Return the outcome of a task whose worker stopped and that may not be started again."""
+    return failure(_INTERRUPTED)
+
+
+def failure(message: str) -> Outcome:
+    """Return the outcome of a task that fails with an internal error."""
+    text = encode({"code": INTERNAL_ERROR, "message": message})
+    return Outcome(text, is_error=True, message=message)
+
+
+def _ended(record: TaskRecord, status: str, outcome: Outcome, now: float) -> TaskRecord:
+    return replace(
+        record,
+        status=status,
+        message=outcome.message if outcome.message is not None else record.message,
+        updated=now,
+        claimed=False,
+        due=None,
+        questions={},
+        answers={},
+        outcome=outcome,
+        removed=max(record.expires, now + record.keep),
+    )
+
+
+def new_bytes(record: TaskRecord, call: bytes) -> int:
+    """Return the bytes that a new task counts."""
+    return _record_bytes(record) + len(call)
+
+
+def changed_bytes(size: int, before: TaskRecord, after: TaskRecord) -> int:
+    """Return the bytes that a task counts after a transition. Its call is dropped when it ends.
+
+    Args:
+        size: The bytes that it counted before.
+        before: The record before.
+        after: The record after.
+    """
+    if after.over:
+        return _record_bytes(after)
+    return size - _record_bytes(before) + _record_bytes(after)
+
+
+def _record_bytes(record: TaskRecord) -> int:
+    """Return the bytes of a task without its call."""
+    size = _RECORD_BYTES
+    if record.outcome is not None:
+        size += max(0, len(record.outcome.text) - OUTCOME_BYTES)
+    if record.questions or record.answers:
+        text = encode([record.questions, record.answers])
+        size += len(text) + _VALUE_BYTES * count_values(text)
+    return size
+
+
+def to_json(record: TaskRecord) -> bytes:
+    """Return the record as JSON, without its key and the text of its outcome, which stores keep beside it."""
+    outcome = record.outcome
+    return encode(
+        {
+            "v": _VERSION,
+            "tool": record.tool,
+            "created": record.created,
+            "expires": record.expires,
+            "keep": record.keep,
+            "poll": record.poll,
+            "attempts": record.attempts,
+            "status": record.status,
+            "message": record.message,
+            "updated": record.updated,
+            "attempt": record.attempt,
+            "starts": record.starts,
+            "claimed": record.claimed,
+            "due": record.due,
+            "serial": record.serial,
+            "questions": record.questions,
+            "answers": record.answers,
+            "outcome": None if outcome is None else [outcome.is_error, outcome.tool_failed],
+            "watched": record.watched,
+            "returned": record.returned,
+            "removed": record.removed,
+        }
+    )
+
+
+def from_json(key: TaskKey, state: bytes, outcome: bytes | None) -> TaskRecord | None:
+    """Return the record of `to_json`, or None if this version did not write it.
+
+    Args:
+        key: The key under which it was found.
+        state: What `to_json` returned.
+        outcome: The text of its outcome, if it has one.
+    """
+    try:
+        value: Any = decode(state, _NESTING)
+    except (InvalidJSONError, RepeatedNameError):
+        return None
+    if not isinstance(value, dict) or value.keys() != _TYPES.keys() or value["v"] != _VERSION:
+        return None
+    for name, types in _TYPES.items():
+        if type(value[name]) not in types:
+            return None
+    if value["status"] not in STATUSES:
+        return None
+    questions = {name: _question(item) for name, item in value["questions"].items()}
+    answers = {name: _answer(item) for name, item in value["answers"].items()}
+    flags = value["outcome"]
+    if None in questions.values() or None in answers.values() or (flags is None) != (outcome is None):
+        return None
+    value.update(questions=questions, answers=answers, outcome=None)
+    if outcome is not None:
+        if len(flags) != 2:  # noqa: PLR2004 - the two flags that to_json writes
+            return None
+        value["outcome"] = Outcome(outcome, flags[0] is True, flags[1] is True, value["message"])
+    if (value["outcome"] is not None) != (value["status"] in TERMINAL):
+        return None
+    del value["v"]
+    return TaskRecord(key=key, **value)
+
+
+_NUMBER = (int, float)
+_TYPES: dict[str, tuple[type, ...]] = {
+    "v": (int,),
+    "tool": (str,),
+    "created": _NUMBER,
+    "expires": _NUMBER,
+    "keep": _NUMBER,
+    "poll": (*_NUMBER, type(None)),
+    "attempts": (int,),
+    "status": (str,),
+    "message": (str, type(None)),
+    "updated": _NUMBER,
+    "attempt": (int,),
+    "starts": (int,),
+    "claimed": (bool,),
+    "due": (*_NUMBER, type(None)),
+    "serial": (int,),
+    "questions": (dict,),
+    "answers": (dict,),
+    "outcome": (list, type(None)),
+    "watched": (bool,),
+    "returned": (int,),
+    "removed": _NUMBER,
+}
+
+
+def _question(value: object) -> Question | None:
+    match value:
+        case [str(key), str(digest), dict(request)] if type(request.get("method")) is str:
+            return Question(key, digest, request)
+    return None
+
+
+def _answer(value: object) -> tuple[str, Mapping[str, Any]] | None:
+    match value:
+        case [str(digest), dict(answer)]:
+            return digest, answer
+    return None

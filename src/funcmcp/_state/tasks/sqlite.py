@@ -1,0 +1,428 @@
+"""Tasks in a SQLite file. They survive a restart, and all processes of one machine share them.
+
+How it works: a row is a task, and triggers keep the sums of the bytes of tasks: for each caller, and for all of a
+server. So a write and its check of the limits of bytes are one transaction, whichever process writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import monotonic, time
+from typing import TYPE_CHECKING, TypeVar
+
+from funcmcp._protocol.durations import seconds_until
+from funcmcp._public_names import public
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks.record import (
+    Claim,
+    TaskKey,
+    changed_bytes,
+    claimed,
+    current,
+    from_json,
+    new_bytes,
+    new_record,
+    to_json,
+)
+from funcmcp._state.tasks.store import (
+    TaskLimits,
+    TasksFullError,
+    TransitionStore,
+    check_concurrency,
+    check_lease,
+    position,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from funcmcp._state.tasks.record import NewTask, TaskRecord
+
+T = TypeVar("T")
+
+_LASTING_ERRORS = ("SQLITE_AUTH", "SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_PERM", "SQLITE_READONLY")
+"""The beginnings of the names of SQLite's errors that a later attempt does not mend."""
+
+_logger = logging.getLogger("funcmcp")
+
+_WAIT = 1.0
+"""Seconds for which `claim` waits."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.2
+"""Seconds between two looks at the file, which another process may have written to."""
+
+_COUNT_INTERVAL = 1.0
+"""Seconds between two counts of all tasks. In between a process counts its own new ones only."""
+
+_BUSY_SECONDS = 5.0
+"""How long a write waits for those of other processes."""
+
+_ANONYMOUS = ""
+_UNKNOWN, _ALL = "", "*"
+"""A payer that is not known, and the payer under which the bytes of all tasks are."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS funcmcp_tasks_2 (
+  server TEXT NOT NULL, owner TEXT NOT NULL, id TEXT NOT NULL, position TEXT NOT NULL,
+  state BLOB NOT NULL, call BLOB NOT NULL, outcome BLOB,
+  due REAL, live_until REAL, removed REAL NOT NULL, payer TEXT NOT NULL, bytes INTEGER NOT NULL,
+  PRIMARY KEY (server, owner, id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS funcmcp_task_bytes_2 (
+  server TEXT NOT NULL, payer TEXT NOT NULL, bytes INTEGER NOT NULL,
+  PRIMARY KEY (server, payer)
+) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_2_created AFTER INSERT ON funcmcp_tasks_2 BEGIN
+  INSERT INTO funcmcp_task_bytes_2 VALUES (new.server, new.payer, new.bytes), (new.server, '*', new.bytes)
+    ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_2_changed AFTER UPDATE OF bytes ON funcmcp_tasks_2 BEGIN
+  UPDATE funcmcp_task_bytes_2 SET bytes = bytes + new.bytes - old.bytes
+    WHERE server = new.server AND payer IN (new.payer, '*');
+END;
+CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_2_removed AFTER DELETE ON funcmcp_tasks_2 BEGIN
+  UPDATE funcmcp_task_bytes_2 SET bytes = bytes - old.bytes WHERE server = old.server AND payer IN (old.payer, '*');
+  DELETE FROM funcmcp_task_bytes_2 WHERE server = old.server AND payer = old.payer AND bytes = 0;
+END;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_2_due ON funcmcp_tasks_2 (server, due) WHERE due IS NOT NULL;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_2_removed ON funcmcp_tasks_2 (server, removed);
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_2_position ON funcmcp_tasks_2 (server, owner, position);
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_2_payer ON funcmcp_tasks_2 (server, payer, removed);
+"""
+_SELECT = """
+SELECT CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_2 WHERE server = ? AND owner = ? AND id = ?
+"""
+_DELAY = "UPDATE funcmcp_tasks_2 SET due = ? WHERE server = ? AND owner = ? AND id = ?"
+_BYTES = "SELECT bytes FROM funcmcp_task_bytes_2 WHERE server = ? AND payer = ?"
+_UPDATE = """
+UPDATE funcmcp_tasks_2 SET state = ?, outcome = ?, due = ?, live_until = ?, removed = ?, bytes = ?,
+  call = CASE WHEN ? THEN x'' ELSE call END
+WHERE server = ? AND owner = ? AND id = ?
+"""
+
+
+@public("funcmcp.tasks")
+class SQLiteTasks(TransitionStore):
+    """Tasks that live in a file.
+
+    A task is on the disk before the client learns of it: each write is synchronised (``synchronous=FULL``).
+
+    Args:
+        path: The file. It must be on a local disk: SQLite's locks do not work on network shares.
+        limits: How much is kept.
+        concurrency: Tasks that this process runs at once; 0 if it only creates them.
+        lease: Seconds after which another process may take a task whose process does not answer any more.
+        clock: Returns seconds since 1970.
+    """
+
+    shared = True
+    pulls = True
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        limits: TaskLimits | None = None,
+        concurrency: int = 10,
+        lease: float = 30.0,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self.limits = TaskLimits() if limits is None else limits
+        check_concurrency(concurrency)
+        check_lease(lease)
+        self.concurrency = concurrency
+        self.lease = lease
+        self._path = Path(path)
+        self._clock = clock
+        self._server = ""
+        self._file: _File | None = None
+        self._away = False
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._count = 0
+        self._count_until = 0.0
+
+    def bind(self, server: str) -> None:
+        """Use the tasks of the server of this name; others may be in the same file."""
+        self._server = server
+
+    async def create(self, task: NewTask) -> TaskRecord:
+        """Do what `TaskStore.create` says; raise StoreUnavailableError."""
+        record = await self._run(lambda connection: self._insert(connection, task))
+        self.wake()
+        return record
+
+    async def read(self, key: TaskKey) -> TaskRecord | None:
+        """Do what `TaskStore.read` says; raise StoreUnavailableError."""
+        record = await self._run(lambda connection: self._select(connection, key))
+        return None if record is None else current(record, self._clock())
+
+    async def claim(self, count: int) -> Sequence[Claim]:
+        """Do what `TaskStore.claim` says; raise StoreUnavailableError."""
+        end, pause = monotonic() + _WAIT, _FIRST_PAUSE
+        while True:
+            claims = await self._run(lambda connection: self._claim_due(connection, count))
+            if claims or monotonic() >= end:
+                return claims
+            await self._wait(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
+        """Do what `TaskStore.page` says; raise StoreUnavailableError."""
+        if owner is None:
+            return []
+        now = self._clock()
+        query = (
+            "SELECT id, CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_2"
+            " WHERE server = ? AND owner = ? AND position > ? AND removed > ? ORDER BY position LIMIT ?"
+        )
+        values = (self._server, owner, after or "", now, size)
+        rows = await self._run(lambda connection: connection.execute(query, values).fetchall())
+        records = [from_json(TaskKey(owner, task_id), state, outcome) for task_id, state, outcome in rows]
+        shown = [current(record, now) for record in records if record is not None]
+        return [record for record in shown if record is not None]
+
+    async def aclose(self) -> None:
+        """Close the file."""
+        file, self._file = self._file, None
+        if file is not None and file.process == os.getpid():
+            await asyncio.get_running_loop().run_in_executor(file.thread, file.close)
+            file.thread.shutdown(wait=False)
+
+    async def _change(
+        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
+    ) -> TaskRecord | None:
+        changed = await self._run(lambda connection: self._apply(connection, key, transition))
+        if changed is not None and changed.due is not None and not changed.claimed:
+            self.wake()
+        return changed
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Use the file in its thread; raise StoreUnavailableError if SQLite fails."""
+        file = self._file
+        if file is None or file.process != os.getpid():  # a server may have been made before a fork
+            file = self._file = _File(self._path)
+        try:
+            result = await asyncio.get_running_loop().run_in_executor(file.thread, file.use, work)
+        except (sqlite3.Error, OSError) as error:
+            if not self._away:
+                self._away = True
+                _logger.warning(
+                    "The task store %s can't be used (%s). Requests that need it are answered with 503.",
+                    self._path,
+                    error.strerror if isinstance(error, OSError) else error,
+                )
+            name = getattr(error, "sqlite_errorname", "")
+            is_lasting = isinstance(error, OSError) or name.startswith(_LASTING_ERRORS)
+            raise StoreUnavailableError(None if is_lasting else 1, store="task store") from error
+        if self._away:
+            self._away = False
+            _logger.warning("The task store %s can be used again.", self._path)
+        return result
+
+    def _insert(self, connection: sqlite3.Connection, task: NewTask) -> TaskRecord:
+        with _transaction(connection):
+            now = self._clock()
+            self._check_room(connection, task.key.owner, now)
+            record = new_record(task, now)
+            payer, size = task.payer or _UNKNOWN, new_bytes(record, task.call)
+            self._check_bytes(connection, payer, size, now)
+            connection.execute(
+                "INSERT INTO funcmcp_tasks_2 VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?)",
+                (
+                    *self._row(task.key),
+                    position(record),
+                    to_json(record),
+                    task.call,
+                    record.due,
+                    record.expires,
+                    record.removed,
+                    payer,
+                    size,
+                ),
+            )
+        self._count += 1
+        return record
+
+    def _check_room(self, connection: sqlite3.Connection, owner: str | None, now: float) -> None:
+        """Remove old tasks from time to time; raise TasksFullError if there is no room for one more of an owner."""
+        limits = self.limits
+        if monotonic() >= self._count_until or self._count >= limits.total:
+            self._remove_old(connection, now)
+            query = "SELECT count(*), min(removed) FROM funcmcp_tasks_2 WHERE server = ?"
+            self._count, first = connection.execute(query, (self._server,)).fetchone()
+            self._count_until = monotonic() + _COUNT_INTERVAL
+            if self._count >= limits.total:
+                raise TasksFullError(seconds_until(first, now))
+        if owner is None:
+            return
+        query = (
+            "SELECT count(*), min(removed), count(live_until), min(live_until) FROM"
+            " (SELECT removed, CASE WHEN live_until > ? THEN live_until END AS live_until FROM funcmcp_tasks_2"
+            " WHERE server = ? AND owner = ? AND removed > ?)"
+        )
+        count, first, live, first_live = connection.execute(query, (now, self._server, owner, now)).fetchone()
+        if live >= limits.live_per_principal:
+            raise TasksFullError(seconds_until(first_live, now), is_owner_limit=True)
+        if count >= limits.per_principal:
+            raise TasksFullError(seconds_until(first, now), is_owner_limit=True)
+
+    def _remove_old(self, connection: sqlite3.Connection, now: float) -> None:
+        connection.execute("DELETE FROM funcmcp_tasks_2 WHERE server = ? AND removed <= ?", (self._server, now))
+
+    def _check_bytes(self, connection: sqlite3.Connection, payer: str, growth: int, now: float) -> None:
+        """Raise TasksFullError if there is no room for more bytes of a payer."""
+        shares = {_ALL: self.limits.total_bytes}
+        if payer != _UNKNOWN:
+            shares = {payer: self.limits.bytes_per_principal, **shares}
+        for name, share in shares.items():
+            if self._bytes(connection, name) + growth <= share:
+                continue
+            self._remove_old(connection, now)
+            if self._bytes(connection, name) + growth <= share:
+                continue
+            query = "SELECT min(removed) FROM funcmcp_tasks_2 WHERE server = ?"
+            values = [self._server]
+            if name != _ALL:
+                query += " AND payer = ?"
+                values.append(name)
+            first = connection.execute(query, values).fetchone()[0] or now
+            raise TasksFullError(seconds_until(first, now), is_owner_limit=name != _ALL, of_bytes=True)
+
+    def _bytes(self, connection: sqlite3.Connection, payer: str) -> int:
+        row = connection.execute(_BYTES, (self._server, payer)).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def _claim_due(self, connection: sqlite3.Connection, count: int) -> list[Claim]:
+        query = (
+            "SELECT owner, id, CAST(call AS BLOB) FROM funcmcp_tasks_2"
+            " WHERE server = ? AND due <= ? ORDER BY due LIMIT ?"
+        )
+        claims: list[Claim] = []
+        if connection.execute(query, (self._server, self._clock(), 1)).fetchone() is None:
+            return claims  # without a lock: most looks find nothing
+        with _transaction(connection):
+            now = self._clock()
+            for owner, task_id, call in connection.execute(query, (self._server, now, count)).fetchall():
+                key = TaskKey(owner or None, task_id)
+                stored = self._select(connection, key)
+                record = None if stored is None else current(stored, now)
+                if stored is None or record is None:  # removed, or written by another version, which may read it
+                    retry = None if stored is not None else now + self.lease
+                    connection.execute(_DELAY, (retry, *self._row(key)))
+                    continue
+                changed = claimed(record, now, self.lease)
+                self._update(connection, stored, changed or record, now)
+                if changed is not None:
+                    claims.append(Claim(changed, call, now))
+        return claims
+
+    def _apply(
+        self,
+        connection: sqlite3.Connection,
+        key: TaskKey,
+        transition: Callable[[TaskRecord, float], TaskRecord | None],
+    ) -> TaskRecord | None:
+        with _transaction(connection):
+            now = self._clock()
+            stored = self._select(connection, key)
+            record = None if stored is None else current(stored, now)
+            changed = None if record is None else transition(record, now)
+            if stored is not None and changed is not None:
+                self._update(connection, stored, changed, now)
+            return changed
+
+    def _select(self, connection: sqlite3.Connection, key: TaskKey) -> TaskRecord | None:
+        row = connection.execute(_SELECT, self._row(key)).fetchone()
+        return None if row is None else from_json(key, row[0], row[1])
+
+    def _update(self, connection: sqlite3.Connection, stored: TaskRecord, record: TaskRecord, now: float) -> None:
+        """Replace the record of a task; raise TasksFullError if it grows and there is no room."""
+        query = "SELECT payer, bytes FROM funcmcp_tasks_2 WHERE server = ? AND owner = ? AND id = ?"
+        payer, size = connection.execute(query, self._row(record.key)).fetchone()
+        changed = changed_bytes(size, stored, record)
+        if changed > size:
+            self._check_bytes(connection, payer, changed - size, now)
+        outcome = record.outcome
+        connection.execute(
+            _UPDATE,
+            (
+                to_json(record),
+                None if outcome is None else outcome.text,
+                record.due,
+                None if record.over else record.expires,
+                record.removed,
+                changed,
+                record.over,
+                *self._row(record.key),
+            ),
+        )
+
+    def _row(self, key: TaskKey) -> tuple[str, str, str]:
+        return self._server, _ANONYMOUS if key.owner is None else key.owner, key.task_id
+
+    def wake(self) -> None:
+        """Do what `TaskStore.wake` says."""
+        for wake in self._waiting:
+            if not wake.done():
+                wake.set_result(None)
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until this process makes a task due, or for a while."""
+        wake = asyncio.get_running_loop().create_future()
+        self._waiting.add(wake)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await wake
+        finally:
+            self._waiting.discard(wake)
+
+
+class _File:
+    """A connection in a thread of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.process = os.getpid()
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="funcmcp-tasks")
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def use(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do something with the connection; open it first if necessary."""
+        if self._connection is None:
+            # SQLite would create a file that all users of the machine can read. Its other files get the same mode.
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.executescript(_SCHEMA)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return work(self._connection)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Hold the write lock for the length of a ``with`` block; undo its writes if it raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

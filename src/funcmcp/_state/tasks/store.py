@@ -1,0 +1,253 @@
+"""Where tasks live: the protocol of a store, and its limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from funcmcp._public_names import public
+from funcmcp._state.tasks import record as transitions
+from funcmcp._state.tasks.record import failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from funcmcp._state.tasks.record import Claim, NewTask, Outcome, Question, TaskKey, TaskRecord
+
+MIB = 1024 * 1024
+
+
+@public("funcmcp.tasks")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLimits:
+    """How much a store keeps.
+
+    Bytes are those of calls, questions, answers and results, and 2 KiB for each task. A task for which there is no room
+    is refused, and so is an answer. A result or a question for which there is no room fails its task.
+
+    Attributes:
+        total: Tasks of all callers, those that have ended included. One more is refused (503).
+        per_principal: Tasks of one principal, those that have ended included. One more is refused (429).
+        live_per_principal: Tasks of one principal that have not ended. One more is refused (429).
+        result_bytes: The size of a result. The outcome of a larger one is an error.
+        total_bytes: Bytes of the tasks of all callers.
+        bytes_per_principal: Bytes of the tasks of one principal, or of those that callers without credentials create at
+            one IP address.
+    """
+
+    total: int = 100_000
+    per_principal: int = 1_000
+    live_per_principal: int = 100
+    result_bytes: int = 4 * MIB
+    total_bytes: int = 256 * MIB
+    bytes_per_principal: int = 32 * MIB
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}.")
+
+
+def check_concurrency(count: int) -> None:
+    """Raise ValueError unless this is a number of tasks that a process can run at once; 0 is none."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise ValueError(f"concurrency must be a number of tasks, or 0 to run none; got {count!r}.")
+
+
+def check_lease(seconds: float) -> None:
+    """Raise ValueError unless this is a time after which the task of a stopped process is available again."""
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
+        raise ValueError(f"lease must be a number of seconds above 0; got {seconds!r}.")
+
+
+class TasksFullError(Exception):
+    """There is no room for one more task, or for the bytes of a task.
+
+    Args:
+        retry_after: Seconds until there may be.
+        is_owner_limit: Whether the caller has reached its limit. Otherwise the store is full.
+        of_bytes: Whether the limit is one of bytes. Otherwise it is one of tasks.
+    """
+
+    def __init__(self, retry_after: int, *, is_owner_limit: bool = False, of_bytes: bool = False) -> None:
+        reason = "There are too many tasks"
+        if of_bytes and is_owner_limit:
+            reason = "The arguments and results of your tasks have too many bytes"
+        elif of_bytes:
+            reason = "The arguments and results of all tasks have too many bytes"
+        super().__init__(reason)
+        self.retry_after = retry_after
+        self.is_owner_limit = is_owner_limit
+
+
+@public("funcmcp.tasks")
+class TaskStore(Protocol):
+    """Keeps tasks, and gives those that are due to workers.
+
+    Each method is atomic, and those that change a task return its new record. A store that other processes share may
+    raise StoreUnavailableError from each of them. What the
+    transitions mean is in `funcmcp._state.tasks.record`.
+
+    Attributes:
+        shared: Whether other processes reach the same tasks.
+        pulls: Whether workers ask for tasks with `claim`; otherwise a platform brings them.
+        lease: Seconds after which a task is due again if its worker has not renewed the claim.
+        limits: How much the store keeps.
+        concurrency: Tasks that this process runs at once; 0 if it only creates them.
+    """
+
+    shared: bool
+    pulls: bool
+    lease: float
+    limits: TaskLimits
+    concurrency: int
+
+    def bind(self, server: str) -> None:
+        """Use the tasks of the server of this name; each server has its own."""
+
+    async def create(self, task: NewTask) -> TaskRecord:
+        """Create a task that is due at once; raise TasksFullError. It can be read before this returns."""
+
+    async def read(self, key: TaskKey) -> TaskRecord | None:
+        """Return a task as it is now; None if it does not exist, or belongs to another owner."""
+
+    async def claim(self, count: int) -> Sequence[Claim]:
+        """Give this worker tasks that are due, at most so many. Wait up to a second if none is."""
+
+    def wake(self) -> None:
+        """End a `claim` that waits, at once if that is possible."""
+
+    async def renew(self, claim: Claim) -> bool:
+        """Extend the lease of a claim. False: the task is over, or another worker has it."""
+
+    async def report(self, claim: Claim, message: str) -> TaskRecord | None:
+        """Change the status message. None: the claim is not valid any more."""
+
+    async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
+        """End the run, and wait for answers of the client; end the task if there is no room for the questions.
+
+        None: the claim is not valid any more.
+        """
+
+    async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
+        """End the task, with an error if there is no room for the outcome.
+
+        None: the claim is not valid any more, and the outcome is dropped.
+        """
+
+    async def release(self, claim: Claim, delay: float = 0.0) -> TaskRecord | None:
+        """Return the task to the queue. None: the claim is not valid any more.
+
+        Args:
+            claim: The claim.
+            delay: Seconds after which the task is due; above 0 if this worker can't run the tool.
+        """
+
+    async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
+        """Take answers by the keys of the questions on the wire; raise TasksFullError.
+
+        None: no question waits for any of them.
+        """
+
+    async def cancel(self, key: TaskKey) -> TaskRecord | None:
+        """Cancel a task. None: it does not exist, or was over."""
+
+    async def watch(self, key: TaskKey) -> None:
+        """Note that a client waits for changes of a task."""
+
+    async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
+        """Return tasks of an owner, the oldest first.
+
+        Args:
+            owner: The mark of the principal.
+            after: The position behind which the page begins, as `position` returns it; None for the first page.
+            size: The length of the page.
+        """
+
+    async def aclose(self) -> None:
+        """Close connections and files."""
+
+
+def position(record: TaskRecord) -> str:
+    """Return the position of a task among those of its owner; positions sort as text."""
+    return f"{int(record.created * 1000):014d}.{record.key.task_id}"
+
+
+def _finished(claim: Claim, outcome: Outcome) -> Callable[[TaskRecord, float], TaskRecord | None]:
+    """Return the transition that ends a task with an outcome."""
+    return lambda record, now: transitions.finished(record, claim.attempt, now, outcome)
+
+
+class TransitionStore:
+    """The methods of a store that are one transition of one record."""
+
+    lease: float
+
+    async def _change(
+        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
+    ) -> TaskRecord | None:
+        """Apply a transition atomically; return the new record, or None if nothing has changed.
+
+        Args:
+            key: Of the task.
+            transition: Gets the record as it is now and the time. It may be called again if another writer was faster.
+
+        Raises:
+            TasksFullError: The task would grow, and there is no room for its bytes. Nothing has changed.
+        """
+        raise NotImplementedError
+
+    async def _end_run(
+        self, claim: Claim, transition: Callable[[TaskRecord, float], TaskRecord | None]
+    ) -> TaskRecord | None:
+        """Apply a transition with which a run ends, as `_change` does."""
+        return await self._change(claim.key, transition)
+
+    async def renew(self, claim: Claim) -> bool:
+        """Do what `TaskStore.renew` says."""
+        changed = await self._change(
+            claim.key, lambda record, now: transitions.renewed(record, claim.attempt, now, self.lease)
+        )
+        return changed is not None
+
+    async def report(self, claim: Claim, message: str) -> TaskRecord | None:
+        """Do what `TaskStore.report` says."""
+        return await self._change(
+            claim.key, lambda record, now: transitions.reported(record, claim.attempt, now, message)
+        )
+
+    async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
+        """Do what `TaskStore.ask` says."""
+        try:
+            return await self._end_run(
+                claim, lambda record, now: transitions.asking(record, claim.attempt, now, questions)
+            )
+        except TasksFullError as full:
+            return await self.finish(claim, failure(f"There is no room for the questions of the tool. {full}."))
+
+    async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
+        """Do what `TaskStore.finish` says."""
+        try:
+            return await self._end_run(claim, _finished(claim, outcome))
+        except TasksFullError as full:
+            message = f"The tool ran. There is no room for its result of {len(outcome.text)} bytes. {full}."
+            return await self._end_run(claim, _finished(claim, failure(message)))
+
+    async def release(self, claim: Claim, delay: float = 0.0) -> TaskRecord | None:
+        """Do what `TaskStore.release` says."""
+        return await self._change(
+            claim.key, lambda record, now: transitions.released(record, claim.attempt, now, delay)
+        )
+
+    async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
+        """Do what `TaskStore.answer` says."""
+        return await self._change(key, lambda record, now: transitions.answered(record, now, answers))
+
+    async def cancel(self, key: TaskKey) -> TaskRecord | None:
+        """Do what `TaskStore.cancel` says."""
+        return await self._change(key, transitions.cancelled)
+
+    async def watch(self, key: TaskKey) -> None:
+        """Do what `TaskStore.watch` says."""
+        await self._change(key, lambda record, _now: transitions.watched(record))

@@ -1,0 +1,168 @@
+"""Authentication of callers, and the answers to those who may not do what they ask: 400, 401 and 403.
+
+Source: MCP "basic/authorization", "Error Handling" (401, 403, 400); RFC 6750 section 3 (WWW-Authenticate).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from funcmcp._at_once import at_once
+from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.owner import owner_of
+from funcmcp._auth.principal import Principal
+from funcmcp._auth.protected_resource import insufficient_scope, unauthorized
+from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
+from funcmcp._protocol.replies import error_reply
+from funcmcp._server.authorization import DECISION_TIMEOUT
+from funcmcp._server.calls.route import RoutedRequest
+from funcmcp._server.limits import LimitReachedError
+from funcmcp._server.log import log_failure
+from funcmcp._server.run import Waiting, begin, is_failure
+from funcmcp._transports.batch import MAX_BATCH
+from funcmcp._transports.http.admission.credentials import RepeatedFieldError, credentials
+from funcmcp._transports.http.messages import HttpResponse
+from funcmcp._transports.http.status import JSON_HEADERS, limit_reached, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp._auth.access import Access
+    from funcmcp._auth.authenticator import Authenticator, Identity
+    from funcmcp._protocol.jsonrpc import RequestId
+    from funcmcp._server.authorization import Guard, Refusal
+    from funcmcp._server.calls.route import RoutedBody
+    from funcmcp._server.dispatch import Server
+    from funcmcp._transports.http.messages import HttpRequest
+
+
+class Authentication:
+    """Authenticates the callers of requests, and writes the guard's refusals as responses.
+
+    Args:
+        server: The server.
+        guard: Decides what a caller may do.
+        authenticator: Returns the identity of a caller.
+        metadata_url: The URL of the metadata that tells clients how to get tokens; None without.
+    """
+
+    def __init__(
+        self, server: Server, guard: Guard, authenticator: Authenticator, *, metadata_url: str | None = None
+    ) -> None:
+        self._server = server
+        self._guard = guard
+        self._authenticator = authenticator
+        self._recall: Callable[[bytes], Principal | None] | None
+        self._recall = at_once(authenticator, "recall", before="__call__")
+        self._metadata_url = metadata_url
+
+    @property
+    def recalls(self) -> bool:
+        """Whether the authenticator can name the callers of credentials that it has checked before."""
+        return self._recall is not None
+
+    def recall(self, request: HttpRequest) -> bool:
+        """Set the principal of a request whose credentials were checked before; return False to authenticate it."""
+        credentials = request.fields.get(b"authorization")
+        if self._recall is None or credentials is None or len(request.fields) < len(request.pairs):
+            return False
+        header = request.header
+        digest = None if header is None else header.credentials_digest
+        if digest is None:
+            digest = sha256(credentials).digest()
+            if header is not None:
+                header.credentials_digest = digest
+        request.principal = self._recall(digest)
+        return request.principal is not None
+
+    async def authenticate(self, request: HttpRequest) -> HttpResponse | None:
+        """Set the principal of a request; return the refusal of invalid or missing credentials, or None."""
+        try:
+            identity = await self._identify(request)
+        except RepeatedFieldError as error:
+            identity = Challenge("invalid_request", str(error))
+        except LimitReachedError as error:
+            return limit_reached(error)
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            error_id = os.urandom(8).hex()
+            log_failure(error, error_id, "authenticator")
+            return refuse(
+                500, INTERNAL_ERROR, f"It failed: the server's log has the details under error id {error_id}."
+            )
+        if isinstance(identity, Challenge):
+            challenge = unauthorized(identity, metadata_url=self._metadata_url, scopes=self._guard.scopes)
+            status = 400 if identity.error == "invalid_request" else 401
+            return refuse(status, INVALID_REQUEST, identity.description, headers=(("www-authenticate", challenge),))
+        request.principal = identity
+        if identity is None and not self._guard.admits_anonymous:
+            return self._refusal_of_conversation(request)
+        return None
+
+    async def authenticate_for_conversation(self, request: HttpRequest) -> HttpResponse | None:
+        """Do as `authenticate`, and also return the refusal of a principal that may not begin a conversation."""
+        return await self.authenticate(request) or self._refusal_of_conversation(request)
+
+    async def is_still_valid(self, request: HttpRequest) -> bool:
+        """Return whether the credentials of a request are still valid, and still of the same principal."""
+        owner = owner_of(request.principal)
+        return await self.authenticate(request) is None and owner_of(request.principal) == owner
+
+    async def check_access(self, access: Access, principal: Principal | None) -> HttpResponse | None:
+        """Return the refusal of a caller of a custom route, or None."""
+        refusal = await self._guard.check_access(access, principal)
+        return None if refusal is None else self._refuse(refusal, None)
+
+    async def check(self, body: RoutedBody, principal: Principal | None) -> HttpResponse | None:
+        """Return the refusal of a body, or None. The first message that is not permitted decides for all of them."""
+        if isinstance(body, RoutedRequest):
+            refusal = self._guard.check_scopes(body, principal)
+            if refusal is None and body.feature is not None and body.feature.access.authorize is not None:
+                refusal = await self._guard.check(body, principal)
+            return None if refusal is None else self._refuse(refusal, body.request.id)
+        if not isinstance(body, list):
+            refusal = self._guard.check_conversation(principal)
+            return None if refusal is None else self._refuse(refusal, None)
+        for value in body[:MAX_BATCH]:  # a larger batch is refused later
+            message = self._server.read(value)
+            if isinstance(message, RoutedRequest):
+                refusal = await self._guard.check(message, principal)
+            else:
+                refusal = self._guard.check_conversation(principal)
+            if refusal is not None:
+                return self._refuse(refusal, None)
+        return None
+
+    async def _identify(self, request: HttpRequest) -> Identity:
+        work = begin(self._call_authenticator(request))
+        if not isinstance(work, Waiting):
+            return work  # most authenticators need not wait
+        identifying = self._server.load.identifying
+        identifying.check(request.caller)
+        with identifying.counting(request.caller):
+            async with asyncio.timeout(DECISION_TIMEOUT):
+                return await work
+
+    async def _call_authenticator(self, request: HttpRequest) -> Identity:
+        identity: object = await self._authenticator(credentials(request))
+        if identity is None or isinstance(identity, (Principal, Challenge)):
+            return identity
+        raise TypeError(f"An authenticator returns a Principal, a Challenge or None, not {type(identity).__name__}.")
+
+    def _refusal_of_conversation(self, request: HttpRequest) -> HttpResponse | None:
+        refusal = self._guard.check_conversation(request.principal)
+        return None if refusal is None else self._refuse(refusal, None)
+
+    def _refuse(self, refusal: Refusal, request_id: RequestId | None) -> HttpResponse:
+        body = error_reply(refusal.error(), request_id).body
+        if refusal.reason == "denied":
+            return HttpResponse(403, JSON_HEADERS, body)
+        if refusal.reason == "unauthorized":
+            status, challenge = 401, unauthorized(None, metadata_url=self._metadata_url, scopes=refusal.scopes)
+        else:
+            status, challenge = 403, insufficient_scope(refusal.scopes, metadata_url=self._metadata_url)
+        return HttpResponse(status, (*JSON_HEADERS, ("www-authenticate", challenge)), body)

@@ -1,0 +1,322 @@
+"""Custom routes: the author's own HTTP functions beside the endpoints, such as ``/health``.
+
+How it works: `CustomRoutes` answers requests whose path belongs to a route, and passes on all others. A request passes
+the same admission as one to an endpoint: sizes, Host and Origin, load, credentials and rate. Two admissions differ only
+in the credentials: routes with ``allow_anonymous`` do not read them. What a function returns becomes a response.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from funcmcp._protocol.codec import decode, encode
+from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
+from funcmcp._public_names import public
+from funcmcp._server.limits import LimitReachedError
+from funcmcp._server.log import log_failure
+from funcmcp._server.run import is_failure
+from funcmcp._transports.http.admission.admission import Admission
+from funcmcp._transports.http.admission.body import answer_body
+from funcmcp._transports.http.admission.header_checks import HeaderChecks
+from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
+from funcmcp._transports.http.messages import HttpResponse
+from funcmcp._transports.http.status import JSON, authored_response, limit_reached, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from funcmcp._auth.access import Access
+    from funcmcp._auth.principal import Principal
+    from funcmcp._server.dispatch import Server
+    from funcmcp._transports.http.admission.authentication import Authentication
+    from funcmcp._transports.http.endpoints.application_response import Application
+    from funcmcp._transports.http.messages import Exchange, HttpRequest
+    from funcmcp._transports.http.options import HTTPOptions
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_CACHE = "cache-control"
+_VARIABLE = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}")
+
+
+@public("funcmcp.http")
+class HTTPRequest:
+    """The request of a custom route.
+
+    Attributes:
+        method: The HTTP method, in upper case.
+        path: The path below the mount path, percent-decoded, without the query.
+        path_params: The values of the variables in the route's path, by name.
+        body: The body.
+        principal: The principal that sent it; None on a server without `auth`, and on routes with `allow_anonymous`.
+    """
+
+    def __init__(self, request: HttpRequest, body: bytes, path_params: Mapping[str, str]) -> None:
+        self._request = request
+        self.method: str = request.method
+        self.path: str = request.path
+        self.path_params: Mapping[str, str] = path_params
+        self.body: bytes = body
+        self.principal: Principal | None = request.principal
+
+    @property
+    def url(self) -> str:
+        """The absolute URL, with the Host header of the client."""
+        return self._request.url
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Header values by name, in any case."""
+        return self._request.headers
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """Query parameters. Of a repeated name, the last value counts."""
+        return self._request.query
+
+    @property
+    def cookies(self) -> Mapping[str, str]:
+        """Cookies by name."""
+        return self._request.cookies
+
+    @property
+    def client(self) -> str | None:
+        """The address of the connection's other end; None if unknown."""
+        return self._request.peer
+
+    def text(self) -> str:
+        """Return the body as UTF-8 text; raise ValueError if it is not."""
+        return self.body.decode()
+
+    def json(self) -> Any:
+        """Return the body's JSON value; raise ValueError if it is not JSON."""
+        return decode(self.body)
+
+
+@public("funcmcp.http")
+class HTTPResponse:
+    """The response of a custom route.
+
+    Args:
+        body: A string is sent as ``text/plain``, bytes as ``application/octet-stream``, and None as an empty body. Any
+            other value is sent as JSON.
+        status: The HTTP status.
+        headers: Header fields. ``content-type`` replaces the type of the body. A list of pairs may repeat names.
+    """
+
+    def __init__(
+        self, body: Any = None, status: int = 200, headers: Mapping[str, str] | Sequence[tuple[str, str]] = ()
+    ) -> None:
+        self.body = body
+        self.status = status
+        self.headers = headers
+
+
+class RouteApplication(NamedTuple):
+    """An ASGI application that answers the requests to a route. It reads their bodies itself."""
+
+    application: Application
+
+
+class CustomRoute(NamedTuple):
+    """A route of the author.
+
+    Attributes:
+        path: The path below the mount path. ``{name}`` stands for one segment.
+        methods: The HTTP methods.
+        handler: Returns the value of the response, or is an ASGI application that answers.
+        access: Who may use it, on a server with `auth`.
+        timeout: Seconds after which the handler is cancelled; None for no limit.
+        pattern: What a path fits, if the variables of the path have another form, as with Starlette's converters.
+    """
+
+    path: str
+    methods: tuple[str, ...]
+    handler: Callable[[HTTPRequest], Awaitable[Any]] | RouteApplication
+    access: Access
+    timeout: float | None = 60.0
+    pattern: re.Pattern[str] | None = None
+
+    def match(self, path: str) -> dict[str, str] | None:
+        """Return the values of the variables if a path fits, or None."""
+        if self.pattern is not None:
+            match = self.pattern.match(path)
+            return None if match is None else match.groupdict()
+        names, values = self.path.split("/"), path.split("/")
+        if len(names) != len(values):
+            return None
+        variables: dict[str, str] = {}
+        for name, value in zip(names, values, strict=True):
+            if name.startswith("{") and value:
+                variables[name[1:-1]] = value
+            elif name != value:
+                return None
+        return variables
+
+
+class CustomRoutes:
+    """Answers the requests to custom routes.
+
+    Args:
+        server: The server, whose load and limits count.
+        options: The options of the HTTP endpoints.
+        authentication: Authenticates callers; None admits every caller.
+
+    Attributes:
+        routes: The routes.
+        otherwise: Answers the requests to all other paths.
+    """
+
+    def __init__(self, server: Server, options: HTTPOptions, authentication: Authentication | None) -> None:
+        limits = server.options.limits
+        self.routes: list[CustomRoute] = []
+        self.otherwise: Exchange
+        self._server = server
+        self._limits = limits
+        self._authentication = authentication
+        self._checks: HeaderChecks[CustomRoute] = HeaderChecks(options, limits, self._examine)
+        self._open = Admission(server, options, self._checks, None)
+        self._guarded = Admission(server, options, self._checks, authentication, checks_messages=True)
+
+    def add(self, route: CustomRoute) -> None:
+        """Add a route; raise ValueError if another one has its path and one of its methods."""
+        for existing in self.routes:
+            same_path = _shape(existing.path) == _shape(route.path)
+            methods = [method for method in route.methods if method in existing.methods]
+            if same_path and methods:
+                raise ValueError(
+                    f"The path {route.path!r} has a route for {', '.join(methods)} already. Choose another path."
+                )
+        self.routes.append(route)
+
+    def serves(self, path: str) -> bool:
+        """Return whether a route has a path."""
+        return any(route.match(path) is not None for route in self.routes)
+
+    async def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer one HTTP request."""
+        if not self.serves(request.path):
+            return await self.otherwise(request)
+        route = self._route_of(request)
+        admission = self._guarded
+        if self._authentication is None or (route is not None and route.access.allow_anonymous):
+            admission = self._open
+        admitted = await admission.admit(request)
+        if isinstance(admitted, HttpResponse):
+            return admitted
+        if admission is self._guarded and self._authentication is not None:
+            refusal = await self._authentication.check_access(admitted.access, request.principal)
+            if refusal is not None:
+                return refusal
+        try:
+            if isinstance(admitted.handler, RouteApplication):
+                return self._application_response(request, admitted, admitted.handler)
+            answer = partial(self._answer, request, admitted, admitted.handler)
+            response = await answer_body(request, self._limits, self._server.load, answer)
+        except LimitReachedError as error:
+            return limit_reached(error)
+        if admission is self._guarded and _CACHE not in dict(response.headers):
+            return response.with_headers((_CACHE, "no-store"))
+        return response
+
+    def _application_response(
+        self, request: HttpRequest, route: CustomRoute, handler: RouteApplication
+    ) -> ApplicationResponse:
+        """Return the response of a route's application; raise LimitReachedError if too many requests are under way."""
+        requests = self._server.load.requests
+        requests.take(request.caller)
+        give_back = partial(requests.give_back, request.caller)
+        return ApplicationResponse(handler.application, self._limits, f"{request.method} {route.path}", give_back)
+
+    def _examine(self, request: HttpRequest) -> CustomRoute | HttpResponse:
+        """Return the route of a request, or the refusal of a method that its path does not have."""
+        route = self._route_of(request)
+        if route is not None:
+            return route
+        methods: list[str] = []
+        for candidate in self.routes:
+            if candidate.match(request.path) is not None:
+                methods += candidate.methods
+        allow = ", ".join(methods)
+        return refuse(405, INVALID_REQUEST, f"Use {allow}.", headers=(("allow", allow),))
+
+    def _route_of(self, request: HttpRequest) -> CustomRoute | None:
+        for route in self.routes:
+            if request.method in route.methods and route.match(request.path) is not None:
+                return route
+        return None
+
+    async def _answer(
+        self, request: HttpRequest, route: CustomRoute, handler: Callable[[HTTPRequest], Awaitable[Any]], body: bytes
+    ) -> HttpResponse:
+        """Call a route's handler, and return its response, or the one for its failure."""
+        try:
+            async with asyncio.timeout(route.timeout):
+                value = await handler(HTTPRequest(request, body, route.match(request.path) or {}))
+            return response_of(value)
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            error_id = os.urandom(8).hex()
+            log_failure(error, error_id, f"{request.method} {route.path}", request.method)
+            reason = f"It failed: the server's log has the details under error id {error_id}."
+            return refuse(500, INTERNAL_ERROR, reason)
+
+
+def response_of(value: Any) -> HttpResponse:
+    """Return the response for what a custom route's function has returned.
+
+    Raises:
+        ValueError: The status or a header is invalid, or the value is not JSON.
+    """
+    response = value if isinstance(value, HTTPResponse) else HTTPResponse(value, 204 if value is None else 200)
+    fields = response.headers.items() if hasattr(response.headers, "items") else response.headers
+    headers = [(name.lower(), text) for name, text in fields]
+    body, content_type = _encoded_body(response.body)
+    if content_type is not None and "content-type" not in dict(headers):
+        headers.insert(0, ("content-type", content_type))
+    return authored_response(response.status, headers, body)
+
+
+def _encoded_body(body: Any) -> tuple[bytes, str | None]:
+    if body is None:
+        return b"", None
+    if isinstance(body, str):
+        return body.encode(), "text/plain; charset=utf-8"
+    if isinstance(body, bytes):
+        return body, "application/octet-stream"
+    return encode(body), JSON
+
+
+def _shape(path: str) -> list[str]:
+    """Return the segments of a path, without the names of variables."""
+    return ["{}" if segment.startswith("{") else segment for segment in path.split("/")]
+
+
+def checked_path(path: object) -> str:
+    """Return the path of a custom route; raise ValueError if it can't be one."""
+    if not isinstance(path, str) or not path.startswith("/"):
+        raise ValueError(f"The path of a custom route must begin with a slash, such as '/health'; got {path!r}.")
+    variables = [segment for segment in path.split("/") if "{" in segment or "}" in segment]
+    for variable in variables:
+        if not _VARIABLE.fullmatch(variable):
+            raise ValueError(f"The path {path!r} is malformed. A variable is {{name}}, and stands for a whole segment.")
+    if len(set(variables)) < len(variables):
+        raise ValueError(f"The path {path!r} has two variables of the same name. Rename one of them.")
+    return path
+
+
+def checked_methods(methods: object) -> tuple[str, ...]:
+    """Return the HTTP methods of a custom route, HEAD with GET; raise ValueError if one can't be served."""
+    if isinstance(methods, str) or not isinstance(methods, list | tuple | set | frozenset) or not methods:
+        raise ValueError(f'methods must be a list of HTTP methods, such as ["GET"]; got {methods!r}.')
+    names = [str(method).upper() for method in methods]
+    unknown = [name for name in names if name not in METHODS]
+    if unknown:
+        raise ValueError(f"Custom routes have no method {unknown[0]}. Valid methods: {', '.join(METHODS)}.")
+    if "GET" in names and "HEAD" not in names:
+        names.append("HEAD")
+    return tuple(name for name in METHODS if name in names)

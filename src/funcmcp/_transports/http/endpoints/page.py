@@ -1,0 +1,158 @@
+"""The page that people get who open the endpoint in a browser.
+
+How it works: the page is one HTML document with an inline style and an inline script. It contains no data of the
+server: its script sends MCP requests of 2026-07-28 to the URL that it came from. So it needs no credentials, and the
+Host and Origin checks have passed before `Page.answer` is called.
+
+The document is put together once in a process from the files in `page_files`. The scripts share one scope, in the
+order of `SCRIPTS`. The Content-Security-Policy allows exactly this style and this script, by their hashes, and requests
+to the endpoint's own origin and to the origins of the authorization servers in the configuration. Trusted Types are
+required and no policy may exist, so that no script can turn text into HTML.
+
+Source: Content Security Policy Level 3; Trusted Types; RFC 9110 sections 8.8.3 (ETag) and 12.5.5 (Vary).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from funcmcp._transports.http.admission.origin import is_on_loopback
+from funcmcp._transports.http.messages import HttpResponse
+from funcmcp._transports.http.options import page_of_environment
+from funcmcp._transports.http.status import HTML, accepts_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from funcmcp._transports.http.messages import HttpRequest
+    from funcmcp._transports.http.options import HTTPOptions
+
+PAGE_METHODS = frozenset({"GET", "HEAD"})
+"""The methods that get the page."""
+
+SCRIPTS = (
+    "elements.js",
+    "credentials.js",
+    "protocol.js",
+    "sign_in.js",
+    "fields.js",
+    "results.js",
+    "questions.js",
+    "calls.js",
+    "clients.js",
+    "page.js",
+)
+"""The files of the script in their order."""
+
+_OK = 200
+_NOT_MODIFIED = 304
+
+
+class Document(NamedTuple):
+    """The HTML document.
+
+    Attributes:
+        body: The document.
+        etag: Its entity tag.
+        policy: The sources of its script and its style, for the Content-Security-Policy.
+    """
+
+    body: bytes
+    etag: str
+    policy: str
+
+
+class Page:
+    """Answers browsers with the page.
+
+    Args:
+        is_on: Whether there is a page. None: only for requests on loopback.
+        authorization_servers: The URLs of the issuers of tokens, from which the page may request tokens.
+    """
+
+    def __init__(self, *, is_on: bool | None, authorization_servers: Sequence[str] = ()) -> None:
+        self._is_on = is_on
+        self._origins = tuple(dict.fromkeys(map(_origin_of, authorization_servers)))
+
+    def answer(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the response with the page; None if the request does not ask for it or it is off."""
+        if not accepts_page(request.fields.get(b"accept")):
+            return None
+        if self._is_on is None and (request.is_hosted or not is_on_loopback(request)):
+            return None
+        document = page_document()
+        headers = (
+            ("etag", document.etag),
+            ("cache-control", "no-cache"),
+            ("vary", "accept"),
+            ("content-security-policy", self._policy(document)),
+            ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "no-referrer"),
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+        )
+        if _is_cached(request.fields.get(b"if-none-match"), document.etag):
+            return HttpResponse(_NOT_MODIFIED, headers)
+        return HttpResponse(_OK, (("content-type", f"{HTML}; charset=utf-8"), *headers), document.body)
+
+    def _policy(self, document: Document) -> str:
+        """Return the Content-Security-Policy."""
+        return "; ".join(
+            (
+                "default-src 'none'",
+                document.policy,
+                " ".join(("connect-src 'self'", *self._origins)),
+                "img-src data:",
+                "media-src data:",
+                "base-uri 'none'",
+                "form-action 'none'",
+                "frame-ancestors 'none'",
+                "require-trusted-types-for 'script'",
+                "trusted-types 'none'",
+            )
+        )
+
+
+def page_of(options: HTTPOptions, authorization_servers: Sequence[str]) -> Page | None:
+    """Return the page that the options and the environment ask for; None if it is off."""
+    is_on = page_of_environment()
+    if is_on is None:
+        is_on = options.page
+    if is_on is False:
+        return None
+    return Page(is_on=is_on, authorization_servers=authorization_servers)
+
+
+@cache
+def page_document() -> Document:
+    """Return the document, which is put together from its files."""
+    folder = files("funcmcp._transports.http.endpoints") / "page_files"
+    style = (folder / "style.css").read_text(encoding="utf-8")
+    script = "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    template = (folder / "page.html").read_text(encoding="utf-8")
+    body = template.replace("{{style}}", style).replace("{{script}}", script).encode()
+    policy = f"script-src {_source_of(script)}; style-src {_source_of(style)}"
+    return Document(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"', policy)
+
+
+def _source_of(text: str) -> str:
+    """Return the hash that allows an inline script or style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _origin_of(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _is_cached(header: bytes | None, etag: str) -> bool:
+    """Return whether If-None-Match lists an entity tag, by weak comparison."""
+    if header is None:
+        return False
+    tags = [tag.strip().removeprefix("W/") for tag in header.decode("latin-1").split(",")]
+    return etag in tags or "*" in tags

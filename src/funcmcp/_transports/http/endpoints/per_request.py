@@ -1,0 +1,155 @@
+"""The per-request era over HTTP (2026-07-28): each request has its revision and capabilities in ``_meta``.
+
+Headers repeat some members of the message, so that proxies can route it. They must agree with the message.
+
+The order of the checks satisfies the specification, the official conformance suite and clients: shape of the message,
+``_meta``, headers against the message, revision, method, arguments against their headers.
+
+Source: 2026-07-28 "basic/transports" and "basic/index".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._protocol import envelope, headers
+from funcmcp._protocol.errors import HEADER_MISMATCH, INVALID_REQUEST, MCPError
+from funcmcp._protocol.jsonrpc import Notification, Response
+from funcmcp._protocol.methods import METHODS
+from funcmcp._protocol.replies import error_reply
+from funcmcp._server.calls.channel import ClosedChannel
+from funcmcp._server.calls.context import RequestContext
+from funcmcp._server.calls.route import RoutedRequest
+from funcmcp._server.catalog.features import Tool
+from funcmcp._server.connections.client import Client
+from funcmcp._server.run import Run, RunCancelledError, Waiting
+from funcmcp._transports.batch import NO_BATCHES
+from funcmcp._transports.http.messages import HttpResponse
+from funcmcp._transports.http.status import accepted, per_request_response, refuse
+from funcmcp._transports.http.streams.disconnect import DisconnectWatch
+from funcmcp._transports.http.streams.request_stream import BufferedChannel, StreamChannel, stream_response
+
+if TYPE_CHECKING:
+    from funcmcp._protocol.jsonrpc import Malformed, Request
+    from funcmcp._server.calls.route import RoutedBody
+    from funcmcp._server.dispatch import Server
+    from funcmcp._transports.http.endpoints.streamable_headers import CheckedHeaders
+    from funcmcp._transports.http.messages import HttpRequest
+
+_ROUTING = tuple(name.encode() for name in (headers.VERSION, headers.METHOD, headers.NAME))
+
+
+class PerRequestEra:
+    """Answers POSTs of the per-request era.
+
+    Args:
+        server: Answers the requests.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def post(self, http: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
+        """Answer a POST whose body has been decoded and routed."""
+        if not isinstance(message, RoutedRequest):
+            return self._other(message, checked)
+        try:
+            context = self._context(http, message, checked)
+        except MCPError as error:
+            return per_request_response(error_reply(error, message.request.id))
+        try:
+            if checked.accept.events and message.interactive:
+                return await self._stream(context, http)
+            reply = self._server.begin(context)
+            if isinstance(reply, Waiting):
+                reply = await DisconnectWatch(Run(), http.disconnected).answer(reply)
+            return per_request_response(reply)
+        except RunCancelledError:
+            return HttpResponse(204, ())  # the client has disconnected and does not read this
+
+    async def _stream(self, context: RequestContext, http: HttpRequest) -> HttpResponse:
+        run = Run()
+        context.channel = channel = StreamChannel(None) if http.can_stream else BufferedChannel()
+        work = run.wait(self._server.answer(context))
+        watch = DisconnectWatch(run, http.disconnected)
+        return await stream_response(work, channel, respond=per_request_response, watch=watch)
+
+    def _other(self, message: Notification | Response | Malformed | list[Any], checked: CheckedHeaders) -> HttpResponse:
+        """Answer a message that is not a request. Only notifications are accepted."""
+        if not isinstance(message, Notification):
+            return _refuse_message(message)
+        if checked.version and not checked.is_supported:
+            unsupported = envelope.unsupported_version(checked.version, self._server.supported)
+            return per_request_response(error_reply(unsupported, None))
+        return accepted()
+
+    def _context(self, http: HttpRequest, routed: RoutedRequest, checked: CheckedHeaders) -> RequestContext:
+        """Check a request and return its context; raise MCPError for the first fault."""
+        server, request = self._server, routed.request
+        try:
+            meta = envelope.read_meta(request.params)
+        except MCPError:
+            if checked.version and not checked.is_supported:
+                raise envelope.unsupported_version(checked.version, server.supported) from None
+            raise
+        version = meta[envelope.PROTOCOL_VERSION]
+        row = METHODS.get(request.method)
+        name = None if row is None or row.mirrored is None else request.params.get(row.mirrored)
+        if type(name) is not str or (row is not None and row.mirror_optional and headers.NAME not in http.headers):
+            name = None
+        revision = server.revisions.get(version)
+        if (
+            row is None
+            or revision is None
+            or len(http.fields) < len(http.pairs)
+            or not headers.agree(http.fields, version, request.method, name)
+        ):
+            _compare(http, version, request.method, name)
+        if revision is None or not revision.per_request:
+            raise envelope.unsupported_version(version, server.supported)
+        tool = routed.feature
+        if isinstance(tool, Tool) and tool.mirrored:
+            server.routes.handler(routed, revision)  # an unknown method precedes wrong headers
+            _check_mirrored_arguments(http, request, tool)
+        client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
+        return RequestContext(routed, client, _CLOSED, http)
+
+
+_CLOSED = ClosedChannel()
+
+
+def _check_mirrored_arguments(http: HttpRequest, request: Request, tool: Tool) -> None:
+    """Compare the `Mcp-Param-*` headers with a tool's arguments; raise MCPError for the first difference."""
+    arguments = request.params.get("arguments")
+    if type(arguments) is dict:
+        fault = headers.mirrored_mismatch(http.headers, arguments, tool.mirrored)
+        if fault is not None:
+            raise MCPError(HEADER_MISMATCH, fault)
+
+
+def _compare(http: HttpRequest, version: str, method: str, name: str | None) -> None:
+    """Compare the mirrored headers with the message; raise MCPError for the first difference."""
+    expected = {headers.VERSION: version, headers.METHOD: method}
+    if name is not None:
+        expected[headers.NAME] = name
+    fault = _repeated(http) or headers.mismatch(http.headers, expected)
+    if fault is not None:
+        raise MCPError(HEADER_MISMATCH, fault)
+
+
+def _repeated(http: HttpRequest) -> str | None:
+    """Return an error message if a mirrored header came more than once, or None."""
+    seen = set()
+    for name, _ in http.pairs:
+        if name in seen and (name in _ROUTING or name.startswith(headers.PARAM_PREFIX.encode())):
+            return f"The header {name.decode()} came more than once."
+        seen.add(name)
+    return None
+
+
+def _refuse_message(message: Response | Malformed | list[Any]) -> HttpResponse:
+    if isinstance(message, list):
+        return refuse(400, INVALID_REQUEST, NO_BATCHES)
+    if isinstance(message, Response):
+        return refuse(400, INVALID_REQUEST, "Clients send no responses in this protocol revision.")
+    return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)

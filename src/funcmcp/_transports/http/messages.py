@@ -1,0 +1,211 @@
+"""HTTP without a framework: a request, a response, and the function type from one to the other (`Exchange`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from funcmcp._auth.principal import Principal
+
+Body: TypeAlias = bytes | AsyncIterator[bytes]
+Received: TypeAlias = Callable[[int], None]
+
+
+class BodyTooLargeError(Exception):
+    """The request's body is larger than the limit."""
+
+
+class RequestHeader:
+    """The header of a request. Requests that repeat it on their connection share it, with the outcome of its checks.
+
+    Args:
+        pairs: The header lines as (lower-case name, value), duplicates included.
+        fields: The attribute *fields*, if it is known already.
+
+    Attributes:
+        pairs: The header lines.
+        fields: Header values by lower-case name. Lines of the same name are joined (RFC 9110 section 5.2).
+        checks: The checks that it has passed, so that they need not be repeated; None if there are none.
+        checked: What these checks have returned.
+        credentials_digest: The SHA-256 digest of the value of Authorization; None before it is needed.
+    """
+
+    __slots__ = ("checked", "checks", "credentials_digest", "fields", "pairs")
+
+    def __init__(self, pairs: list[tuple[bytes, bytes]], fields: dict[bytes, bytes] | None = None) -> None:
+        self.pairs = pairs
+        self.fields = fields_of(pairs) if fields is None else fields
+        self.checks: object = None
+        self.checked: Any = None
+        self.credentials_digest: bytes | None = None
+
+
+class HttpRequest:
+    """A request. Each adapter has a subclass, which reads the body, or sets `body` if the body has arrived already.
+
+    Args:
+        method: The method, in upper case.
+        path: The path below the mount path of the adapter, percent-decoded, without the query.
+        pairs: The header lines as (lower-case name, value), duplicates included.
+        server: The address that the connection was accepted on; None if unknown.
+        header: The header with these lines, if requests that repeat it share it.
+
+    Attributes:
+        body: The body, if all of it has arrived before the request is answered; None if `read` has to be called.
+        fields: Header values by lower-case name. Lines of the same name are joined (RFC 9110 section 5.2).
+        header: The header, if requests that repeat it share it; otherwise None.
+        principal: The principal that sent it; None before authentication and for an anonymous request.
+        caller: The caller whose share of the limits it uses (`funcmcp._server.load`); None if it counts for all only.
+    """
+
+    __slots__ = ("body", "caller", "fields", "header", "method", "pairs", "path", "principal", "server")
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        pairs: list[tuple[bytes, bytes]],
+        server: str | None = None,
+        header: RequestHeader | None = None,
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.pairs = pairs
+        self.server = server
+        self.body: bytes | None = None
+        self.principal: Principal | None = None
+        self.caller: str | None = None
+        self.header = header
+        self.fields = fields_of(pairs) if header is None else header.fields
+
+    def take_body(self) -> bytes | None:
+        """Return the body if all of it has arrived; otherwise None, and `read` has to be called."""
+        return self.body
+
+    async def read(self, limit: int, received: Received | None = None) -> bytes:
+        """Read the body.
+
+        Args:
+            limit: Bytes that it may have.
+            received: Called with the bytes of each part of a body that comes in several, before the next one is read.
+                It may raise.
+
+        Raises:
+            BodyTooLargeError: The body has more bytes.
+        """
+        del received
+        body = self.body or b""
+        if len(body) > limit:
+            raise BodyTooLargeError
+        return body
+
+    async def disconnected(self) -> None:
+        """Return when the client has disconnected; never, if the platform does not report it."""
+        await asyncio.Event().wait()
+
+    @property
+    def can_stream(self) -> bool:
+        """Whether the platform sends the body of a response in parts, as they come, and not as a whole."""
+        return True
+
+    @property
+    def is_hosted(self) -> bool:
+        """Whether a platform accepted the connection and passes the request on."""
+        return False
+
+    @property
+    def peer(self) -> str | None:
+        """The address of the client's end of the connection; None if unknown."""
+        return None
+
+    @property
+    def scheme(self) -> str:
+        """`http` or `https`."""
+        return "http"
+
+    @property
+    def mount(self) -> str:
+        """The path under which the adapter is mounted."""
+        return ""
+
+    @property
+    def query_string(self) -> str:
+        """The query of the URL, without the question mark, percent-encoded."""
+        return ""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The header fields as text."""
+        return _Headers(self.fields)
+
+    @property
+    def url(self) -> str:
+        """The absolute URL, with the Host header of the client."""
+        query = f"?{self.query_string}" if self.query_string else ""
+        return f"{self.scheme}://{self.headers.get('host', '')}{self.mount}{self.path}{query}"
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """Query parameters, decoded. Of a repeated name, the last value counts."""
+        from urllib.parse import parse_qsl  # noqa: PLC0415 - rarely needed, and start-up time counts
+
+        return dict(parse_qsl(self.query_string, keep_blank_values=True))
+
+    @property
+    def cookies(self) -> Mapping[str, str]:
+        """Cookies by name."""
+        from http.cookies import CookieError, SimpleCookie  # noqa: PLC0415 - rarely needed
+
+        try:
+            return {name: morsel.value for name, morsel in SimpleCookie(self.headers.get("cookie", "")).items()}
+        except CookieError:
+            return {}
+
+
+class _Headers(Mapping[str, str]):
+    """Header fields as text, by name in any case. A field is decoded when it is read."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[bytes, bytes]) -> None:
+        self._fields = fields
+
+    def __getitem__(self, name: str) -> str:
+        return self._fields[name.lower().encode("latin-1", "backslashreplace")].decode("latin-1")
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.decode("latin-1") for name in self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+
+def fields_of(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Return the values of header lines by name."""
+    fields = dict(pairs)
+    if len(fields) == len(pairs):
+        return fields
+    lines: dict[bytes, list[bytes]] = {}
+    for name, value in pairs:
+        lines.setdefault(name, []).append(value)
+    return {name: (b"; " if name == b"cookie" else b", ").join(values) for name, values in lines.items()}
+
+
+class HttpResponse:
+    """A response. Its body is bytes, or an iterator of parts that the platform sends as they come."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, headers: tuple[tuple[str, str], ...], body: Body = b"") -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    def with_headers(self, *headers: tuple[str, str]) -> HttpResponse:
+        """Return the response with more header fields."""
+        return HttpResponse(self.status, (*self.headers, *headers), self.body)
+
+
+Exchange: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]

@@ -1,0 +1,143 @@
+"""Options of the HTTP endpoints, and the environment variables that add to them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from funcmcp._option_names import options_by_name
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from funcmcp._state.rates import Rates
+
+HOSTS_VARIABLE = "FUNCMCP_ALLOWED_HOSTS"
+"""The environment variable that adds to `HTTPOptions.allowed_hosts`, separated by commas. ``funcmcp run
+--allowed-host`` sets it, so that worker processes inherit it."""
+
+PAGE_VARIABLE = "FUNCMCP_PAGE"
+"""The environment variable that overrides `HTTPOptions.page` with ``on`` or ``off``. ``funcmcp run --page`` and
+``--no-page`` set it, so that worker processes inherit it."""
+
+PORT_VARIABLE = "FUNCTIONS_CUSTOMHANDLER_PORT"
+"""The environment variable in which the Azure Functions host tells a custom handler its port."""
+
+_CONTAINER_APP = ("CONTAINER_APP_NAME", "CONTAINER_APP_ENV_DNS_SUFFIX")
+_PLATFORM_VARIABLES = ("WEBSITE_HOSTNAME", "CONTAINER_APP_HOSTNAME")
+"""Environment variables in which Azure passes an app its public host name."""
+
+_PAGE_VALUES = {"": None, "on": True, "off": False}
+
+
+def hosts_of_environment() -> list[str]:
+    """Return the hosts in `FUNCMCP_ALLOWED_HOSTS`."""
+    return [host for host in map(str.strip, os.environ.get(HOSTS_VARIABLE, "").split(",")) if host]
+
+
+def page_of_environment() -> bool | None:
+    """Return whether `FUNCMCP_PAGE` switches the page on or off; None if it is not set.
+
+    Raises:
+        ValueError: The variable has another value.
+    """
+    text = os.environ.get(PAGE_VARIABLE, "").strip().lower()
+    if text not in _PAGE_VALUES:
+        raise ValueError(f"{PAGE_VARIABLE} must be 'on' or 'off'; got {text!r}.")
+    return _PAGE_VALUES[text]
+
+
+def hosts_of_platform() -> list[str]:
+    """Return the public host names that Azure gave the app."""
+    names = [os.environ.get(variable, "") for variable in _PLATFORM_VARIABLES]
+    if all(os.environ.get(variable) for variable in _CONTAINER_APP):
+        names.append(".".join(os.environ[variable] for variable in _CONTAINER_APP))
+    return [name for name in names if name]
+
+
+@public("funcmcp")
+@options_by_name
+class HTTPOptions:
+    """Options of the HTTP endpoints: their paths, whom they answer, and the proxies in front of them.
+
+    Attributes:
+        path: The path of the Streamable HTTP endpoint.
+        sse: The path of an endpoint for HTTP+SSE (2024-11-05), such as ``"/sse"``. None opens no such endpoint.
+        websocket: The path of an endpoint for WebSocket, such as ``"/ws"``. None opens no such endpoint. It needs
+            ``pip install "funcmcp[websocket]"``.
+        allowed_hosts: Names, with or without a port, that the Host header may have. A server on a loopback address
+            also accepts loopback names, and on Azure the app's own name. ``"*"`` accepts every name. The environment
+            variable ``FUNCMCP_ALLOWED_HOSTS`` adds names, separated by commas.
+        allowed_origins: Origins, such as ``"https://app.example.com"``, whose pages may call the server. The server's
+            own origin and loopback origins are always allowed. ``"*"`` allows every origin.
+        require_origin: Reject requests without an Origin header with 403. Clients that are not browsers send none.
+        proxies: Number of your proxies that every request passes, each of which appends the address of its peer to
+            ``X-Forwarded-For``. The caller's address is the one that the outermost of them appended. With 0 it is the
+            address of the connection.
+        rates: Limits how many requests a caller may send in a time, such as `funcmcp.state.MemoryRates`. None sets no
+            limit.
+        optional_sessions: Serve requests of the handshake era that name no session, as clients of Azure's MCP extension
+            send them. Such a request stands alone: it can't be cancelled, and its client can't be asked anything. One
+            without ``MCP-Protocol-Version`` is answered in revision 2025-06-18, as by the extension.
+        page: Whether the endpoint answers browsers with a page that shows and calls the server's features. None
+            answers those that connect to a loopback address under a loopback name. The environment variable
+            ``FUNCMCP_PAGE`` (``on`` or ``off``) overrides it. See docs/guides/page.md.
+
+    Raises:
+        ValueError: A path does not begin with a slash, `proxies` is negative, or a host or an origin is malformed.
+        TypeError: `allowed_hosts` or `allowed_origins` is one string, `proxies` is not an integer, or `page` is not a
+            boolean.
+    """
+
+    path: str = "/mcp"
+    sse: str | None = None
+    websocket: str | None = None
+    allowed_hosts: Sequence[str] = ()
+    allowed_origins: Sequence[str] = ()
+    require_origin: bool = False
+    proxies: int = 0
+    rates: Rates | None = None
+    optional_sessions: bool = False
+    page: bool | None = None
+
+    def __post_init__(self) -> None:
+        self._check_paths()
+        for name in ("allowed_hosts", "allowed_origins"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise TypeError(f"HTTPOptions.{name} must be a list of strings. Write [{value!r}].")
+            if not isinstance(value, list | tuple | set | frozenset) or not all(isinstance(v, str) for v in value):
+                raise TypeError(f"HTTPOptions.{name} must be a list of strings; got {value!r:.60}.")
+        for host in self.allowed_hosts:
+            if "/" in host:
+                raise ValueError(
+                    f"HTTPOptions.allowed_hosts has {host!r}, which is not a host. Write 'example.com' or "
+                    "'example.com:8443', without a scheme or a path."
+                )
+        for origin in self.allowed_origins:
+            if origin not in {"*", "null"} and "://" not in origin:
+                raise ValueError(
+                    f"HTTPOptions.allowed_origins has {origin!r}, which is not an origin. Write 'https://example.com'."
+                )
+        self._check_numbers_and_switches()
+
+    def _check_numbers_and_switches(self) -> None:
+        if type(self.proxies) is not int:
+            raise TypeError(f"HTTPOptions.proxies must be an integer, 0 or more; got {self.proxies!r}.")
+        if self.proxies < 0:
+            raise ValueError(f"HTTPOptions.proxies must be 0 or more; got {self.proxies}.")
+        if self.page is not None and type(self.page) is not bool:
+            raise TypeError(f"HTTPOptions.page must be True, False or None; got {self.page!r}.")
+
+    def _check_paths(self) -> None:
+        option_of: dict[str, str] = {}  # by path
+        for name in ("path", "sse", "websocket"):
+            path = getattr(self, name)
+            if path is None and name != "path":
+                continue
+            if not isinstance(path, str) or not path.startswith("/"):
+                raise ValueError(f"HTTPOptions.{name} must begin with a slash, such as '/mcp'; got {path!r}.")
+            if path in option_of:
+                raise ValueError(f"HTTPOptions.{option_of[path]} and {name} must differ; both are {path!r}.")
+            option_of[path] = name

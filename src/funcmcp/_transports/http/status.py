@@ -1,0 +1,171 @@
+"""Answers as HTTP responses: their status codes and media types, and the media types that a client accepts.
+
+Source: "basic/transports" of every revision. In the handshake era a JSON-RPC error of a request goes out with 200,
+because clients drop the body of any other status; 2026-07-28 fixes statuses per error code.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache, update_wrapper
+from typing import TYPE_CHECKING, TypeVar
+
+from funcmcp._protocol import errors
+from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.replies import error_reply
+from funcmcp._transports.http.messages import HttpResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from funcmcp._protocol.jsonrpc import RequestId
+    from funcmcp._protocol.replies import Reply
+    from funcmcp._server.limits import LimitReachedError
+
+T = TypeVar("T")
+
+JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
+HTML = "text/html"
+_MAX_CACHED_LENGTH = 256
+JSON_HEADERS = (("content-type", JSON),)
+
+PER_REQUEST_STATUS: dict[int | None, int] = {
+    errors.PARSE_ERROR: 400,
+    errors.INVALID_REQUEST: 400,
+    errors.INVALID_PARAMS: 400,
+    errors.METHOD_NOT_FOUND: 404,
+    errors.HEADER_MISMATCH: 400,
+    errors.MISSING_CLIENT_CAPABILITY: 400,
+    errors.UNSUPPORTED_PROTOCOL_VERSION: 400,
+}
+"""Statuses of the per-request era; every other answer is 200."""
+
+WITHOUT_CONTENT = frozenset({204, 205, 304})
+"""Statuses whose responses have no body (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5)."""
+
+_FINAL = range(200, 600)
+"""Statuses that end the response to a request (RFC 9110 section 15). Others make a client wait, or are none."""
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+"""RFC 9110 sections 5.1 and 5.5: a line break in a value would begin another header, or another response."""
+
+
+def per_request_response(reply: Reply) -> HttpResponse:
+    """Return the response for an answer of the per-request era."""
+    return HttpResponse(PER_REQUEST_STATUS.get(reply.error, 200), JSON_HEADERS, reply.body)
+
+
+def handshake_response(reply: Reply) -> HttpResponse:
+    """Return the response for an answer of the handshake era."""
+    return HttpResponse(200, JSON_HEADERS, reply.body)
+
+
+def authored_response(status: object, headers: Sequence[tuple[str, str]], body: bytes) -> HttpResponse:
+    """Return a response that code of an author has made; it has no body if its status does not allow one.
+
+    Raises:
+        ValueError: A server can't send the status or a header.
+    """
+    checked = checked_status(status, headers)
+    return HttpResponse(checked, tuple(headers), b"" if checked in WITHOUT_CONTENT else body)
+
+
+def checked_status(status: object, headers: Sequence[tuple[str, str]]) -> int:
+    """Return the status of a response; raise ValueError if a server can't send the status or a header."""
+    if not isinstance(status, int) or isinstance(status, bool) or status not in _FINAL:
+        raise ValueError(f"{status!r:.40} is not an HTTP status from 200 to 599.")
+    for name, text in headers:
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(text):
+            raise ValueError(f"{name!r:.80} is not a valid header field.")
+    return status
+
+
+def refuse(
+    status: int,
+    code: int,
+    message: str,
+    *,
+    request_id: RequestId | None = None,
+    headers: tuple[tuple[str, str], ...] = (),
+) -> HttpResponse:
+    """Return the refusal of a request that is not dispatched, with a JSON-RPC error as its body."""
+    return HttpResponse(status, JSON_HEADERS + headers, error_reply(MCPError(code, message), request_id).body)
+
+
+def limit_reached(error: LimitReachedError, request_id: RequestId | None = None) -> HttpResponse:
+    """Return the refusal of a request for which there is no room: 429 for the caller's own share, or else 503."""
+    headers = (*JSON_HEADERS, ("retry-after", str(error.retry_after)))
+    return HttpResponse(429 if error.is_caller_limit else 503, headers, error_reply(error, request_id).body)
+
+
+def accepted() -> HttpResponse:
+    """Return the answer to a notification or a response: 202 without a body."""
+    return HttpResponse(202, ())
+
+
+def cached_if_short(function: Callable[[bytes | None], T]) -> Callable[[bytes | None], T]:
+    """Return a function of a header's value that keeps its results for values of usual length."""
+    cached = lru_cache(maxsize=256)(function)
+
+    def call(value: bytes | None) -> T:
+        if value is not None and len(value) > _MAX_CACHED_LENGTH:
+            return function(value)
+        return cached(value)
+
+    return update_wrapper(call, function)
+
+
+class Accepts:
+    """The kinds of answer that a client accepts.
+
+    Attributes:
+        json: Whether it accepts JSON.
+        events: Whether it accepts an event stream.
+    """
+
+    __slots__ = ("events", "json")
+
+    def __init__(self, *, json: bool, events: bool) -> None:
+        self.json = json
+        self.events = events
+
+
+@cached_if_short
+def accepts(header: bytes | None) -> Accepts:
+    """Read an Accept header (RFC 9110 section 12.5.1).
+
+    No header means JSON. The client accepts events only if it names them or all of `text`. The answer to a bare `*/*`,
+    which curl sends, is JSON.
+    """
+    if header is None or not header.strip():
+        return Accepts(json=True, events=False)
+    ranges = dict(_media_range(part) for part in header.decode("latin-1").split(",", 32)[:32])
+    json = next((ranges[name] for name in (JSON, "application/*", "*/*") if name in ranges), False)
+    events = next((ranges[name] for name in (EVENT_STREAM, "text/*") if name in ranges), False)
+    return Accepts(json=json, events=events)
+
+
+def accepts_page(header: bytes | None) -> bool:
+    """Return whether a client accepts HTML and no event stream, as browsers do. ``*/*`` alone does not count."""
+    if header is None or b"html" not in header.lower():
+        return False
+    ranges = dict(_media_range(part) for part in header.decode("latin-1").split(",", 32)[:32])
+    return ranges.get(HTML, False) and not ranges.get(EVENT_STREAM, False)
+
+
+def _media_range(part: str) -> tuple[str, bool]:
+    name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    quality = next((value[2:].strip() for value in parameters if value.startswith("q=")), "1")
+    return name, quality.strip("0.") != ""
+
+
+@cached_if_short
+def is_json(content_type: bytes | None) -> bool:
+    """Return whether a Content-Type is `application/json`. It may have parameters; a charset must be UTF-8."""
+    if content_type is None:
+        return False
+    name, *parameters = (piece.strip().lower() for piece in content_type.decode("latin-1").split(";"))
+    charsets = [value[8:].strip('"') for value in parameters if value.startswith("charset=")]
+    return name == JSON and all(charset in {"utf-8", "utf8"} for charset in charsets)

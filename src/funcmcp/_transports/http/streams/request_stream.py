@@ -1,0 +1,138 @@
+"""The event stream of one request, which begins only when there is a message to send before the answer.
+
+How it works: the request runs in a task with a `StreamChannel`, onto which its feature puts messages. `stream_response`
+waits for whichever comes first. If the task ends first, the answer is plain JSON. If a message comes first, the answer
+is an event stream: the messages in their order, then the answer, which ends the stream. The channel is bounded, so that
+a run waits for a client that reads slowly. When the client disconnects, the channel is closed, and a `DisconnectWatch`
+cancels the run in the per-request era; in the handshake era the run continues.
+
+Source: "basic/transports, Streamable HTTP" (the final response ends the stream).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._protocol.codec import encode
+from funcmcp._protocol.errors import ToolError
+from funcmcp._server.run import RunCancelledError
+from funcmcp._transports.http.streams import sse
+from funcmcp._transports.http.streams.event_queue import EventQueue
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+
+    from funcmcp._protocol.replies import Reply
+    from funcmcp._server.connections.conversation import Conversation
+    from funcmcp._transports.http.messages import HttpResponse
+    from funcmcp._transports.http.streams.disconnect import DisconnectWatch
+
+
+class StreamChannel:
+    """A channel onto the event stream of one request.
+
+    Args:
+        conversation: Receives the client's responses to questions; None in the era without such questions.
+    """
+
+    __slots__ = ("_conversation", "messages")
+
+    pushes = True
+
+    def __init__(self, conversation: Conversation | None) -> None:
+        self.messages = EventQueue()
+        self._conversation = conversation
+
+    def close(self) -> None:
+        """Drop queued messages and send no further ones. A run that waits for room in the queue continues."""
+        self.messages.close()
+
+    def close_stream(self) -> None:
+        """Do nothing: the client can't resume this stream."""
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification, unless the stream is closed."""
+        if not self.messages.closed:
+            await self.messages.put(encode({"jsonrpc": "2.0", "method": method, "params": params}))
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Send the questions as requests and wait for the client's responses."""
+        if self._conversation is None or self.messages.closed:
+            raise ToolError("The client can't be asked any more.")
+        return await self._conversation.ask(questions, self.messages.put)
+
+
+class BufferedChannel(StreamChannel):
+    """A channel onto a stream that reaches the client only when it is complete, so that questions are impossible."""
+
+    __slots__ = ()
+
+    pushes = False
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Refuse the questions."""
+        del questions
+        raise ToolError("The client can't be asked here: this platform sends an event stream only when it is complete.")
+
+
+async def stream_response(
+    work: Coroutine[object, object, Reply],
+    channel: StreamChannel,
+    *,
+    respond: Callable[[Reply], HttpResponse],
+    watch: DisconnectWatch | None = None,
+) -> HttpResponse:
+    """Run a request; return plain JSON if it sends nothing before its answer, or else an event stream.
+
+    Args:
+        work: The run. It sends its messages to *channel*.
+        channel: The channel of the run.
+        respond: Returns the plain response for an answer.
+        watch: Cancels the run when the client disconnects; None lets the run continue.
+    """
+    messages = channel.messages
+    task = asyncio.create_task(work)
+    task.add_done_callback(retrieve_outcome)
+    task.add_done_callback(lambda _: messages.end())
+    try:
+        if watch is None:
+            await messages.ready()
+        else:
+            with watch.later():
+                await messages.ready()
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    part = messages.take()
+    if part is None:
+        return respond(await task)
+    return sse.response(_events(sse.event(part), task, channel, watch))
+
+
+def retrieve_outcome(task: asyncio.Task[Reply]) -> None:
+    """Retrieve the outcome of a run whose client may have gone, so that asyncio does not log it as never retrieved."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _events(
+    part: bytes | None, task: asyncio.Task[Reply], channel: StreamChannel, watch: DisconnectWatch | None
+) -> AsyncIterator[bytes]:
+    """Yield the first part, each later one and the answer."""
+    try:
+        while part is not None:
+            yield part
+            del part  # a long stream must not hold its last message in memory
+            part = await channel.messages.next_part()
+        try:
+            yield sse.event((await task).body)
+        except RunCancelledError:
+            return  # the client cancelled the request: nothing more may be sent for it
+    finally:
+        channel.close()
+        if watch is not None and not task.done():
+            watch.run.cancel()

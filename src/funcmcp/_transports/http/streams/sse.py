@@ -1,0 +1,53 @@
+"""Server-sent events: how an event and a comment are written, and the headers of a stream.
+
+Source: HTML living standard, "Server-sent events".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp._transports.http.messages import HttpResponse
+from funcmcp._transports.http.status import EVENT_STREAM, JSON_HEADERS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+HEADERS = (
+    ("content-type", EVENT_STREAM),
+    ("cache-control", "no-cache"),
+    ("x-accel-buffering", "no"),
+)
+"""The headers of a response that is an event stream."""
+
+KEEP_ALIVE = b": keep-alive\n\n"
+"""A comment, which clients ignore."""
+
+KEEP_ALIVE_SECONDS = 15.0
+"""Seconds of silence after which a stream sends `KEEP_ALIVE`, so that no proxy closes it as dead."""
+
+_OK = 200
+
+
+def event(data: bytes, *, name: bytes = b"message", event_id: bytes | None = None) -> bytes:
+    """Return an event. Its data is a single line, as JSON text is."""
+    if event_id is None:
+        return b"event: %b\ndata: %b\n\n" % (name, data)
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (event_id, name, data)
+
+
+def priming_event(event_id: bytes, retry: int) -> bytes:
+    """Return an event without data. The client stores its id, and waits *retry* milliseconds before it reconnects."""
+    return b"id: %b\nretry: %d\ndata: \n\n" % (event_id, retry)
+
+
+def response(body: bytes | AsyncIterator[bytes]) -> HttpResponse:
+    """Return a response that is an event stream."""
+    return HttpResponse(_OK, HEADERS, body)
+
+
+def as_stream(answer: HttpResponse) -> HttpResponse:
+    """Return a JSON answer as a stream of one event, for a client that accepts only event streams."""
+    if answer.status != _OK or not isinstance(answer.body, bytes) or answer.headers[:1] != JSON_HEADERS:
+        return answer
+    return HttpResponse(_OK, HEADERS + answer.headers[1:], event(answer.body))

@@ -1,0 +1,58 @@
+"""Who calls the server: authenticators, and what callers may do.
+
+An authenticator is an async function from the headers of a request to a `Principal`, a `Challenge` or None. `APIKeys`,
+`BearerTokens`, `EasyAuth` and what `entra` returns are authenticators; `first_of` combines several. Pass one to
+``MCPServer(auth=...)``, or `Auth` with an authenticator and more options.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp._public_names import lazy_names
+
+if TYPE_CHECKING:
+    from funcmcp._auth.api_key import APIKeys
+    from funcmcp._auth.authenticator import Authenticator, Challenge, first_of
+    from funcmcp._auth.easy_auth import EasyAuth
+    from funcmcp._auth.entra_id import entra
+    from funcmcp._auth.policy import Auth
+    from funcmcp._auth.principal import Principal
+    from funcmcp._auth.protected_resource import ProtectedResource, unauthorized
+    from funcmcp._auth.tokens.bearer import BearerTokens
+    from funcmcp._auth.tokens.claims import TokenRules
+    from funcmcp._auth.tokens.jwks import JWKS
+    from funcmcp._auth.tokens.keys import StaticKeys
+
+__all__ = [
+    "JWKS",
+    "APIKeys",
+    "Auth",
+    "Authenticator",
+    "BearerTokens",
+    "Challenge",
+    "EasyAuth",
+    "Principal",
+    "ProtectedResource",
+    "StaticKeys",
+    "TokenRules",
+    "entra",
+    "first_of",
+    "unauthorized",
+]
+
+_HOMES = {
+    "_auth.api_key": ["APIKeys"],
+    "_auth.authenticator": ["Authenticator", "Challenge", "first_of"],
+    "_auth.easy_auth": ["EasyAuth"],
+    "_auth.entra_id": ["entra"],
+    "_auth.policy": ["Auth"],
+    "_auth.principal": ["Principal"],
+    "_auth.protected_resource": ["ProtectedResource", "unauthorized"],
+    "_auth.tokens.bearer": ["BearerTokens"],
+    "_auth.tokens.claims": ["TokenRules"],
+    "_auth.tokens.jwks": ["JWKS"],
+    "_auth.tokens.keys": ["StaticKeys"],
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

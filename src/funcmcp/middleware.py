@@ -1,0 +1,55 @@
+"""Middleware for `MCPServer`: functions around every request, on every transport and trigger.
+
+A middleware is an async function that gets the request's context and the next function:
+
+Example:
+    ```python
+    async def audit(context: RequestContext, call_next: CallNext) -> Reply:
+        reply = await call_next(context)
+        print(context.request.method, reply.error)
+        return reply
+
+
+    mcp = MCPServer("Orders", middleware=[audit])
+    ```
+
+See guides/middleware.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp._public_names import lazy_names
+
+if TYPE_CHECKING:
+    from funcmcp._middleware.hooks import on_list, on_tool_call
+    from funcmcp._middleware.request_log import Timing, log_requests, time_requests
+    from funcmcp._middleware.response_cache import cache_results
+    from funcmcp._protocol.replies import Reply
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.middleware import CallNext, Middleware
+
+__all__ = [
+    "CallNext",
+    "Middleware",
+    "Reply",
+    "RequestContext",
+    "Timing",
+    "cache_results",
+    "log_requests",
+    "on_list",
+    "on_tool_call",
+    "time_requests",
+]
+
+_HOMES = {
+    "_middleware.hooks": ["on_list", "on_tool_call"],
+    "_middleware.request_log": ["Timing", "log_requests", "time_requests"],
+    "_middleware.response_cache": ["cache_results"],
+    "_protocol.replies": ["Reply"],
+    "_server.calls.context": ["RequestContext"],
+    "_server.middleware": ["CallNext", "Middleware"],
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
