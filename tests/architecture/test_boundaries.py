@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp._auth import api_key
 from funcmcp._auth.api_key import APIKeys
 from funcmcp._auth.principal import Principal
 from funcmcp._protocol.uri_template import _EXPRESSION
+from funcmcp._state import seal
 from funcmcp._state.seal import KeyRing
-from funcmcp.auth import api_key
-from funcmcp.state import seal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ WHO_MAY = {
     "_client/http_exchange.py": "the server that the caller of the client names",
     "_functions_host/blob_service.py": "the storage account of the function app's settings, with --storage azure",
     "_functions_host/custom_handler.py": "the program that it has started, at its port on loopback",
-    "_functions_host/http_proxy.py": "the port on loopback that the worker names, for the requests of its HTTP triggers",
+    "_functions_host/http_proxy.py": "the port on loopback that the worker names, for requests of HTTP triggers",
     "_functions_host/workers/process.py": "the worker that it has started, over a socket pair",
     "_cli/host.py": "nobody: a socket that sends nothing has the address of this machine in its network",
     "_functions_host/workers/python_main.py": "the host that has started it, over the same",

@@ -22,12 +22,8 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-PUBLIC_PACKAGES = {"auth", "client", "compat", "middleware", "state"}
-
-
 def test_private_packages_have_empty_init_files() -> None:
     inits = [path for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE]
-    inits = [path for path in inits if str(path.parent.relative_to(SOURCE)) not in PUBLIC_PACKAGES]
     assert inits
     assert not [named(path) for path in inits if path.read_text()]
 

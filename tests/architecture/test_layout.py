@@ -21,7 +21,7 @@ def settings() -> dict[str, Any]:
 def modules_and_packages() -> set[str]:
     """Return the names of the modules and packages directly in funcmcp."""
     packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    return packages | {path.stem for path in PACKAGE.glob("[!_]*.py")}
+    return packages | {path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")}
 
 
 def test_every_folder_with_modules_is_a_package() -> None:

@@ -88,6 +88,38 @@ def test_each_public_name_can_be_imported(module: str) -> None:
         _ = public.no_such_name
 
 
+def public_homes() -> dict[tuple[str, str], str]:
+    """Return the public module of each class and function, by the module that defines it. Of several, the shorter.
+
+    A name for a type of another name (`JSONRPCRequest`) is not among them.
+    """
+    homes: dict[tuple[str, str], str] = {}
+    for module in sorted(PUBLIC_MODULES, key=lambda name: name.count(".")):
+        for name, home in names_at_run_time(module).items() if module in LAZY_MODULES else ():
+            value = getattr(importlib.import_module(home), name)
+            if (inspect.isclass(value) or inspect.isfunction(value)) and value.__name__ == name:
+                homes.setdefault((home, name), module)
+    return homes
+
+
+def test_a_public_class_or_function_reports_its_public_module() -> None:
+    reported = {key: getattr(importlib.import_module(key[0]), key[1]).__module__ for key in public_homes()}
+    assert reported == public_homes()
+
+
+def test_tracebacks_and_pickles_of_public_classes_name_public_modules() -> None:
+    """The class is pickled in a process that has imported the private module alone."""
+    code = (
+        "import pickle, traceback\n"
+        "from funcmcp._protocol.errors import ToolError\n"
+        "error = ToolError('full')\n"
+        "print(traceback.format_exception_only(error), pickle.dumps(error), type(pickle.loads(pickle.dumps(error))))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
+    assert "funcmcp.ToolError: full" in run.stdout
+    assert "_protocol" not in run.stdout
+
+
 @pytest.mark.parametrize("module", LAZY_MODULES)
 def test_no_public_name_is_also_a_private_submodule(module: str) -> None:
     """Importing a submodule sets an attribute of its package, which would hide the public name."""
@@ -137,7 +169,7 @@ def test_code_for_users_imports_public_modules_only(path: Path) -> None:
 
 def test_imports_in_text_are_recognized() -> None:
     lines = [
-        "from funcmcp._app import MCPServer",
+        "from funcmcp.app import MCPServer",
         "    import funcmcp.azure",
         "> from funcmcp import (",
         "not from funcmcp.x import",

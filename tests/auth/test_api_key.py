@@ -8,10 +8,10 @@ import hmac
 
 import pytest
 
+from funcmcp._auth import api_key
 from funcmcp._auth.api_key import APIKeys
 from funcmcp._auth.authenticator import Challenge
 from funcmcp._auth.principal import Principal
-from funcmcp.auth import api_key
 
 ALICE, BOB, OLD = "alice-0123456789abcdef", "bob-0123456789abcdef", "bob-fedcba9876543210"
 

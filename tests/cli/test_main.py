@@ -31,7 +31,7 @@ def test_the_version_loads_nothing_heavy() -> None:
     )
     loaded = set(python(code).stdout.split())
     assert "typer" in loaded
-    assert not loaded & {"uvicorn", "httpx2", "pydantic", "watchfiles", "rich", "funcmcp.app"}
+    assert not loaded & {"uvicorn", "httpx2", "pydantic", "watchfiles", "rich", "funcmcp._app"}
 
 
 @pytest.mark.parametrize("command", ["run", "inspect", "call"])

@@ -43,8 +43,8 @@ def test_headers_are_for_http() -> None:
 @pytest.mark.parametrize(
     ("target", "absent"),
     [
-        ('"http://127.0.0.1:1/mcp"', {"funcmcp.app", "funcmcp._client.stdio", "pydantic", "uvicorn"}),
-        ('StdioCommand("python")', {"funcmcp.app", "httpx2", "pydantic", "uvicorn"}),
+        ('"http://127.0.0.1:1/mcp"', {"funcmcp._app", "funcmcp._client.stdio", "pydantic", "uvicorn"}),
+        ('StdioCommand("python")', {"funcmcp._app", "httpx2", "pydantic", "uvicorn"}),
         ('__import__("funcmcp").MCPServer("a")', {"funcmcp._client.stdio", "httpx2", "uvicorn"}),
     ],
 )

@@ -66,7 +66,7 @@ def test_no_module_is_part_of_an_import_circle(graph: grimp.ImportGraph) -> None
     assert sorted(remaining) == []
 
 
-@pytest.mark.parametrize("package", ["authoring", "transports/http"])
+@pytest.mark.parametrize("package", ["_authoring", "_transports/http"])
 def test_the_page_counts_the_imports_between_sub_packages(graph: grimp.ImportGraph, package: str) -> None:
     count = len(arrows(graph, f"funcmcp.{package.replace('/', '.')}"))
     section = " ".join(TEXT.partition("### Import graph")[2].partition("\n## ")[0].split())

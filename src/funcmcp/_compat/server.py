@@ -452,7 +452,7 @@ class FastMCP(ServerTransports):
 
     def add_middleware(self, middleware: Any) -> None:
         """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""
-        is_native = getattr(middleware, "__module__", "").startswith("funcmcp.middleware.")
+        is_native = getattr(middleware, "__module__", "").startswith(("funcmcp.middleware", "funcmcp._middleware"))
         super().add_middleware(middleware if is_native else self._adapt_middleware(middleware))
 
     @property

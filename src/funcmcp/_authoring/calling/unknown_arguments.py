@@ -204,7 +204,7 @@ def _reads_arguments(schema: Mapping[str, Any]) -> bool:
     if schema["type"] not in _AUTHORS:
         return False
     function = schema["function"]["function"]
-    return not str(getattr(function, "__module__", "")).startswith("funcmcp.")
+    return str(getattr(function, "__module__", "")).partition(".")[0] != "funcmcp"
 
 
 def _fields(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
