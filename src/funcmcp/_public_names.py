@@ -42,7 +42,8 @@ def lazy_names(module: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callabl
 def public(module: str) -> Callable[[_Public], _Public]:
     """Return a decorator for a class or function that users import from a public module.
 
-    Its ``__module__`` becomes the public module, so that tracebacks, logs and pickles name what users import.
+    Its ``__module__`` becomes the public module, so that tracebacks, logs and pickles name what users import. Overloads
+    of a function need it as well, below `overload`: `typing.get_overloads` finds them by ``__module__``.
 
     Args:
         module: The name of the public module. For a name of two, the shorter one.

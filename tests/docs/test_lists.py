@@ -30,7 +30,7 @@ def test_each_error_code_has_a_row_with_its_status() -> None:
 
 
 def test_each_status_of_a_refusal_has_a_row() -> None:
-    folder = ROOT / "src" / "funcmcp" / "transports" / "http"
+    folder = ROOT / "src" / "funcmcp" / "_transports" / "http"
     sources = [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]
     statuses = {status for source in sources for status in re.findall(r"\b(?:_?refuse)\((4\d\d|503)\b", source)}
     assert len(statuses) > 9

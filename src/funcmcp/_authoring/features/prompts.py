@@ -101,10 +101,12 @@ def make_prompt(
 
 
 @overload
+@public("funcmcp")
 def prompt(function: F, /) -> F: ...
 
 
 @overload
+@public("funcmcp")
 def prompt(name: str | None = None, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
 
 

@@ -134,10 +134,12 @@ def make_tool(
 
 
 @overload
+@public("funcmcp")
 def tool(function: F, /) -> F: ...
 
 
 @overload
+@public("funcmcp")
 def tool(name: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
 
 
