@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The suite on .venv, with branch coverage of protocol/ and server/; a part of it with the lowest versions of dependencies;
+# The suite on .venv, with branch coverage of _protocol/ and _server/; a part of it with the lowest versions of dependencies;
 # then the suite on .venv-3.13 if `make setup` made it.
 set -euo pipefail
 # Many tests wait for processes, so three workers keep two cores busy. The modules run in the order of their names: those
