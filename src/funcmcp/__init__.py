@@ -102,14 +102,15 @@ _NAMES_IN_OTHER_FRAMEWORKS = {
 }
 """Names that users of other frameworks import from here, and where funcmcp has them."""
 
-_load, __dir__ = lazy_names(__name__, _HOMES)
+if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
+    _load, __dir__ = lazy_names(__name__, _HOMES)
 
-
-def __getattr__(name: str) -> Any:
-    if name in _NAMES_IN_OTHER_FRAMEWORKS:
-        message = f"funcmcp has no {name}. {_NAMES_IN_OTHER_FRAMEWORKS[name]}"
-        # `from funcmcp import X` would drop the text of an AttributeError. It calls hasattr() in this function first.
-        if sys._getframe(1).f_code.co_name == "_handle_fromlist":  # noqa: SLF001 - there is no public way
-            raise ImportError(message, name="funcmcp")
-        raise AttributeError(message)
-    return _load(name)
+    def __getattr__(name: str) -> Any:
+        if name in _NAMES_IN_OTHER_FRAMEWORKS:
+            message = f"funcmcp has no {name}. {_NAMES_IN_OTHER_FRAMEWORKS[name]}"
+            # `from funcmcp import X` would drop the text of an AttributeError. It calls hasattr() in this
+            # function first.
+            if sys._getframe(1).f_code.co_name == "_handle_fromlist":  # noqa: SLF001 - there is no public way
+                raise ImportError(message, name="funcmcp")
+            raise AttributeError(message)
+        return _load(name)

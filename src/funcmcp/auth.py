@@ -55,4 +55,5 @@ _HOMES = {
     "_auth.tokens.keys": ["StaticKeys"],
 }
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -107,4 +107,5 @@ _HOMES = {
     "_client.transport": ["Transport"],
 }
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -275,11 +275,11 @@ _ELSEWHERE = {
 }
 """Names of other frameworks that are not here, and what to use."""
 
-_load, __dir__ = lazy_names(__name__, _HOMES)
+if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
+    _load, __dir__ = lazy_names(__name__, _HOMES)
 
-
-def __getattr__(name: str) -> Any:
-    if name in _ELSEWHERE:
-        # An ImportError, because `from funcmcp.compat import X` drops the text of an AttributeError.
-        raise ImportError(f"funcmcp.compat has no {name}. {_ELSEWHERE[name]}", name="funcmcp.compat")
-    return _load(name)
+    def __getattr__(name: str) -> Any:
+        if name in _ELSEWHERE:
+            # An ImportError, because `from funcmcp.compat import X` drops the text of an AttributeError.
+            raise ImportError(f"funcmcp.compat has no {name}. {_ELSEWHERE[name]}", name="funcmcp.compat")
+        return _load(name)

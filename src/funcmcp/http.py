@@ -13,4 +13,5 @@ __all__ = ["HTTPRequest", "HTTPResponse"]
 
 _HOMES = {"_transports.http.endpoints.custom_routes": ["HTTPRequest", "HTTPResponse"]}
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -31,4 +31,5 @@ _HOMES = {
     "_adapters.redis.sessions": ["RedisSessions"],
 }
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -51,4 +51,5 @@ _HOMES = {
     ],
 }
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -90,7 +90,7 @@ class Requests:
         on_notification: Callable[[dict[str, Any]], None],
     ) -> None:
         self.answers = answers
-        self.date = revision or ""
+        self.date: str = revision or ""
         self.server_info: dict[str, Any] = {}
         self.capabilities: dict[str, Any] = {}
         self.instructions: str | None = None

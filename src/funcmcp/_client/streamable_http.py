@@ -172,7 +172,7 @@ class MemoryRequest(HttpRequest):
 
     def __init__(self, method: str, path: str, pairs: list[tuple[bytes, bytes]], body: bytes) -> None:
         super().__init__(method, path, pairs, "127.0.0.1")
-        self.body = body
+        self.body: bytes = body
 
 
 @public("funcmcp.testing")

@@ -81,7 +81,7 @@ class StdioCommand:
         if not command:
             raise ValueError('StdioCommand needs a program, such as StdioCommand("python", "server.py").')
         self.command = command
-        self.env = dict(env or {})
+        self.env: dict[str, str] = dict(env or {})
         self.cwd = cwd
         self.start_seconds = start_seconds
         self.stop_seconds = stop_seconds

@@ -139,8 +139,8 @@ class ToolTask:
         self._timeout = timeout
         self._result = result
         self._answered: set[str] = set()
-        self.task_id = None if state is None else state.task_id
-        self.state = Task(status="completed") if state is None else state
+        self.task_id: str | None = None if state is None else state.task_id
+        self.state: Task = Task(status="completed") if state is None else state
         if state is not None:
             self._report()
 

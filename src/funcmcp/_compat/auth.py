@@ -203,7 +203,7 @@ class AuthProvider:
         self, base_url: Any = None, required_scopes: list[str] | None = None, resource_base_url: Any = None
     ) -> None:
         self.base_url = base_url
-        self.required_scopes = required_scopes or []
+        self.required_scopes: list[str] = required_scopes or []
         self.resource_base_url = resource_base_url
 
     async def verify_token(self, token: str) -> Any:

@@ -29,10 +29,10 @@ class Component:
 
     def __init__(self, fn: Callable[..., Any], name: str | None = None, **options: Any) -> None:
         self.fn = fn
-        self.name = name or function_name(fn)
+        self.name: str = name or function_name(fn)
         self.options = options
         self.describe: Callable[[], Mapping[str, Any]] | None = None
-        self.enabled = options.get("enabled") is not False
+        self.enabled: bool = options.get("enabled") is not False
         self.switches: list[Callable[[bool], None]] = []
 
     @classmethod
@@ -145,7 +145,7 @@ class Resource(Component):
         if uri is None:
             raise TypeError(f"{type(self).__name__} needs a uri.")
         super().__init__(fn or self.read, name or (function_name(fn) if fn else str(uri)), **options)
-        self.uri = str(uri)
+        self.uri: str = str(uri)
 
     @classmethod
     def from_function(cls, fn: Callable[..., Any], name: Any = None, **options: Any) -> Any:
@@ -202,9 +202,9 @@ class FileResource(Resource):
         self, uri: Any, path: Any, name: str | None = None, *, is_binary: bool = False, **options: Any
     ) -> None:
         super().__init__(None, uri, name, **{"mime_type": "text/plain", **options})
-        self.path = Path(path)
+        self.path: Path = Path(path)
         mime_type = self.mime_type or ""
-        self.is_binary = is_binary or not (mime_type.startswith("text/") or mime_type.endswith(("json", "xml")))
+        self.is_binary: bool = is_binary or not (mime_type.startswith("text/") or mime_type.endswith(("json", "xml")))
 
     def read(self) -> str | bytes:
         """Return the contents of the file."""
@@ -226,7 +226,7 @@ class DirectoryResource(Resource):
         **options: Any,
     ) -> None:
         super().__init__(None, uri, name, **{"mime_type": "application/json", **options})
-        self.path = Path(path)
+        self.path: Path = Path(path)
         self.recursive = recursive
         self.pattern = pattern
 

@@ -81,8 +81,8 @@ class Image(content.Image):
             mime_type=f"image/{_IMAGE_TYPES.get(image_format, image_format)}",
             **_annotations(annotations),
         )
-        self.path = None if path is None else Path(path)
-        self.data = data
+        self.path: Path | None = None if path is None else Path(path)
+        self.data: bytes | None = data
 
     def to_image_content(self, *_: Any, **__: Any) -> Image:
         """Return the image itself, which is a content block."""
@@ -119,8 +119,8 @@ class Audio(content.Audio):
             mime_type=f"audio/{_AUDIO_TYPES.get(audio_format, audio_format)}",
             **_annotations(annotations),
         )
-        self.path = None if path is None else Path(path)
-        self.data = data
+        self.path: Path | None = None if path is None else Path(path)
+        self.data: bytes | None = data
 
     def to_audio_content(self, *_: Any, **__: Any) -> Audio:
         """Return the sound itself, which is a content block."""
@@ -158,8 +158,8 @@ class File(content.EmbeddedResource):
             super().__init__(uri, text=text, mime_type=mime_type, **_annotations(annotations))
         else:
             super().__init__(uri, blob=value, mime_type=mime_type, **_annotations(annotations))
-        self.path = None if path is None else Path(path)
-        self.data = data
+        self.path: Path | None = None if path is None else Path(path)
+        self.data: bytes | None = data
 
     def to_resource_content(self, *_: Any, **__: Any) -> File:
         """Return the file itself, which is a content block."""
@@ -271,8 +271,8 @@ class ResourceContent(content.Contents):
             super().__init__(content, mime_type=mime_type, meta=meta)
         else:
             super().__init__(_json_text(content), mime_type=mime_type or "application/json", meta=meta)
-        self.content = content
-        self.mime_type = mime_type
+        self.content: bytes | str | Any = content
+        self.mime_type: str | None = mime_type
 
 
 @public("funcmcp.compat")

@@ -36,8 +36,8 @@ class Dependency:
     __slots__ = ("factory", "use_cache")
 
     def __init__(self, factory: Callable[..., Any], *, use_cache: bool = True) -> None:
-        self.factory = factory
-        self.use_cache = use_cache
+        self.factory: Callable[..., Any] = factory
+        self.use_cache: bool = use_cache
 
     def bound_to(self, name: str, hint: Any) -> Dependency:  # noqa: ARG002 - of subclasses
         """Return the mark of a parameter with a name and an annotation."""

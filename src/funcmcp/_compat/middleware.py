@@ -149,7 +149,7 @@ class LoggingMiddleware(Middleware):
     """
 
     def __init__(self, logger: logging.Logger | None = None, log_level: int = logging.INFO, **options: Any) -> None:  # noqa: ARG002 - what lines contain
-        self.logger = logger or _logger
+        self.logger: logging.Logger = logger or _logger
         self.log_level = log_level
 
     async def on_message(self, context: MiddlewareContext, call_next: CallNext) -> Any:
@@ -176,7 +176,7 @@ class TimingMiddleware(Middleware):
     """
 
     def __init__(self, logger: logging.Logger | None = None, log_level: int = logging.INFO) -> None:
-        self.logger = logger or _logger
+        self.logger: logging.Logger = logger or _logger
         self.log_level = log_level
 
     async def on_request(self, context: MiddlewareContext, call_next: CallNext) -> Any:
@@ -210,7 +210,7 @@ class ErrorHandlingMiddleware(Middleware):
         error_callback: Callable[[Exception, MiddlewareContext], Any] | None = None,
         transform_errors: bool = True,  # noqa: ARG002, FBT001, FBT002 - as in FastMCP
     ) -> None:
-        self.logger = logger or _logger
+        self.logger: logging.Logger = logger or _logger
         self.include_traceback = include_traceback
         self.error_callback = error_callback
 

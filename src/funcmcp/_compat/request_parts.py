@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -27,7 +27,7 @@ class AccessToken(BaseModel):
         claims: The claims of the token.
     """
 
-    model_config = ConfigDict(hide_input_in_errors=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(hide_input_in_errors=True)
 
     token: str
     client_id: str

@@ -29,11 +29,12 @@ class SamplingResult:
     type = "text"
 
     def __init__(self, answer: Sampled) -> None:
-        self.text = answer.text
-        self.model = answer.model
-        self.role = answer.role
-        self.stop_reason = self.stopReason = answer.stop_reason
-        self.blocks = answer.content
+        self.text: str = answer.text
+        self.model: str = answer.model
+        self.role: str = answer.role
+        self.stop_reason: str | None = answer.stop_reason
+        self.stopReason: str | None = answer.stop_reason
+        self.blocks: list[dict[str, Any]] = answer.content
 
     @property
     def result(self) -> str:

@@ -115,9 +115,9 @@ class FastMCP(ServerTransports):
         chosen_options = {name: value for name, value in options.items() if value is not None}
         options = {**options_of_environment(), **chosen_options}
         chosen = checked_server_options(options, type(self).__name__)
-        self.settings = Settings(options)
+        self.settings: Settings = Settings(options)
         self._auth = options.get("auth")
-        self.served_routes = []
+        self.served_routes: list[Any] = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
         self._completion: Callable[..., Any] | None = None
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()

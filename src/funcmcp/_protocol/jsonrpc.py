@@ -17,9 +17,9 @@ class Request:
     __slots__ = ("id", "method", "params")
 
     def __init__(self, id: RequestId, method: str, params: dict[str, Any]) -> None:
-        self.id = id
-        self.method = method
-        self.params = params
+        self.id: RequestId = id
+        self.method: str = method
+        self.params: dict[str, Any] = params
 
     def message(self) -> dict[str, Any]:
         """Return the request as a JSON object."""
@@ -42,9 +42,9 @@ class Response:
     __slots__ = ("error", "id", "result")
 
     def __init__(self, id: RequestId | None, result: dict[str, Any] | None, error: dict[str, Any] | None) -> None:
-        self.id = id
-        self.result = result
-        self.error = error
+        self.id: RequestId | None = id
+        self.result: dict[str, Any] | None = result
+        self.error: dict[str, Any] | None = error
 
 
 class Malformed:

@@ -28,8 +28,8 @@ class Reply:
     __slots__ = ("body", "error")
 
     def __init__(self, body: bytes, error: int | None = None) -> None:
-        self.body = body
-        self.error = error
+        self.body: bytes = body
+        self.error: int | None = error
 
     def message(self) -> dict[str, Any]:
         """Return the response, decoded. An integer with more digits than `int` accepts is a string."""

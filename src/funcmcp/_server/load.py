@@ -86,7 +86,7 @@ class Budget:
         memory: Budget | None = None,
         unit: int = 1,
     ) -> None:
-        self.used = 0
+        self.used: int = 0
         self._limit = limit
         self._per_principal = per_principal
         self._per_address = max(per_principal, limit // 2)

@@ -89,8 +89,8 @@ class Run:
     __slots__ = ("_has_cancelled_task", "_task", "cancelled", "clean_ups")
 
     def __init__(self) -> None:
-        self.cancelled = False
-        self.clean_ups = 0
+        self.cancelled: bool = False
+        self.clean_ups: int = 0
         self._has_cancelled_task = False
         self._task: asyncio.Task[object] | None = None
 

@@ -44,7 +44,7 @@ class KeyRing:
     def __init__(self, keys: Sequence[bytes] = ()) -> None:
         if any(len(key) < KEY_BYTES for key in keys):
             raise ValueError(f"A key must have at least {KEY_BYTES} bytes.")
-        self.shared = bool(keys)
+        self.shared: bool = bool(keys)
         self.on_foreign: Callable[[], None] | None = None
         self._keys = tuple(keys) or (os.urandom(KEY_BYTES),)
 

@@ -68,9 +68,9 @@ class Served:
 
     def __init__(self, exchange: Exchange, limits: Limits | None = None) -> None:
         self.exchange = exchange
-        self.limits = limits or Limits()
-        self.shutdown_signals = ShutdownSignals(self.drain)
-        self.has_begun = False
+        self.limits: Limits = limits or Limits()
+        self.shutdown_signals: ShutdownSignals = ShutdownSignals(self.drain)
+        self.has_begun: bool = False
         self.has_websocket = False
         self._had_request = False
         self._stops: dict[Callable[[], None], None] = {}

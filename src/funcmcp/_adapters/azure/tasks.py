@@ -178,7 +178,7 @@ class AzureTasks(TransitionStore):
             raise ValueError(
                 f"prefix must have 3 to 28 lower-case letters, digits and single hyphens between them; got {prefix!r}."
             )
-        self.limits = TaskLimits() if limits is None else limits
+        self.limits: TaskLimits = TaskLimits() if limits is None else limits
         check_concurrency(concurrency)
         check_lease(lease)
         self.concurrency = concurrency
@@ -194,7 +194,7 @@ class AzureTasks(TransitionStore):
         """Use the tasks of the server of this name; each server has a folder and a queue of its own."""
         self._server = server
         self._folder = folder_of(server)
-        self.queue_name = f"{self._prefix}-{self._folder}"
+        self.queue_name: str = f"{self._prefix}-{self._folder}"
         self._storage = Storage(self.connection, self._prefix, self.queue_name)
 
     async def create(self, task: NewTask) -> TaskRecord:

@@ -103,7 +103,7 @@ class RedisBus:
     """
 
     def __init__(self, redis: str | RedisLink) -> None:
-        self.instance = _new_name()
+        self.instance: str = _new_name()
         self._link = link_to(redis)
         self._stream = f"{self._link.prefix}:bus"
         self._position = ""
@@ -119,7 +119,7 @@ class RedisBus:
         self._sent = 0
         self._has_gap = False
         self._recent: dict[tuple[str, int | None], None] = {}
-        self.connected = False
+        self.connected: bool = False
 
     def subscribe(self, topic: str, subscriber: Subscriber) -> None:
         """Call *subscriber* on the event loop with each message of a topic."""

@@ -157,7 +157,7 @@ class RedisSessions(SharedSessions):
         self._lifetime = int((idle + self._renewal_interval) * 1000)
         self._unused_lifetime = min(self._lifetime, int(UNUSED_SECONDS * 1000))
         self._reads: SharedPipeline[_Read] = SharedPipeline(self._link, self._read_all)
-        self.bus = RedisBus(self._link)
+        self.bus: RedisBus = RedisBus(self._link)
         self.endings: list[Callable[[str], None]] = []
 
     async def create(self, handshake: Handshake) -> str:

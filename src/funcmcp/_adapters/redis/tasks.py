@@ -429,7 +429,7 @@ class RedisTasks(TransitionStore):
         concurrency: int = 10,
         lease: float = 30.0,
     ) -> None:
-        self.limits = TaskLimits() if limits is None else limits
+        self.limits: TaskLimits = TaskLimits() if limits is None else limits
         check_concurrency(concurrency)
         check_lease(lease)
         self.concurrency = concurrency

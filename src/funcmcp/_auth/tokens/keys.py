@@ -193,7 +193,7 @@ class StaticKeys:
         kinds = {not key.algorithms.isdisjoint(SHARED_SECRET_ALGORITHMS) for key in verification_keys}
         if len(kinds) > 1:
             raise UnfitKeyError("StaticKeys can't have both secrets and public keys.")
-        self.secret = kinds.pop()
+        self.secret: bool = kinds.pop()
 
     async def find(self, token: SignedToken) -> Sequence[VerificationKey]:
         """Return the keys that may verify a token."""

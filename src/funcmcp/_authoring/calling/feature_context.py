@@ -319,8 +319,8 @@ class ToolContext(FeatureContext):
         self, context: RequestContext, lifespans: Lifespans, tool_name: str, arguments: Mapping[str, Any]
     ) -> None:
         super().__init__(context, lifespans)
-        self.tool_name = tool_name
-        self.arguments = arguments
+        self.tool_name: str = tool_name
+        self.arguments: Mapping[str, Any] = arguments
 
     @property
     def task_id(self) -> str | None:
@@ -374,7 +374,7 @@ class ResourceContext(FeatureContext):
 
     def __init__(self, context: RequestContext, lifespans: Lifespans, uri: str = "") -> None:
         super().__init__(context, lifespans)
-        self.uri = uri
+        self.uri: str = uri
 
 
 @public("funcmcp")
@@ -392,8 +392,8 @@ class PromptContext(FeatureContext):
         self, context: RequestContext, lifespans: Lifespans, prompt_name: str, arguments: Mapping[str, str]
     ) -> None:
         super().__init__(context, lifespans)
-        self.prompt_name = prompt_name
-        self.arguments = arguments
+        self.prompt_name: str = prompt_name
+        self.arguments: Mapping[str, str] = arguments
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

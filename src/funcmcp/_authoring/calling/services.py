@@ -70,9 +70,9 @@ class Services:
 
     def __init__(self, argument_rules: ArgumentRules = DEFAULT_RULES) -> None:
         self.argument_rules = argument_rules
-        self.threads = Threads()
+        self.threads: Threads = Threads()
         self._registry = _Registry()
-        self.lifespans = Lifespans(self._registry.close_app)
+        self.lifespans: Lifespans = Lifespans(self._registry.close_app)
 
     def register_factory(
         self, service: type[T], factory: Callable[..., Any], *, scope: Literal["request", "app"] = "request"
@@ -242,8 +242,8 @@ class _Factory:
     __slots__ = ("function", "open", "parameters", "scope")
 
     def __init__(self, function: Callable[..., Any], scope: str) -> None:
-        self.function = function
-        self.scope = scope
+        self.function: Callable[..., Any] = function
+        self.scope: str = scope
         self.parameters: dict[str, Any] | None = None
         self.open: Callable[..., Manager] | None = None
         if inspect.isasyncgenfunction(function):

@@ -81,7 +81,7 @@ class UIResource:
             "domain": domain,
             "prefersBorder": prefers_border,
         }
-        self.wire = {name: value for name, value in members.items() if value is not None}
+        self.wire: dict[str, Any] = {name: value for name, value in members.items() if value is not None}
 
 
 def _check_values(option: str, values: Collection[str], valid: Sequence[str]) -> None:

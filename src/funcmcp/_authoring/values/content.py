@@ -9,7 +9,7 @@ Source: 2026-07-28 schema, ContentBlock and CallToolResult.
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from funcmcp._public_names import public
 
@@ -67,7 +67,7 @@ class Content:
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and isinstance(other, Content) and other.block == self.block
 
-    __hash__ = None  # type: ignore[assignment] # it contains a dict
+    __hash__: ClassVar[None]  # type: ignore[assignment] # it contains a dict; __eq__ sets None
 
 
 @public("funcmcp.content")
@@ -79,7 +79,7 @@ class Text(Content):
     def __init__(self, text: str, **details: Unpack[BlockDetails]) -> None:
         if not isinstance(text, str):
             raise TypeError(f"Text takes a string, not {type(text).__name__}.")
-        self.block = {"type": "text", "text": text, **_details(details, _BLOCK)}
+        self.block: dict[str, Any] = {"type": "text", "text": text, **_details(details, _BLOCK)}
 
 
 @public("funcmcp.content")
@@ -89,7 +89,12 @@ class Image(Content):
     __slots__ = ()
 
     def __init__(self, data: bytes, *, mime_type: str = "image/png", **details: Unpack[BlockDetails]) -> None:
-        self.block = {"type": "image", "data": base64(data), "mimeType": mime_type, **_details(details, _BLOCK)}
+        self.block: dict[str, Any] = {
+            "type": "image",
+            "data": base64(data),
+            "mimeType": mime_type,
+            **_details(details, _BLOCK),
+        }
 
 
 @public("funcmcp.content")
@@ -99,7 +104,12 @@ class Audio(Content):
     __slots__ = ()
 
     def __init__(self, data: bytes, *, mime_type: str = "audio/wav", **details: Unpack[BlockDetails]) -> None:
-        self.block = {"type": "audio", "data": base64(data), "mimeType": mime_type, **_details(details, _BLOCK)}
+        self.block: dict[str, Any] = {
+            "type": "audio",
+            "data": base64(data),
+            "mimeType": mime_type,
+            **_details(details, _BLOCK),
+        }
 
 
 @public("funcmcp.content")
@@ -109,7 +119,7 @@ class ResourceLink(Content):
     __slots__ = ()
 
     def __init__(self, uri: str, name: str, **details: Unpack[LinkDetails]) -> None:
-        self.block = {"type": "resource_link", "uri": uri, "name": name, **_details(details, _LINK)}
+        self.block: dict[str, Any] = {"type": "resource_link", "uri": uri, "name": name, **_details(details, _LINK)}
         if "icons" in details:
             self.block["icons"] = icon_list(details["icons"])
 
@@ -132,7 +142,7 @@ class EmbeddedResource(Content):
             resource["text"] = text
         else:
             resource["blob"] = base64(blob)
-        self.block = {"type": "resource", "resource": resource, **_details(block_details, _BLOCK)}
+        self.block: dict[str, Any] = {"type": "resource", "resource": resource, **_details(block_details, _BLOCK)}
 
 
 @public("funcmcp.content")
@@ -182,9 +192,9 @@ class ToolResult:
         meta: Mapping[str, Any] | None = None,
     ) -> None:
         self.content: Sequence[str | Content] = [content] if isinstance(content, str | Content) else content
-        self.structured_content = structured_content
-        self.is_error = is_error
-        self.meta = meta
+        self.structured_content: Any = structured_content
+        self.is_error: bool = is_error
+        self.meta: Mapping[str, Any] | None = meta
 
 
 @public("funcmcp.content")
@@ -220,7 +230,7 @@ class Contents:
             "blob": None if blob is None else base64(blob),
             "_meta": meta,
         }
-        self.wire = {name: value for name, value in members.items() if value is not None}
+        self.wire: dict[str, Any] = {name: value for name, value in members.items() if value is not None}
 
 
 @public("funcmcp.content")
@@ -263,7 +273,7 @@ class Message:
             raise ValueError(f"role must be {' or '.join(map(repr, _ROLES))}, not {role!r}.")
         if isinstance(content, str):
             content = Text(content)
-        self.wire = {"role": role, "content": content.block}
+        self.wire: dict[str, Any] = {"role": role, "content": content.block}
 
 
 @public("funcmcp.content")
@@ -285,9 +295,9 @@ class PromptResult:
         description: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        self.messages = messages
-        self.description = description
-        self.meta = meta
+        self.messages: Sequence[str | Content | Message] = messages
+        self.description: str | None = description
+        self.meta: Mapping[str, Any] | None = meta
 
 
 def base64(data: bytes) -> str:

@@ -134,7 +134,7 @@ class Format:
     def __init__(self, name: str) -> None:
         if name not in FORMATS:
             raise RegistrationError(f"Unknown format {name!r}. Valid formats: {', '.join(FORMATS)}.")
-        self.name = name
+        self.name: str = name
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Add the check after the type's own."""

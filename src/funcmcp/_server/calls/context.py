@@ -88,11 +88,11 @@ class RequestContext:
         channel: Channel,
         http: HTTPRequestInfo | None = None,
     ) -> None:
-        self.routed = routed
+        self.routed: RoutedRequest = routed
         self.request: Request = routed.request
-        self.client = client
-        self.channel = channel
-        self.http = http
+        self.client: Client = client
+        self.channel: Channel = channel
+        self.http: HTTPRequestInfo | None = http
         self.deadline: Deadline | None = None
         self.error: BaseException | None = None
         self.outer: RequestContext | None = None

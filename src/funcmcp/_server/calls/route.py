@@ -95,12 +95,12 @@ class RoutedRequest:
         *,
         fault: MCPError | None = None,
     ) -> None:
-        self.request = request
-        self.route = route
-        self.feature = feature
-        self.values = values
-        self.fault = fault
-        self.size = 0
+        self.request: Request = request
+        self.route: Route | None = route
+        self.feature: Feature | None = feature
+        self.values: Values = values
+        self.fault: MCPError | None = fault
+        self.size: int = 0
 
     @property
     def interactive(self) -> bool:

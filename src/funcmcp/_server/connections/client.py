@@ -33,11 +33,11 @@ class Client:
         session_id: str | None = None,
         conversation: Conversation | None = None,
     ) -> None:
-        self.revision = revision
-        self.capabilities = capabilities
-        self.info = info
-        self.session_id = session_id
-        self.conversation = conversation
+        self.revision: Revision = revision
+        self.capabilities: Mapping[str, Any] = capabilities
+        self.info: Mapping[str, Any] = info
+        self.session_id: str | None = session_id
+        self.conversation: Conversation | None = conversation
 
     def listen(self) -> None:
         """Start to collect changes for the client, if its transport needs that."""

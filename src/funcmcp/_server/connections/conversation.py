@@ -54,10 +54,10 @@ class Conversation:
     __slots__ = ("_questions", "_runs", "keeper", "log_level", "pushes", "subscribed")
 
     def __init__(self, *, pushes: bool = False) -> None:
-        self.pushes = pushes
-        self.log_level = "info"
+        self.pushes: bool = pushes
+        self.log_level: str = "info"
         self.keeper: Keeper | None = None
-        self.subscribed = SubscribedURIs()
+        self.subscribed: SubscribedURIs = SubscribedURIs()
         self._runs: dict[RequestId, list[Run]] = {}
         self._questions: dict[str, asyncio.Future[Response]] = {}
 

@@ -74,7 +74,7 @@ class SignedSessions(SessionStore):
         clock: Callable[[], float] = time,
     ) -> None:
         self.endings: list[Callable[[str], None]] = []
-        self.keys = keys or configured_keys(os.environ)
+        self.keys: KeyRing = keys or configured_keys(os.environ)
         self.bus = bus
         self._revoked = revoked
         self._lifetime = lifetime

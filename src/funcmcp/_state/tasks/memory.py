@@ -35,7 +35,7 @@ class MemoryTasks(TransitionStore):
 
     shared = False
     pulls = True
-    lease = math.inf  # a worker that died would have taken the tasks with it
+    lease: float = math.inf  # a worker that died would have taken the tasks with it
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class MemoryTasks(TransitionStore):
         concurrency: int = 10,
         clock: Callable[[], float] = time,
     ) -> None:
-        self.limits = limits or TaskLimits(total=10_000, total_bytes=64 * MIB, bytes_per_principal=6 * MIB)
+        self.limits: TaskLimits = limits or TaskLimits(total=10_000, total_bytes=64 * MIB, bytes_per_principal=6 * MIB)
         check_concurrency(concurrency)
         self.concurrency = concurrency
         self._clock = clock

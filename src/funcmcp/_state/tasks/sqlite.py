@@ -133,7 +133,7 @@ class SQLiteTasks(TransitionStore):
         lease: float = 30.0,
         clock: Callable[[], float] = time,
     ) -> None:
-        self.limits = TaskLimits() if limits is None else limits
+        self.limits: TaskLimits = TaskLimits() if limits is None else limits
         check_concurrency(concurrency)
         check_lease(lease)
         self.concurrency = concurrency

@@ -35,8 +35,8 @@ class RequestHeader:
     __slots__ = ("checked", "checks", "credentials_digest", "fields", "pairs")
 
     def __init__(self, pairs: list[tuple[bytes, bytes]], fields: dict[bytes, bytes] | None = None) -> None:
-        self.pairs = pairs
-        self.fields = fields_of(pairs) if fields is None else fields
+        self.pairs: list[tuple[bytes, bytes]] = pairs
+        self.fields: dict[bytes, bytes] = fields_of(pairs) if fields is None else fields
         self.checks: object = None
         self.checked: Any = None
         self.credentials_digest: bytes | None = None
@@ -70,15 +70,15 @@ class HttpRequest:
         server: str | None = None,
         header: RequestHeader | None = None,
     ) -> None:
-        self.method = method
-        self.path = path
-        self.pairs = pairs
-        self.server = server
+        self.method: str = method
+        self.path: str = path
+        self.pairs: list[tuple[bytes, bytes]] = pairs
+        self.server: str | None = server
         self.body: bytes | None = None
         self.principal: Principal | None = None
         self.caller: str | None = None
-        self.header = header
-        self.fields = fields_of(pairs) if header is None else header.fields
+        self.header: RequestHeader | None = header
+        self.fields: dict[bytes, bytes] = fields_of(pairs) if header is None else header.fields
 
     def take_body(self) -> bytes | None:
         """Return the body if all of it has arrived; otherwise None, and `read` has to be called."""
@@ -199,9 +199,9 @@ class HttpResponse:
     __slots__ = ("body", "headers", "status")
 
     def __init__(self, status: int, headers: tuple[tuple[str, str], ...], body: Body = b"") -> None:
-        self.status = status
-        self.headers = headers
-        self.body = body
+        self.status: int = status
+        self.headers: tuple[tuple[str, str], ...] = headers
+        self.body: Body = body
 
     def with_headers(self, *headers: tuple[str, str]) -> HttpResponse:
         """Return the response with more header fields."""

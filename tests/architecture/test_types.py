@@ -1,0 +1,46 @@
+"""The public interface has complete types, as pyright sees it in a program that uses funcmcp."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import nodejs
+from tests.patience import PATIENCE
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def pyright(*arguments: str, folder: Path) -> dict[str, Any]:
+    """Return what pyright reports, with this Python's packages and the sources of funcmcp."""
+    program = nodejs.package("pyright") / "index.js"
+    command = [str(nodejs.node()), str(program), "--outputjson", "--pythonpath", sys.executable, *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    run = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=PATIENCE, cwd=folder, env=environment
+    )
+    report: dict[str, Any] = json.loads(run.stdout)
+    return report
+
+
+def test_each_public_name_has_a_complete_type(tmp_path: Path) -> None:
+    """Types that other packages leave incomplete (azure-functions, redis) do not count."""
+    completeness = pyright("--verifytypes", "funcmcp", "--ignoreexternal", folder=tmp_path)["typeCompleteness"]
+    unclear = [symbol["name"] for symbol in completeness["symbols"] if not symbol["isTypeKnown"]]
+    assert unclear == []
+    assert completeness["exportedSymbolCounts"]["withKnownType"] > 200
+    assert completeness["completenessScore"] == 1
+
+
+@pytest.mark.parametrize("module", ["funcmcp", "funcmcp.auth", "funcmcp.client", "funcmcp.compat", "funcmcp.content"])
+def test_a_name_that_a_public_module_does_not_have_is_an_error(tmp_path: Path, module: str) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(f"from {module} import no_such_name\n")
+    report = pyright(str(file), folder=tmp_path)
+    assert [diagnostic["rule"] for diagnostic in report["generalDiagnostics"]] == ["reportAttributeAccessIssue"]
