@@ -117,7 +117,22 @@ def test_tools_are_rewritten_and_registered_again(tmp_path: Path) -> None:
     ("code", "reason"),
     [
         ('@app.mcp_tool()\n@app.blob_output(arg_name="o", path="x")\ndef f(o: str): ...', "it has other bindings"),
+        ('@app.mcp_tool()\n@app.blob_output(arg_name="o", path="x")\ndef f(o: str): ...',
+         'write trigger_app(mcp, app, bindings={"f": [Output("o", "blob", ...)]})'),
+        (('@app.generic_trigger(arg_name="c", type="mcpToolTrigger", toolName="save")\n'
+         '@app.generic_input_binding(arg_name="i", type="table")\ndef f(c): ...'),
+         'bindings={"save": [Input("i", "table", ...)]}'),
         ("@app.mcp_tool()\ndef f(a): ...", "a parameter has no type"),
+        ("@app.mcp_tool()\ndef f(a: int) -> dict[str, Any]: return json.dumps(load(a))",
+         "it returns a text, but its annotation is dict[str, Any]; correct the annotation"),
+        ("@app.mcp_tool()\ndef f(a: int) -> Optional[int]: return 'x'", "its annotation is Optional[int]"),
+        ("bp = func.Blueprint()\n@bp.mcp_tool()\ndef f(a: int): ...", "its app is a Blueprint; write it with"),
+        ("@app.mcp_tool()\n@app.mcp_tool_property(arg_name='a', is_required=False)\ndef f(a: int): ...",
+         "the argument a is not required, but has no default"),
+        (("@app.mcp_tool()\n@app.mcp_tool_property(arg_name='a', property_type=func.McpPropertyType.INTEGER)\n"
+         "def f(a: str): ..."), "the property_type of a is integer, its annotation str"),
+        ("@app.mcp_tool()\n@app.mcp_tool_property(arg_name='a', as_array=True)\ndef f(a: str): ...",
+         "the property_type of a is array, its annotation str"),
         ("@app.mcp_tool()\ndef f(c: func.MCPToolContext): ...", "it takes Azure's context"),
         ("@app.mcp_tool(use_result_schema=True)\ndef f(a: int): ...", "options that funcmcp does not have"),
         ("@app.mcp_tool()\n@app.mcp_tool_property(arg_name='x', description='y')\ndef f(a: int): ...",
@@ -133,6 +148,25 @@ def test_tools_are_rewritten_and_registered_again(tmp_path: Path) -> None:
          "it uses c other than by json.loads(c) or c.arguments"),
         ("@app.mcp_prompt_trigger(arg_name='c', prompt_name='p')\ndef f(c): return json.dumps({'messages': []})",
          "it returns messages as JSON"),
+        (("M = json.dumps({'messages': []})\n@app.mcp_prompt_trigger(arg_name='c', prompt_name='p')\n"
+         "def f(c): return M"), "it returns messages as JSON"),
+        (("def m(): return json.dumps({'messages': []})\n@app.mcp_prompt_trigger(arg_name='c', prompt_name='p')\n"
+         "def f(c): return m()"), "it returns messages as JSON"),
+        (("@app.mcp_prompt_trigger(arg_name='c', prompt_name='p')\ndef f(c):\n    t = json.dumps({'messages': []})\n"
+         "    return t"), "it returns messages as JSON"),
+        ("@app.mcp_prompt_trigger(arg_name='c', prompt_name='p')\ndef f(c): return '{\"messages\": []}'",
+         "it returns messages as JSON"),
+        ("@app.mcp_prompt_trigger(arg_name='c', prompt_name='p')\ndef f(c): return Result().model_dump_json()",
+         "what it returns may be messages as JSON"),
+        ("@app.mcp_prompt_trigger(arg_name='c', prompt_name='p')\ndef f(c): ...", "it may return None"),
+        ("@app.mcp_prompt_trigger(arg_name='c', prompt_name='p')\ndef f(c): return {'messages': []}",
+         "it returns a value that is not a text"),
+        ("@app.mcp_resource_trigger(arg_name='c', uri='a://b', resource_name='a')\ndef f(c):\n    if f: return 'x'",
+         "it may return None"),
+        ("@app.mcp_resource_trigger(arg_name='c', uri='a://b', resource_name='a')\ndef f(c): return {'a': 1}",
+         "it returns a value that is neither a text nor bytes"),
+        (("@app.mcp_resource_trigger(arg_name='c', uri='a://b', resource_name='a')\n"
+         "def f(c): return json.dumps({'content': '{}'})"), "it may return contents as JSON"),
         ("@app.mcp_prompt_trigger(arg_name='c', prompt_name='p', prompt_arguments='[{}]')\ndef f(c): ...",
          "its properties or arguments are not valid"),
         ("@app.mcp_tool_trigger(arg_name='c', tool_name='t')\ndef f(c: str): return json.loads(c)['sessionid']",
@@ -153,6 +187,37 @@ def test_a_function_that_cannot_be_rewritten_stays(tmp_path: Path, code: str, re
     assert note.level == "missing"
     assert note.text.startswith("f stays a function of Azure's: ")
     assert reason in note.text
+
+
+DIFFERENT = [
+    ("@app.mcp_resource_trigger(arg_name='c', uri='a://b', resource_name='a')\ndef f(c): return open(c.uri).read()",
+     ["JSON with `content` that it returns is a text; Azure sends the contents in it"]),
+    (("@app.mcp_resource_trigger(arg_name='c', uri='a://b', resource_name='a')\n"
+     "def f(c): return json.dumps({'a': 1})"), []),
+    ("@app.mcp_tool()\ndef f(a: int) -> dict: return {'a': a}",
+     ["a result that is not a text is structured content, with its JSON as a text",
+      "its results are validated against the return annotation"]),
+    ("@app.mcp_prompt_trigger(arg_name='c', prompt_name='p')\ndef f(c): return 'x'",
+     ["the result has the prompt's description"]),
+    ("@app.mcp_tool()\ndef f(a: int) -> str: return load(a)", []),
+    ("@app.mcp_tool()\ndef f(a: int): return b'abc'",
+     ["bytes are an embedded resource; Azure sends the name of a type of .NET"]),
+    (("@app.mcp_tool()\n@app.mcp_tool_property(arg_name='a', description='A.', "
+     "property_type=func.McpPropertyType.INTEGER)\n"
+     "@app.mcp_tool_property(arg_name='b', property_type=func.McpPropertyType.DATETIME, is_required=False)\n"
+     "def f(a: int = 1, b: str = '') -> str: return 'x'"),
+     ["the argument a is optional, because it has a default"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "expected"), DIFFERENT)
+def test_what_differs_on_the_wire_is_reported(tmp_path: Path, code: str, expected: list[str]) -> None:
+    (tmp_path / "function_app.py").write_text(f"{HEAD}{code}\n")
+    plan = plan_migration(tmp_path)
+    assert len(plan.changes) == 1
+    general = "f: arguments are validated before the function runs"
+    differing = [note.text for note in plan.notes if note.level == "differs" and note.text != general]
+    assert differing == [f"f: {text}" for text in expected]
 
 
 SHOP = '''import json

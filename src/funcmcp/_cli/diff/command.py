@@ -39,6 +39,7 @@ def diff(  # noqa: PLR0913 - one for each option of the command
 
     from funcmcp._cli.calls import read_calls
     from funcmcp._cli.diff.compare import differences
+    from funcmcp._cli.diff.differences import print_differences
     from funcmcp._cli.diff.snapshots import snapshot
 
     async def both() -> list[Difference]:
@@ -59,25 +60,9 @@ def diff(  # noqa: PLR0913 - one for each option of the command
     if as_json:
         _print_json(result)
     else:
-        _print(result)
+        print_differences(result)
     if result:
         raise typer.Exit(1)
-
-
-def _print(result: list[Difference]) -> None:
-    from funcmcp._cli.console import SafeConsole, styled
-    from funcmcp._cli.diff.differences import LEVELS
-
-    colours = {"breaking": "red", "compatible": "yellow", "wording": "cyan"}
-    console = SafeConsole()
-    for difference in result:
-        level = styled(f"{difference.level:10}", colours[difference.level])
-        console.print(level, f" {difference.subject}: {difference.text}", soft_wrap=True)
-    if not result:
-        console.print("no differences")
-        return
-    counts = [f"{sum(difference.level == level for difference in result)} {level}" for level in LEVELS]
-    console.print(", ".join(counts))
 
 
 def _print_json(result: list[Difference]) -> None:

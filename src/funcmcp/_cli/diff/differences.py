@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Level: TypeAlias = Literal["breaking", "compatible", "wording"]
 
@@ -41,3 +44,19 @@ def changed(name: str, before: Any, after: Any) -> str:
     if after is None:
         return f"{name} is missing; it was {short(before)}"
     return f"{name} changed from {short(before)} to {short(after)}"
+
+
+def print_differences(result: Sequence[Difference]) -> None:
+    """Print differences, and how many of each level there are."""
+    from funcmcp._cli.console import SafeConsole, styled  # noqa: PLC0415 - it loads rich
+
+    colours = {"breaking": "red", "compatible": "yellow", "wording": "cyan"}
+    console = SafeConsole()
+    for difference in result:
+        level = styled(f"{difference.level:10}", colours[difference.level])
+        console.print(level, f" {difference.subject}: {difference.text}", soft_wrap=True)
+    if not result:
+        console.print("no differences")
+        return
+    counts = [f"{sum(difference.level == level for difference in result)} {level}" for level in LEVELS]
+    console.print(", ".join(counts))

@@ -16,6 +16,7 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from funcmcp._cli.migrate import names
+from funcmcp._cli.migrate.azure_returns import Returned, returned
 from funcmcp._cli.migrate.azure_values import UnknownValueError, assignments, json_value, schema_of, value_of
 from funcmcp._cli.migrate.notes import Level, Note
 from funcmcp._cli.migrate.server_uses import dotted
@@ -64,8 +65,40 @@ _OPTIONS = {
 }
 """By kind of feature, the options of its trigger, and their names here."""
 
+_NAME_OPTIONS = {name for options in _OPTIONS.values() for name, new in options.items() if new == "name"}
+
 _LINE = 100
 """A decorator that is longer than this has one argument on a line."""
+
+_PROMPT_OBSTACLES = {
+    Returned.RESULT: "it returns messages as JSON; return a list of funcmcp.content.Message instead",
+    Returned.UNCLEAR: "what it returns may be messages as JSON; return a text or a list of funcmcp.content.Message",
+    Returned.VALUE: "it returns a value that is not a text; return a text or a list of funcmcp.content.Message",
+    Returned.BYTES: "it returns bytes; return a text or a list of funcmcp.content.Message",
+    Returned.NONE: "it may return None, which has no messages; return an empty list instead",
+}
+"""Why a prompt is not rewritten, by what it may return. The first one that applies is reported."""
+
+_RESOURCE_OBSTACLES = {
+    Returned.RESULT: "it may return contents as JSON; return a funcmcp.content.Contents, or a text without `content`",
+    Returned.VALUE: "it returns a value that is neither a text nor bytes, which Azure refuses",
+    Returned.NONE: "it may return None, for which Azure sends no contents; funcmcp answers that there is no resource",
+}
+"""The same for resources."""
+
+_PROPERTY_OPTIONS = {"arg_name", "description", "property_type", "is_required", "as_array"}
+_PROPERTY_TYPES = {
+    "str": "string",
+    "datetime.datetime": "string",
+    "datetime": "string",
+    "int": "integer",
+    "float": "float",
+    "bool": "boolean",
+    "dict": "object",
+    "list": "array",
+    "List": "array",
+}
+"""The property type of azure-functions, by the type of the parameter."""
 
 _CONTEXT_ONLY = {"clientinfo", "sessionid", "transport"}
 """Members of Azure's contexts that a rewritten function no longer gets."""
@@ -99,6 +132,7 @@ class _Rewriter(cst.CSTTransformer):
     def __init__(self, file: str, module: cst.Module, app: str) -> None:
         super().__init__()
         self.file = file
+        self.module = module
         self.app = app
         self.variables = assignments(module)
         self.server = "mcp" if b"mcp =" not in module.bytes else "mcp_server"
@@ -119,8 +153,7 @@ class _Rewriter(cst.CSTTransformer):
         name = original_node.name.value
         decorator = dotted(triggers[0].func).rpartition(".")[2]
         try:
-            if not self.app or dotted(triggers[0].func).rpartition(".")[0] != self.app:
-                raise UnknownValueError("its app is not a FunctionApp of this file")
+            self.check_app(dotted(triggers[0].func).rpartition(".")[0])
             if decorator == "mcp_tool":
                 kind, new = "tool", self.typed_tool(updated_node, calls)
             else:
@@ -135,9 +168,74 @@ class _Rewriter(cst.CSTTransformer):
             return updated_node
         self.features += 1
         self.note(original_node, "moves", f"{name}: @{self.server}.{kind}")
-        if kind != "resource":
-            self.note(original_node, "differs", f"{name}: arguments are validated before the function runs")
+        for text in self.differences(kind, original_node):
+            self.note(original_node, "differs", f"{name}: {text}")
         return new
+
+    def differences(self, kind: str, node: cst.FunctionDef) -> list[str]:
+        """Return what is not the same on the wire after a function has been rewritten."""
+        texts = [] if kind == "resource" else ["arguments are validated before the function runs"]
+        if kind == "prompt":
+            texts.append("the result has the prompt's description")
+        values = returned(node, self.module)
+        if kind == "resource" and Returned.UNCLEAR in values:
+            texts.append("JSON with `content` that it returns is a text; Azure sends the contents in it")
+        is_text = self.returns_text(node)
+        if kind == "tool" and (Returned.VALUE in values or (Returned.UNCLEAR in values and not is_text)):
+            texts.append("a result that is not a text is structured content, with its JSON as a text")
+        if kind == "tool" and node.returns is not None and not is_text:
+            texts.append("its results are validated against the return annotation")
+        if kind == "tool" and Returned.BYTES in values:
+            texts.append("bytes are an embedded resource; Azure sends the name of a type of .NET")
+        return texts + self.optional_arguments(node)
+
+    def optional_arguments(self, node: cst.FunctionDef) -> list[str]:
+        """Return a line for each argument that Azure requires although its parameter has a default."""
+        defaults = {parameter.name.value for parameter in node.params.params if parameter.default is not None}
+        calls = [decorator.decorator for decorator in node.decorators]
+        properties = [
+            self.options(call)
+            for call in calls
+            if isinstance(call, cst.Call) and dotted(call.func).endswith("mcp_tool_property")
+        ]
+        return [
+            f"the argument {options['arg_name']} is optional, because it has a default"
+            for options in properties
+            if options["arg_name"] in defaults and options.get("is_required", True)
+        ]
+
+    def returns_text(self, node: cst.FunctionDef) -> bool:
+        """Return whether a function's annotation says that it returns a text. None is that of Azure's templates."""
+        return node.returns is not None and dotted(node.returns.annotation) in ("str", "None")
+
+    def check_annotation(self, node: cst.FunctionDef) -> None:
+        """Raise UnknownValueError if a tool returns a text and its annotation is another type: calls would fail."""
+        if node.returns is None or self.returns_text(node):
+            return
+        annotation = self.module.code_for_node(node.returns.annotation)
+        union = re.fullmatch(r"(?:typing\.)?(?:Optional|Union)\[(.*)\]", annotation)
+        members = re.split(r"[|,]", annotation if union is None else union[1])
+        accepts_text = not {"str", "Any", "typing.Any", "object"}.isdisjoint(map(str.strip, members))
+        if not accepts_text and returned(node, self.module) & {Returned.TEXT, Returned.JSON, Returned.RESULT}:
+            raise UnknownValueError(f"it returns a text, but its annotation is {annotation}; correct the annotation")
+
+    def check_returned(self, node: cst.FunctionDef, obstacles: Mapping[Returned, str]) -> None:
+        """Raise UnknownValueError if a function may return what it cannot return afterwards."""
+        values = returned(node, self.module)
+        for value, reason in obstacles.items():
+            if value in values:
+                raise UnknownValueError(reason)
+
+    def check_app(self, name: str) -> None:
+        """Raise UnknownValueError if a decorator does not belong to the FunctionApp of the file."""
+        if self.app and name == self.app:
+            return
+        value = self.variables.get(name)
+        if isinstance(value, cst.Call) and dotted(value.func).rpartition(".")[2] == "Blueprint":
+            raise UnknownValueError(
+                "its app is a Blueprint; write it with a MCPServer of this file, and mount that in the file of the app"
+            )
+        raise UnknownValueError("its app is not a FunctionApp of this file")
 
     def typed_tool(self, node: cst.FunctionDef, calls: Sequence[cst.BaseExpression]) -> cst.FunctionDef:
         """Return the function for ``@app.mcp_tool()``, whose parameters are the arguments."""
@@ -149,20 +247,23 @@ class _Rewriter(cst.CSTTransformer):
                 tool_options = self.options(call)
                 continue
             if function != "mcp_tool_property" or not isinstance(call, cst.Call):
-                raise UnknownValueError("it has other bindings; see bindings= of trigger_app")
+                raise UnknownValueError(self.bindings_reason(node.name.value, [call]))
             options = self.options(call)
-            if not {"arg_name", "description"} >= options.keys() or "arg_name" not in options:
-                raise UnknownValueError("a property has options beside its description")
+            check_property(node, options)
             descriptions[options["arg_name"]] = options.get("description", "")
         if tool_options.keys() - {"metadata"}:
             raise UnknownValueError("the trigger has options that funcmcp does not have")
+        self.check_annotation(node)
         parameters = node.params.params
         if any(parameter.annotation is None for parameter in parameters):
             raise UnknownValueError("a parameter has no type")
         if any(
             "Context" in dotted(parameter.annotation.annotation) for parameter in parameters if parameter.annotation
         ):
-            raise UnknownValueError("it takes Azure's context; use ToolContext")
+            raise UnknownValueError(
+                "it takes Azure's context; write context: funcmcp.ToolContext, and context.arguments, "
+                "context.session_id, context.client_info in place of its members"
+            )
         if not descriptions.keys() <= {parameter.name.value for parameter in parameters}:
             raise UnknownValueError("a property belongs to no parameter")
         changed = [self.described(parameter, descriptions.get(parameter.name.value, "")) for parameter in parameters]
@@ -175,6 +276,19 @@ class _Rewriter(cst.CSTTransformer):
         return node.with_changes(
             params=node.params.with_changes(params=changed), decorators=[_decorator(node, decorator)]
         )
+
+    def bindings_reason(self, feature: str, calls: Sequence[cst.BaseExpression]) -> str:
+        """Return the reason for a function with other bindings, with the code of the first."""
+        call = calls[0]
+        if not isinstance(call, cst.Call):
+            return "it has other decorators"
+        written = {argument.keyword.value: argument.value for argument in call.args if argument.keyword}
+        options = {name: value_of(node, {}) for name, node in written.items() if isinstance(node, cst.SimpleString)}
+        decorator = dotted(call.func).rpartition(".")[2]
+        kind = options.get("type") or decorator.partition("_")[0]
+        binding = f'{"Output" if "output" in decorator else "Input"}("{options.get("arg_name")}", "{kind}", ...)'
+        example = f'trigger_app(mcp, app, bindings={{"{feature}": [{binding}]}})'
+        return f"it has other bindings; write {example} and a parameter bindings: funcmcp.azure.Bindings"
 
     def described(self, parameter: cst.Param, text: str) -> cst.Param:
         if not text or parameter.annotation is None:
@@ -197,7 +311,8 @@ class _Rewriter(cst.CSTTransformer):
         values = self.options(trigger)
         kind = _kind_of(trigger, values)
         if len(calls) > 1:
-            raise UnknownValueError("it has other bindings; see bindings= of trigger_app")
+            feature = str(next((value for name, value in values.items() if name in _NAME_OPTIONS), node.name.value))
+            raise UnknownValueError(self.bindings_reason(feature, [call for call in calls if call is not trigger]))
         if not values.keys() <= _OPTIONS[kind].keys() or "arg_name" not in values:
             raise UnknownValueError("the trigger has options that funcmcp does not have")
         options = {_OPTIONS[kind][name]: value for name, value in values.items() if value is not None}
@@ -208,6 +323,7 @@ class _Rewriter(cst.CSTTransformer):
         return kind, rewrite[kind](node, parameter, options)
 
     def triggered_tool(self, node: cst.FunctionDef, parameter: str, options: dict[str, Any]) -> cst.FunctionDef:
+        self.check_annotation(node)
         name = json.dumps(options["name"])
         node = _with_context(node, parameter, "arguments", f'{{"name": {name}, "arguments": arguments}}', set())[0]
         self.imports.add("Any")
@@ -236,6 +352,7 @@ class _Rewriter(cst.CSTTransformer):
             "size": options.get("size"),
             "meta": json_value(options.get("meta")),
         }
+        self.check_returned(node, _RESOURCE_OBSTACLES)
         parameters = [f"{name}: str" for name in variables]
         if uses_context:
             self.contexts.add("ResourceContext")
@@ -244,8 +361,6 @@ class _Rewriter(cst.CSTTransformer):
         return node.with_changes(params=_parameters(parameters), decorators=[_decorator(node, decorator)])
 
     def triggered_prompt(self, node: cst.FunctionDef, parameter: str, options: dict[str, Any]) -> cst.FunctionDef:
-        if _strings_in(node) & {"messages", "get_prompt_result", "prompt_messages"}:
-            raise UnknownValueError("it returns messages as JSON; return a list of funcmcp.Message instead")
         arguments = json_value(options.get("arguments", []))
         arguments.sort(key=lambda argument: not argument.get("required"))  # parameters without a default come first
         self.check_parameters([*(argument["name"] for argument in arguments), parameter])
@@ -257,6 +372,7 @@ class _Rewriter(cst.CSTTransformer):
             "icons": json_value(options.get("icons")),
             "meta": json_value(options.get("meta")),
         }
+        self.check_returned(node, _PROMPT_OBSTACLES)
         required = [self.argument(argument) for argument in arguments if argument.get("required")]
         optional = [f"{self.argument(argument)} = None" for argument in arguments if not argument.get("required")]
         if uses_context:
@@ -289,6 +405,25 @@ class _Rewriter(cst.CSTTransformer):
             for argument in call.args
             if argument.keyword
         }
+
+
+def check_property(node: cst.FunctionDef, options: Mapping[str, Any]) -> None:
+    """Raise UnknownValueError if a property says something else about an argument than the function's parameter."""
+    if not options.keys() <= _PROPERTY_OPTIONS or "arg_name" not in options:
+        raise UnknownValueError("a property has options that funcmcp does not have")
+    name = options["arg_name"]
+    parameters = {parameter.name.value: parameter for parameter in node.params.params}
+    parameter = parameters.get(name)
+    if parameter is None or parameter.annotation is None:
+        return  # other checks name it
+    if not options.get("is_required", True) and parameter.default is None:
+        raise UnknownValueError(f"the argument {name} is not required, but has no default; give it one")
+    annotation = parameter.annotation.annotation
+    written = dotted(annotation.value if isinstance(annotation, cst.Subscript) else annotation)
+    kind = _PROPERTY_TYPES.get(written)
+    declared = "array" if options.get("as_array") else options.get("property_type")
+    if declared is not None and declared != kind:
+        raise UnknownValueError(f"the property_type of {name} is {declared}, its annotation {written}; write one type")
 
 
 class _ContextReader(cst.CSTTransformer):

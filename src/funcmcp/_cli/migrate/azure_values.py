@@ -21,6 +21,10 @@ _PROPERTY_FIELDS = ("propertyName", "propertyType", "description")
 _ARGUMENT_FIELDS = ("name", "description", "required")
 
 
+_MEMBER_VALUES = {"DATETIME": "string"}
+"""Members of McpPropertyType that do not have their name in lower case as value."""
+
+
 class UnknownValueError(Exception):
     """A value is not written out in the file."""
 
@@ -38,9 +42,7 @@ def assignments(module: cst.Module) -> dict[str, cst.BaseExpression]:
 
 def value_of(node: cst.BaseExpression, variables: Mapping[str, cst.BaseExpression]) -> Any:
     """Return the value of an expression. Raise UnknownValueError if it is not written out."""
-    if isinstance(node, cst.SimpleString | cst.ConcatenatedString):
-        return node.evaluated_value
-    if isinstance(node, cst.Integer):
+    if isinstance(node, cst.SimpleString | cst.ConcatenatedString | cst.Integer):
         return node.evaluated_value
     if isinstance(node, cst.Name):
         return _named_value(node.value, variables)
@@ -52,6 +54,27 @@ def value_of(node: cst.BaseExpression, variables: Mapping[str, cst.BaseExpressio
         return value_of(node.for_in.iter, variables)
     if isinstance(node, cst.Call):
         return _call_value(node, variables)
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        return _sum(value_of(node.left, variables), value_of(node.right, variables))
+    if isinstance(node, cst.FormattedString):
+        return "".join(_part(part, variables) for part in node.parts)
+    if isinstance(node, cst.Attribute) and dotted(node.value).rpartition(".")[2] == "McpPropertyType":
+        return _MEMBER_VALUES.get(node.attr.value, node.attr.value.lower())
+    raise UnknownValueError
+
+
+def _sum(first: Any, second: Any) -> str:
+    if not isinstance(first, str) or not isinstance(second, str):
+        raise UnknownValueError
+    return first + second
+
+
+def _part(node: cst.BaseFormattedStringContent, variables: Mapping[str, cst.BaseExpression]) -> str:
+    """Return the text of a part of an f-string, whose expressions must be texts without a format."""
+    if isinstance(node, cst.FormattedStringText):
+        return node.value.replace("{{", "{").replace("}}", "}")
+    if isinstance(node, cst.FormattedStringExpression) and node.format_spec is None and node.conversion is None:
+        return _sum(value_of(node.expression, variables), "")
     raise UnknownValueError
 
 

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from funcmcp._cli.commands import app
+from funcmcp._cli.commands import Calls, app
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.output import write_json, write_line, write_text
 
 if TYPE_CHECKING:
     from funcmcp._cli.migrate.plan import Plan
+    from funcmcp._cli.migrate.verify import Verification
 
 
 @app.command()
-def migrate(
+def migrate(  # noqa: PLR0913 - one for each option of the command
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A file or a project's folder.", show_default=False)],
     *,
     write: Annotated[bool, typer.Option("--write", help="Rewrite the files.")] = False,
@@ -28,28 +29,57 @@ def migrate(
         Literal["auto", "native", "compat"],
         typer.Option(help="funcmcp's own API where the translation is sure, or only that, or always funcmcp.compat."),
     ] = "auto",
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Serve a function app and its rewritten copy, and compare lists and calls."),
+    ] = False,
+    calls: Calls = None,
+    call_tools: Annotated[
+        bool, typer.Option("--call-tools", help="With --verify: also call tools that may have effects.")
+    ] = False,
 ) -> None:
-    """Report how a server for FastMCP, the official SDK or Azure Functions moves to funcmcp, and rewrite it."""
+    """Report how a server for FastMCP, the official SDK or Azure Functions moves to funcmcp, and rewrite it.
+
+    With --verify the exit code is 1 if a client can fail with the rewritten app, and --write then writes nothing.
+    """
     try:
         from funcmcp._cli.migrate.plan import plan_migration, write_changes
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "libcst":
             raise
         raise Failure('libcst is not installed. The command needs: pip install "funcmcp[migrate]"') from error
-    if write and diff:
-        raise typer.BadParameter("--diff writes nothing: leave out --write.")
+    _check_options(write=write, diff=diff, verify=verify, verifies=calls is not None or call_tools)
     plan = plan_migration(path, to)
+    verification = _verify(path, plan, calls, call_tools=call_tools) if verify else None
     if diff:
         write_text("".join(change.patch() for change in plan.changes))
         return
-    if as_json:
-        _print_json(plan)
-    else:
-        _print(plan)
+    _report(plan, verification, as_json=as_json)
+    if verification is not None and not verification.is_same:
+        if write:
+            write_line("No file was written: clients can fail with the rewritten app.", error=True)
+        raise typer.Exit(1)
     if write:
         write_changes(plan.changes)
         if not as_json:
             write_line(f"Rewrote {len(plan.changes)} files. Run the tests, and compare: funcmcp diff OLD NEW")
+
+
+def _check_options(*, write: bool, diff: bool, verify: bool, verifies: bool) -> None:
+    if write and diff:
+        raise typer.BadParameter("--diff writes nothing: leave out --write.")
+    if verifies and not verify:
+        raise typer.BadParameter("--calls and --call-tools are options of --verify.")
+    if verify and diff:
+        raise typer.BadParameter("--diff prints the patch alone: leave out --verify.")
+
+
+def _report(plan: Plan, verification: Verification | None, *, as_json: bool) -> None:
+    if as_json:
+        _print_json(plan, verification)
+    else:
+        _print(plan)
+        _print_verification(verification)
 
 
 def _print(plan: Plan) -> None:
@@ -66,8 +96,31 @@ def _print(plan: Plan) -> None:
     console.print(f"{', '.join(counts)}; {len(plan.changes)} files change")
 
 
-def _print_json(plan: Plan) -> None:
+def _verify(path: Path, plan: Plan, calls: Path | None, *, call_tools: bool) -> Verification:
+    import asyncio
+
+    from funcmcp._cli.calls import read_calls
+    from funcmcp._cli.migrate.verify import verify
+
+    requested = [] if calls is None else read_calls(calls)
+    return asyncio.run(verify(path, plan.changes, requested, call_tools=call_tools))
+
+
+def _print_verification(verification: Verification | None) -> None:
+    from funcmcp._cli.diff.differences import print_differences
+
+    if verification is None:
+        return
+    write_line(f"Compared the app with its rewritten copy: the lists, and {verification.calls} calls.")
+    print_differences(verification.differences)
+    if verification.not_called:
+        names = ", ".join(verification.not_called)
+        write_line(f"Not called, because they may have effects: {names}. Use --calls FILE, or --call-tools for all.")
+
+
+def _print_json(plan: Plan, verification: Verification | None) -> None:
     from dataclasses import asdict
 
     files = [change.name for change in plan.changes]
-    write_json({"target": plan.target, "files": files, "notes": [asdict(note) for note in plan.notes]})
+    report = {"target": plan.target, "files": files, "notes": [asdict(note) for note in plan.notes]}
+    write_json(report if verification is None else {**report, "verification": asdict(verification)})
