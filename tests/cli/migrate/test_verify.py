@@ -1,0 +1,169 @@
+"""``funcmcp migrate --verify`` serves an app and its rewritten copy, and compares them."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.processes import funcmcp
+from tests.requirements import require
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("libcst")
+
+from funcmcp._cli.migrate.verify import example_calls
+
+APP = """import json
+
+import azure.functions as func
+
+from texts import load
+
+app = func.FunctionApp()
+PROPERTIES = json.dumps([{"propertyName": "name", "propertyType": "string", "isRequired": True}])
+
+
+@app.mcp_resource_trigger(arg_name="context", uri="menu://today", resource_name="menu", mime_type="text/plain")
+def menu(context) -> str:
+    return load("menu.txt")
+
+
+@app.mcp_prompt_trigger(
+    arg_name="context", prompt_name="suggest", prompt_arguments=[func.PromptArgument("taste", "The taste.", True)]
+)
+def suggest(context: func.PromptInvocationContext) -> str:
+    return f"Suggest a {context.arguments['taste']} dish."
+
+
+@app.mcp_tool_trigger(arg_name="context", tool_name="order", tool_properties=PROPERTIES)
+def order(context: str) -> str:
+    name = json.loads(context)["arguments"]["name"]
+    with open("orders.txt", "a") as file:
+        file.write(name)
+    return f"Ordered {name}."
+"""
+TEXTS = """from pathlib import Path
+
+
+def load(name):
+    return Path(__file__).with_name(name).read_text()
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    require("azure.functions", find_spec("azure"))
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "host.json").write_text('{"version": "2.0"}')
+    (folder / "function_app.py").write_text(APP)
+    (folder / "texts.py").write_text(TEXTS)
+    (folder / "menu.txt").write_text("Soup")
+    return folder
+
+
+def test_an_app_that_answers_as_before_is_written(shop: Path) -> None:
+    shown = funcmcp("migrate", "shop", "--verify", "--write", folder=shop.parent)
+    assert shown.returncode == 0, shown.stderr
+    lines = shown.stdout.splitlines()
+    assert "Compared the app with its rewritten copy: the lists, and 2 calls." in lines
+    assert "Not called, because they may have effects: order. Use --calls FILE, or --call-tools for all." in lines
+    assert not [line for line in lines if line.startswith("breaking")]
+    assert lines[-1].startswith("Rewrote 1 files.")
+    assert "@mcp.prompt" in (shop / "function_app.py").read_text()
+    assert not (shop / "orders.txt").exists()
+
+
+def test_an_app_that_answers_otherwise_is_not_written(shop: Path) -> None:
+    """The text of the file is an envelope for Azure's host, which the code does not show."""
+    (shop / "menu.txt").write_text(json.dumps({"content": json.dumps({"text": "Soup"})}))
+    shown = funcmcp("migrate", "shop", "--verify", "--write", folder=shop.parent)
+    assert shown.returncode == 1
+    breaking = [line for line in shown.stdout.splitlines() if line.startswith("breaking")]
+    assert len(breaking) == 1
+    assert "call menu://today {}: contents changed from" in breaking[0]
+    assert "No file was written: clients can fail with the rewritten app." in shown.stderr
+    assert (shop / "function_app.py").read_text() == APP
+
+
+def test_tools_are_called_on_request(shop: Path) -> None:
+    shown = funcmcp("migrate", "shop", "--verify", "--call-tools", "--json", folder=shop.parent)
+    assert shown.returncode == 0, shown.stderr
+    verification = json.loads(shown.stdout)["verification"]
+    assert (verification["calls"], verification["not_called"]) == (3, [])
+    assert {difference["level"] for difference in verification["differences"]} <= {"wording", "compatible"}
+    (shop.parent / "calls.json").write_text('[{"tool": "order", "arguments": {"name": "Tea"}}]')
+    shown = funcmcp("migrate", "shop/function_app.py", "--verify", "--calls", "calls.json", folder=shop.parent)
+    assert "the lists, and 3 calls." in shown.stdout
+    assert "Not called" not in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        (["--verify"], 1, "has no host.json: it is not a function app"),
+        (["--call-tools"], 2, "--calls and --call-tools are options of --verify."),
+        (["--verify", "--diff"], 2, "--diff prints the patch alone: leave out --verify."),
+    ],
+)
+def test_what_cannot_be_verified_says_why(tmp_path: Path, arguments: list[str], code: int, reason: str) -> None:
+    (tmp_path / "function_app.py").write_text(APP)
+    shown = funcmcp("migrate", ".", *arguments, folder=tmp_path)
+    assert shown.returncode == code
+    assert reason in " ".join(shown.stderr.replace("│", "").split())
+
+
+def test_an_app_that_cannot_start_says_why(shop: Path) -> None:
+    (shop / "texts.py").unlink()
+    shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
+    assert shown.returncode == 1
+    assert "No module named 'texts'" in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+def test_links_in_the_folder_are_copied_as_links(shop: Path) -> None:
+    (shop / "pipe").mkdir()
+    (shop / "pipe" / "link").symlink_to("missing")
+    assert funcmcp("migrate", "shop", "--verify", folder=shop.parent).returncode == 0
+
+
+def test_calls_are_made_from_what_a_server_lists() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "required": ["a", "b", "c", "d", "e", "f", "g"],
+        "properties": {
+            "a": {"type": "integer"},
+            "b": {"type": ["string", "null"]},
+            "c": {"enum": ["x", "y"]},
+            "d": {"type": "array", "items": {"type": "number"}},
+            "e": {"type": "object", "required": ["n"], "properties": {"n": {"type": "boolean"}}},
+            "f": {"default": 5},
+            "g": {},
+            "h": {"type": "string"},
+        },
+    }
+    listed = {
+        "resources": [{"uri": "a://b"}],
+        "resourceTemplates": [{"uriTemplate": "a://{x}/{y}"}],
+        "prompts": [{"name": "p", "arguments": [{"name": "one", "required": True}, {"name": "two"}]}, {"name": "q"}],
+        "tools": [
+            {"name": "read", "annotations": {"readOnlyHint": True}, "inputSchema": schema},
+            {"name": "write", "inputSchema": {"type": "object"}},
+        ],
+    }
+    arguments = {"a": 1, "b": "example", "c": "x", "d": [1.5], "e": {"n": True}, "f": 5, "g": "example"}
+    expected = [
+        {"resource": "a://b"},
+        {"resource": "a://example/example"},
+        {"prompt": "p", "arguments": {"one": "example", "two": "example"}},
+        {"prompt": "p", "arguments": {"one": "example"}},
+        {"prompt": "q", "arguments": {}},
+        {"tool": "read", "arguments": arguments},
+    ]
+    assert example_calls(listed, call_tools=False) == expected
+    assert example_calls(listed, call_tools=True) == [*expected, {"tool": "write", "arguments": {}}]
