@@ -196,6 +196,21 @@ async def test_a_request_that_has_begun_is_an_error_and_is_not_repeated(tmp_path
         assert (folder / "begun").read_text() == "x"
 
 
+async def test_a_program_that_does_not_answer_is_started_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = app(tmp_path / "app", PROXYING, ECHO, open="anonymous")
+    async with hosted(folder, HostSettings(timeout=0.5)) as host:
+        _, first = await answer(host, "/open/a")
+        response, error = await answer(host, "/open/hang")
+        assert response.status == 504
+        assert error["error"]["message"].startswith("The custom handler did not answer in time. It is started again.")
+        response, second = await answer(host, "/open/a")
+        assert (response.status, second["pid"] == first["pid"]) == (201, False)
+        assert (folder / "begun").read_text() == "x"
+    assert "The custom handler did not answer POST in 0.5 s. It is ended." in caplog.text
+
+
 async def test_a_changed_file_starts_the_program_again(tmp_path: Path) -> None:
     folder = app(tmp_path / "app", PROXYING, ECHO, open="anonymous")
     async with hosted(folder, HostSettings(reload=True)) as host:

@@ -2,7 +2,8 @@
 
 How it works: a task starts the program, waits until its port accepts connections, and starts it again when it ends: at
 once the first time, later after a delay. Requests wait meanwhile. A request whose connection is refused has not begun,
-so the next process gets it; one whose connection breaks may have had an effect, and is answered with 502.
+so the next process gets it; one whose connection breaks may have had an effect, and is answered with 502. One that has
+no answer in the time of a call is answered with 504, and the program is ended, as on Azure: it may hang.
 
 Source: "Azure Functions custom handlers"; azure-functions-host, HttpWorkerOptionsSetup and HttpWorkerProcess (the
 variables); the samples for self-hosted MCP servers (configurationProfile, port, defaultAuthorizationLevel).
@@ -64,7 +65,14 @@ _START_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 _AWAY = "The custom handler does not start; try again later."
+_LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
+"""A connection for each request: one of a process that has ended would break after a request was written to it."""
+
+_DRAIN_SECONDS = 10.0
+"""How long the end of a process whose files have changed waits for the answers that it has begun with."""
+
 _BROKEN = "The custom handler ended or broke off the connection before it answered. The request may have had an effect."
+_LATE = "The custom handler did not answer in time. It is started again. The request may have had an effect."
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +177,26 @@ class CustomHandlerHost(Served):
         if cross_origin.origins:
             answer = CORS(options, otherwise=answer, methods=_METHODS, credentials=cross_origin.credentials)
         super().__init__(answer, self._server.options.limits)
-        self._transport = httpx2.AsyncHTTPTransport(trust_env=False, limits=httpx2.Limits(max_connections=None))
+        self._transport = httpx2.AsyncHTTPTransport(trust_env=False, limits=_LIMITS)
         self._process: ChildProcess | None = None
         self._url = ""
         self._ready = asyncio.Event()
+        self._unanswered = 0
+        self._all_answered = asyncio.Event()
         self._first_start: asyncio.Future[str | None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def pid(self) -> int | None:
+        """The process of the program; None while there is none."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def _seconds(self) -> float | None:
+        """The time that an answer may take to begin."""
+        if self.settings.timeout is None:
+            return self.folder.options.timeout
+        return self.settings.timeout or None
 
     @property
     def needs_keys(self) -> bool:
@@ -210,10 +232,22 @@ class CustomHandlerHost(Served):
         await self._transport.aclose()
 
     async def _restart(self) -> None:
-        """End the process, so that the next one starts with the changed files."""
+        """End the process when it has answered, so that the next one starts with the changed files."""
         self._ready.clear()
-        if self._process is not None:
-            await self._process.aclose(0)
+        process = self._process
+        if self._unanswered:
+            self._all_answered.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_DRAIN_SECONDS):
+                    await self._all_answered.wait()
+        if process is not None:
+            await process.aclose(0)
+
+    async def _end_hanging(self, process: ChildProcess | None) -> None:
+        """End a process that does not answer, unless another one runs already."""
+        if process is not None and process is self._process:
+            self._ready.clear()
+            await process.aclose(0)
 
     async def _supervise(self) -> None:
         """Start the program, again and again."""
@@ -321,8 +355,14 @@ class CustomHandlerHost(Served):
                     await self._ready.wait()
             except TimeoutError:
                 return refuse(503, INTERNAL_ERROR, _AWAY, headers=(("retry-after", "5"),))
+            process = self._process
             try:
-                response = await self._sent(request, body)
+                async with asyncio.timeout(self._seconds):
+                    response = await self._sent(request, body)
+            except TimeoutError:
+                _log.error("The custom handler did not answer %s in %s s. It is ended.", request.method, self._seconds)
+                await self._end_hanging(process)
+                return refuse(504, INTERNAL_ERROR, _LATE)
             except httpx2.ConnectError:
                 await asyncio.sleep(_POLL_SECONDS)  # the process has just ended
                 continue
@@ -343,10 +383,14 @@ class CustomHandlerHost(Served):
         outgoing = httpx2.Request(request.method, url, headers=headers, content=content)
         sending = asyncio.create_task(self._transport.handle_async_request(outgoing))
         leaving = asyncio.create_task(request.disconnected())
+        self._unanswered += 1
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
             return await sending if sending.done() else None
         finally:
+            self._unanswered -= 1
+            if not self._unanswered:
+                self._all_answered.set()
             for task in (sending, leaving):
                 task.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)

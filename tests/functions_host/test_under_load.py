@@ -1,0 +1,224 @@
+"""A crash, a hang, a restart and an edit under constant calls: no call that had not begun is lost, none runs twice."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp._functions_host.custom_handler import CustomHandlerHost
+from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp._functions_host.workers.supervised import RestartPolicy
+from tests.functions_host.apps import write_app, write_node_app
+from tests.functions_host.test_custom_handler import PROFILE
+from tests.functions_host.test_served import Post
+from tests.patience import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    from funcmcp._adapters.asgi.application import Served
+
+PYTHON = """
+import asyncio
+import os
+import time
+
+import azure.functions as func
+
+app = func.FunctionApp()
+VERSION = 1
+
+
+@app.mcp_tool()
+async def record(number: int, kind: str) -> str:
+    with open(os.environ["CALLS"], "a") as file:
+        file.write(f"{number}\\n")
+    if kind == "crash":
+        os._exit(3)
+    if kind == "hang":
+        time.sleep(600)
+    await asyncio.sleep(0.01)
+    return f"{number} {VERSION}"
+"""
+NODE = """
+const fs = require("fs");
+const { app, arg } = require("@azure/functions");
+const VERSION = 1;
+app.mcpTool("record", {
+    toolName: "record",
+    description: "Record a call.",
+    toolProperties: { number: arg.integer(), kind: arg.string() },
+    handler: async (_, context) => {
+        const { number, kind } = context.triggerMetadata.mcptoolargs;
+        fs.appendFileSync(process.env.CALLS, `${number}\\n`);
+        if (kind === "crash") process.exit(3);
+        if (kind === "hang") for (;;);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        return `${number} ${VERSION}`;
+    },
+});
+"""
+HANDLER = """
+import json
+import os
+import signal
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+VERSION = 1
+LOCK = threading.Lock()
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        call = json.loads(self.rfile.read(int(self.headers["content-length"])))["params"]["arguments"]
+        with LOCK, open(os.environ["CALLS"], "a") as file:
+            file.write(f"{call['number']}\\n")
+        if call["kind"] == "crash":
+            os._exit(3)
+        if call["kind"] == "hang":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(0.01)
+        text = f"{call['number']} {VERSION}"
+        answer = json.dumps({"result": {"content": [{"type": "text", "text": text}]}}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *arguments):
+        pass
+
+
+ThreadingHTTPServer.request_queue_size = 128
+ThreadingHTTPServer(("127.0.0.1", int(os.environ["FUNCTIONS_CUSTOMHANDLER_PORT"])), Handler).serve_forever()
+"""
+FILES = {"python": "function_app.py", "node": "index.js", "handler": "server.py"}
+CODE = {"python": PYTHON, "node": NODE, "handler": HANDLER}
+CALLERS = 6
+SETTINGS = HostSettings(reload=True, timeout=2, restart=RestartPolicy(ping_seconds=1))
+
+
+def write(folder: Path, kind: str) -> Path:
+    if kind == "python":
+        return write_app(folder, PYTHON)
+    if kind == "node":
+        return write_node_app(folder, {"index.js": NODE})
+    folder.mkdir()
+    (folder / "host.json").write_text(json.dumps(PROFILE))
+    (folder / "server.py").write_text(HANDLER)
+    return folder
+
+
+@asynccontextmanager
+async def served(folder: Path, kind: str, calls: Path) -> AsyncIterator[FunctionsHost | CustomHandlerHost]:
+    make = CustomHandlerHost if kind == "handler" else FunctionsHost
+    host = make(folder, {**os.environ, "CALLS": str(calls)}, SETTINGS)
+    try:
+        await host.start()
+        yield host
+    finally:
+        await host.aclose()
+
+
+async def call(host: Served, number: int, kind: str = "") -> str | None:
+    """Return the text of a result; None if the call failed."""
+    arguments = {"number": number, "kind": kind}
+    request = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
+    request["params"] = {"name": "record", "arguments": arguments}
+    response = await host.exchange(Post(request, PATH))
+    body = response.body if isinstance(response.body, bytes) else b"".join([part async for part in response.body])
+    result: dict[str, Any] = json.loads(body).get("result", {})
+    return None if response.status != 200 or result.get("isError") or not result else result["content"][0]["text"]
+
+
+@dataclass
+class Traffic:
+    """Constant calls, each with a number of its own."""
+
+    host: Served
+    numbers: itertools.count[int] = field(default_factory=itertools.count)
+    answered: list[int] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+    versions: set[str] = field(default_factory=set)
+
+    async def keep_calling(self, until: asyncio.Event) -> None:
+        while not until.is_set():
+            number = next(self.numbers)
+            text = await call(self.host, number)
+            if text is None:
+                self.failed.append(number)
+            else:
+                repeated, version = text.split()
+                assert int(repeated) == number
+                self.answered.append(number)
+                self.versions.add(version)
+
+    async def reach(self, is_reached: Callable[[], bool]) -> None:
+        while not is_reached():  # noqa: ASYNC110 - what is reached is several counts
+            await asyncio.sleep(0.01)
+
+
+async def crash(traffic: Traffic, folder: Path, file: str) -> None:
+    assert await call(traffic.host, -1, "crash") is None
+
+
+async def hang(traffic: Traffic, folder: Path, file: str) -> None:
+    assert await call(traffic.host, -1, "hang") is None
+
+
+async def restart(traffic: Traffic, folder: Path, file: str) -> None:
+    """End the process from outside."""
+    host = traffic.host
+    pid = host.worker.pids[0] if isinstance(host, FunctionsHost) else host.pid  # type: ignore[attr-defined]
+    os.kill(pid, signal.SIGKILL)
+
+
+async def edit(traffic: Traffic, folder: Path, file: str) -> None:
+    path = folder / file
+    path.write_text(path.read_text().replace("VERSION = 1", "VERSION = 2"))
+    await traffic.reach(lambda: "2" in traffic.versions)
+
+
+@pytest.mark.parametrize("event", [crash, hang, restart, edit])
+@pytest.mark.parametrize("kind", ["python", "node", "handler"])
+async def test_no_call_is_lost_that_had_not_begun(
+    kind: str, event: Callable[[Traffic, Path, str], Awaitable[None]], tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "app", kind)
+    calls = tmp_path / "calls"
+    calls.touch()
+    async with served(folder, kind, calls) as host, asyncio.timeout(PATIENCE):
+        traffic = Traffic(host)
+        end = asyncio.Event()
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(CALLERS):
+                tasks.create_task(traffic.keep_calling(end))
+            await traffic.reach(lambda: len(traffic.answered) > 30)
+            await event(traffic, folder, FILES[kind])
+            before = len(traffic.answered)
+            await traffic.reach(lambda: len(traffic.answered) > before + 30)
+            end.set()
+    begun = [int(line) for line in calls.read_text().split()]
+    assert len(begun) == len({*begun})
+    assert {*traffic.answered} <= {*begun}
+    if kind == "handler":
+        # A request that is on its connection may have begun as far as the host knows.
+        assert len(traffic.failed) <= CALLERS
+    else:
+        assert {*traffic.failed} <= {*begun}
+    if event is edit:
+        assert traffic.failed == []
