@@ -122,6 +122,8 @@ def test_tools_are_rewritten_and_registered_again(tmp_path: Path) -> None:
         (('@app.generic_trigger(arg_name="c", type="mcpToolTrigger", toolName="save")\n'
          '@app.generic_input_binding(arg_name="i", type="table")\ndef f(c): ...'),
          'bindings={"save": [Input("i", "table", ...)]}'),
+        ("@app.mcp_tool()\n@app.durable_client_input(client_name='c')\ndef f(a: int): ...",
+         "it has the binding durable_client_input, which funcmcp does not have"),
         ("@app.mcp_tool()\ndef f(a): ...", "a parameter has no type"),
         ("@app.mcp_tool()\ndef f(a: int) -> dict[str, Any]: return json.dumps(load(a))",
          "it returns a text, but its annotation is dict[str, Any]; correct the annotation"),
@@ -189,16 +191,28 @@ def test_a_function_that_cannot_be_rewritten_stays(tmp_path: Path, code: str, re
     assert reason in note.text
 
 
+def test_a_function_of_an_imported_app_is_reported_and_one_of_durable_functions_moves(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("from main import app\n\n\n@app.mcp_tool()\ndef f(a: int): ...\n")
+    code = "import azure.durable_functions as df\n\napp = df.DFApp()\n\n\n@app.mcp_tool()\ndef g(a: int): ...\n"
+    (tmp_path / "main.py").write_text(code)
+    plan = plan_migration(tmp_path)
+    assert [change.name for change in plan.changes] == ["main.py"]
+    reason = "its app is not a FunctionApp of this file; move it to the file that creates the app"
+    assert [note.text for note in plan.notes if note.level == "missing"] == [f"f stays a function of Azure's: {reason}"]
+
+
 DIFFERENT = [
     ("@app.mcp_resource_trigger(arg_name='c', uri='a://b', resource_name='a')\ndef f(c): return open(c.uri).read()",
-     ["JSON with `content` that it returns is a text; Azure sends the contents in it"]),
+     ["its title is made from its name",
+      "JSON with `content` that it returns is a text; Azure sends the contents in it"]),
+    ("@app.mcp_resource_trigger(arg_name='c', uri='a://b', resource_name='a', title='A')\ndef f(c): return 'x'", []),
     (("@app.mcp_resource_trigger(arg_name='c', uri='a://b', resource_name='a')\n"
-     "def f(c): return json.dumps({'a': 1})"), []),
+     "def f(c): return json.dumps({'a': 1})"), ["its title is made from its name"]),
     ("@app.mcp_tool()\ndef f(a: int) -> dict: return {'a': a}",
      ["a result that is not a text is structured content, with its JSON as a text",
       "its results are validated against the return annotation"]),
     ("@app.mcp_prompt_trigger(arg_name='c', prompt_name='p')\ndef f(c): return 'x'",
-     ["the result has the prompt's description"]),
+     ["the result has the prompt's description", "its title is made from its name"]),
     ("@app.mcp_tool()\ndef f(a: int) -> str: return load(a)", []),
     ("@app.mcp_tool()\ndef f(a: int): return b'abc'",
      ["bytes are an embedded resource; Azure sends the name of a type of .NET"]),
@@ -206,7 +220,7 @@ DIFFERENT = [
      "property_type=func.McpPropertyType.INTEGER)\n"
      "@app.mcp_tool_property(arg_name='b', property_type=func.McpPropertyType.DATETIME, is_required=False)\n"
      "def f(a: int = 1, b: str = '') -> str: return 'x'"),
-     ["the argument a is optional, because it has a default"]),
+     ["the schema has the defaults of its arguments", "the argument a is optional, because it has a default"]),
 ]  # fmt: skip
 
 
@@ -217,7 +231,7 @@ def test_what_differs_on_the_wire_is_reported(tmp_path: Path, code: str, expecte
     assert len(plan.changes) == 1
     general = "f: arguments are validated before the function runs"
     differing = [note.text for note in plan.notes if note.level == "differs" and note.text != general]
-    assert differing == [f"f: {text}" for text in expected]
+    assert differing == sorted(f"f: {text}" for text in expected)
 
 
 SHOP = '''import json

@@ -118,6 +118,15 @@ def test_what_cannot_be_verified_says_why(tmp_path: Path, arguments: list[str], 
     assert reason in " ".join(shown.stderr.replace("│", "").split())
 
 
+def test_a_custom_handler_is_compared_in_another_way(shop: Path) -> None:
+    (shop / "host.json").write_text('{"version": "2.0", "customHandler": {"description": {}}}')
+    shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)
+    assert (shown.returncode, shown.stderr) == (
+        1,
+        "shop has a custom handler. Compare its server with: funcmcp diff OLD NEW\n",
+    )
+
+
 def test_an_app_that_cannot_start_says_why(shop: Path) -> None:
     (shop / "texts.py").unlink()
     shown = funcmcp("migrate", "shop", "--verify", folder=shop.parent)

@@ -111,7 +111,7 @@ def rewritten_app(source: SourceFile, data: bytes) -> tuple[bytes, list[Note]]:
         source: The file.
         data: Its text, in which servers may have been rewritten already.
     """
-    if b"azure" not in data:
+    if b"trigger" not in data and b"mcp_tool" not in data:
         return data, []
     module = source.module if data == source.data else cst.parse_module(data)
     apps = [name for name, call in assignments(module).items() if _is_function_app(call)]
@@ -122,8 +122,16 @@ def rewritten_app(source: SourceFile, data: bytes) -> tuple[bytes, list[Note]]:
     return _with_server(new, apps[0], rewriter).bytes, rewriter.notes
 
 
+def _has_option(node: cst.FunctionDef, name: str) -> bool:
+    """Return whether a decorator of a function has an option."""
+    calls = [item.decorator for item in node.decorators if isinstance(item.decorator, cst.Call)]
+    return any(
+        argument.keyword is not None and argument.keyword.value == name for call in calls for argument in call.args
+    )
+
+
 def _is_function_app(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Call) and dotted(node.func).rpartition(".")[2] == "FunctionApp"
+    return isinstance(node, cst.Call) and dotted(node.func).rpartition(".")[2] in ("FunctionApp", "DFApp")
 
 
 class _Rewriter(cst.CSTTransformer):
@@ -177,6 +185,10 @@ class _Rewriter(cst.CSTTransformer):
         texts = [] if kind == "resource" else ["arguments are validated before the function runs"]
         if kind == "prompt":
             texts.append("the result has the prompt's description")
+        if kind != "tool" and not _has_option(node, "title"):
+            texts.append("its title is made from its name")
+        if kind == "tool" and any(parameter.default is not None for parameter in node.params.params):
+            texts.append("the schema has the defaults of its arguments")
         values = returned(node, self.module)
         if kind == "resource" and Returned.UNCLEAR in values:
             texts.append("JSON with `content` that it returns is a text; Azure sends the contents in it")
@@ -235,7 +247,7 @@ class _Rewriter(cst.CSTTransformer):
             raise UnknownValueError(
                 "its app is a Blueprint; write it with a MCPServer of this file, and mount that in the file of the app"
             )
-        raise UnknownValueError("its app is not a FunctionApp of this file")
+        raise UnknownValueError("its app is not a FunctionApp of this file; move it to the file that creates the app")
 
     def typed_tool(self, node: cst.FunctionDef, calls: Sequence[cst.BaseExpression]) -> cst.FunctionDef:
         """Return the function for ``@app.mcp_tool()``, whose parameters are the arguments."""
@@ -285,6 +297,8 @@ class _Rewriter(cst.CSTTransformer):
         written = {argument.keyword.value: argument.value for argument in call.args if argument.keyword}
         options = {name: value_of(node, {}) for name, node in written.items() if isinstance(node, cst.SimpleString)}
         decorator = dotted(call.func).rpartition(".")[2]
+        if "arg_name" not in options:
+            return f"it has the binding {decorator}, which funcmcp does not have"
         kind = options.get("type") or decorator.partition("_")[0]
         binding = f'{"Output" if "output" in decorator else "Input"}("{options.get("arg_name")}", "{kind}", ...)'
         example = f'trigger_app(mcp, app, bindings={{"{feature}": [{binding}]}})'

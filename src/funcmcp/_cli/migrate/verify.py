@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._adapters.azure.settings import at
 from funcmcp._cli.connect import Source, inspect_server
 from funcmcp._cli.diff.compare import differences
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.json_values import as_list, as_object
+from funcmcp._functions_host.folder import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -81,6 +83,8 @@ def _function_app(path: Path) -> Path:
     folder = path if path.is_dir() else path.parent
     if not (folder / "host.json").is_file():
         raise Failure(f"{folder} has no host.json: it is not a function app. Compare others with: funcmcp diff OLD NEW")
+    if at(read_json(folder / "host.json"), "customHandler") is not None:
+        raise Failure(f"{folder} has a custom handler. Compare its server with: funcmcp diff OLD NEW")
     return folder
 
 
