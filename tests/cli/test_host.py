@@ -380,6 +380,13 @@ def test_the_commands_of_clients_take_the_folder_of_a_function_app(folder: Path)
     assert "The server has no tool 'nosuch'" in failed.stderr
 
 
+def test_a_command_of_a_client_does_not_warn_of_pages_that_cannot_reach_it(tmp_path: Path) -> None:
+    folder = write_app(tmp_path / "app", KINDS)
+    settings = json.loads((folder / "local.settings.json").read_text())
+    (folder / "local.settings.json").write_text(json.dumps({**settings, "Host": {"CORS": "*"}}))
+    assert "CORS" not in funcmcp("inspect", str(folder)).stderr
+
+
 def test_a_function_app_of_funcmcp_is_loaded_as_a_server() -> None:
     assert function_app_in("samples/azure/own_endpoint") is None
     assert function_app_in("samples/azure/mcp_triggers") is not None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from funcmcp._cli.failure import Failure
@@ -27,13 +28,14 @@ def open_function_app(folder: Path, settings: HostSettings, *, has_address: bool
         settings: How the app is served.
         has_address: Whether clients reach it by HTTP. A client that starts the app itself needs no key.
     """
-    from funcmcp._functions_host.folder import FolderError
+    from funcmcp._functions_host.folder import CrossOrigin, FolderError
     from funcmcp._functions_host.keys import VARIABLE
     from funcmcp._functions_host.served import FunctionsHost
 
     environment = dict(os.environ)
     if not has_address:
         environment.pop(VARIABLE, None)
+        settings = replace(settings, cross_origin=CrossOrigin())  # no page can reach it
     try:
         return FunctionsHost(folder, environment, settings)
     except (FolderError, ValueError) as error:  # the latter is about keys in the environment
