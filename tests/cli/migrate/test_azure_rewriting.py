@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("libcst")
 
+from funcmcp._cli.migrate.azure_rewriting import _TIME_LIMIT
 from funcmcp._cli.migrate.plan import plan_migration, write_changes
 
 HEAD = "import json\n\nimport azure.functions as func\n\napp = func.FunctionApp()\n\n\n"
@@ -203,11 +204,13 @@ def test_a_function_of_an_imported_app_is_reported_and_one_of_durable_functions_
 
 DIFFERENT = [
     ("@app.mcp_resource_trigger(arg_name='c', uri='a://b', resource_name='a')\ndef f(c): return open(c.uri).read()",
-     ["its title is made from its name",
+     ["its title is made from its name", "its media type is made from what it returns",
       "JSON with `content` that it returns is a text; Azure sends the contents in it"]),
-    ("@app.mcp_resource_trigger(arg_name='c', uri='a://b', resource_name='a', title='A')\ndef f(c): return 'x'", []),
+    (("@app.mcp_resource_trigger(arg_name='c', uri='a://b', resource_name='a', title='A', mime_type='a/b')\n"
+      "def f(c): return 'x'"), []),
     (("@app.mcp_resource_trigger(arg_name='c', uri='a://b', resource_name='a')\n"
-     "def f(c): return json.dumps({'a': 1})"), ["its title is made from its name"]),
+     "def f(c): return json.dumps({'a': 1})"),
+     ["its title is made from its name", "its media type is made from what it returns"]),
     ("@app.mcp_tool()\ndef f(a: int) -> dict: return {'a': a}",
      ["a result that is not a text is structured content, with its JSON as a text",
       "its results are validated against the return annotation"]),
@@ -229,8 +232,8 @@ def test_what_differs_on_the_wire_is_reported(tmp_path: Path, code: str, expecte
     (tmp_path / "function_app.py").write_text(f"{HEAD}{code}\n")
     plan = plan_migration(tmp_path)
     assert len(plan.changes) == 1
-    general = "f: arguments are validated before the function runs"
-    differing = [note.text for note in plan.notes if note.level == "differs" and note.text != general]
+    general = {"f: arguments are validated before the function runs", _TIME_LIMIT}
+    differing = [note.text for note in plan.notes if note.level == "differs" and note.text not in general]
     assert differing == sorted(f"f: {text}" for text in expected)
 
 

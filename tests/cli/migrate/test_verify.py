@@ -135,9 +135,12 @@ def test_an_app_that_cannot_start_says_why(shop: Path) -> None:
     assert "Traceback" not in shown.stderr
 
 
-def test_links_in_the_folder_are_copied_as_links(shop: Path) -> None:
-    (shop / "pipe").mkdir()
-    (shop / "pipe" / "link").symlink_to("missing")
+def test_links_lead_where_they_led(shop: Path) -> None:
+    (shop / "texts.py").rename(shop.parent / "shared.py")
+    (shop / "texts.py").symlink_to("../shared.py")
+    (shop / "data").mkdir()
+    (shop / "data" / "missing").symlink_to("nowhere")
+    (shop / "data" / "round").symlink_to("..")
     assert funcmcp("migrate", "shop", "--verify", folder=shop.parent).returncode == 0
 
 

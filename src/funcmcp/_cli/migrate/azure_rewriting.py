@@ -67,6 +67,7 @@ _OPTIONS = {
 
 _NAME_OPTIONS = {name for options in _OPTIONS.values() for name, new in options.items() if new == "name"}
 
+_TIME_LIMIT = "a call may take 60 s, and not as long as functionTimeout; write timeout= for functions that take longer"
 _LINE = 100
 """A decorator that is longer than this has one argument on a line."""
 
@@ -119,6 +120,7 @@ def rewritten_app(source: SourceFile, data: bytes) -> tuple[bytes, list[Note]]:
     new = MetadataWrapper(module).visit(rewriter)
     if not rewriter.features:
         return data, rewriter.notes
+    rewriter.notes.append(Note(source.name, 0, "differs", _TIME_LIMIT))
     return _with_server(new, apps[0], rewriter).bytes, rewriter.notes
 
 
@@ -187,6 +189,8 @@ class _Rewriter(cst.CSTTransformer):
             texts.append("the result has the prompt's description")
         if kind != "tool" and not _has_option(node, "title"):
             texts.append("its title is made from its name")
+        if kind == "resource" and not (_has_option(node, "mime_type") or _has_option(node, "mimeType")):
+            texts.append("its media type is made from what it returns")
         if kind == "tool" and any(parameter.default is not None for parameter in node.params.params):
             texts.append("the schema has the defaults of its arguments")
         values = returned(node, self.module)

@@ -7,6 +7,7 @@ and packages of Node are not copied: the copy links to them.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -100,6 +101,7 @@ def _changed_copy(folder: Path, changes: Sequence[Change]) -> Iterator[Path]:
         copy = Path(temporary, folder.resolve().name)
         try:
             shutil.copytree(folder, copy, symlinks=True, ignore=lambda _, names: {*names} & (_LINKED | _LEFT_OUT))
+            _keep_targets(folder.resolve(), copy)
             for name in _LINKED:
                 if (folder / name).exists():
                     (copy / name).symlink_to((folder / name).resolve())
@@ -108,6 +110,16 @@ def _changed_copy(folder: Path, changes: Sequence[Change]) -> Iterator[Path]:
         except (OSError, shutil.Error) as error:
             raise Failure(f"{folder} cannot be copied: {error}.") from error
         yield copy
+
+
+def _keep_targets(folder: Path, copy: Path) -> None:
+    """Let links in the copy that lead out of the folder have the targets of the original's."""
+    for place, folders, files in os.walk(copy):
+        for link in (path for path in (Path(place, name) for name in folders + files) if path.is_symlink()):
+            target = (folder / link.relative_to(copy).parent / link.readlink()).resolve()
+            if not target.is_relative_to(folder):
+                link.unlink()
+                link.symlink_to(target)
 
 
 def example_calls(listed: Mapping[str, Any], *, call_tools: bool) -> list[Call]:
