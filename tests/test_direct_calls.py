@@ -188,7 +188,7 @@ async def test_a_feature_can_not_ask_and_its_messages_are_dropped(revision: str)
     @mcp.tool
     async def report(context: ToolContext) -> str:
         await context.progress(1, 2)
-        await context.log("info", "half")
+        await context.info("half")
         return "done"
 
     assert (await mcp.call_tool("report")).text == "done"

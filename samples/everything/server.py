@@ -138,11 +138,11 @@ def test_x_mcp_header(
 @mcp.tool
 async def test_tool_with_logging(context: ToolContext) -> str:
     """Send three log messages."""
-    await context.log("info", "Tool execution started")
+    await context.info("Tool execution started")
     await asyncio.sleep(PAUSE)
-    await context.log("info", "Tool processing data")
+    await context.info("Tool processing data")
     await asyncio.sleep(PAUSE)
-    await context.log("info", "Tool execution completed")
+    await context.info("Tool execution completed")
     return "Tool with logging executed successfully"
 
 
@@ -160,7 +160,7 @@ async def test_tool_with_progress(context: ToolContext) -> str:
 @mcp.tool
 async def test_logging_tool(context: ToolContext) -> str:
     """Log a sentence, which a 2026-07-28 client only gets if its request names a level."""
-    await context.log("info", "This is a log message")
+    await context.info("This is a log message")
     return "Logged"
 
 

@@ -88,7 +88,7 @@ async def count(context: ToolContext) -> str:
     """Tell progress and log."""
     for number in range(3):
         await context.progress(number + 1, total=3, message=f"step {number + 1}")
-    await context.log("warning", "all counted")
+    await context.warning("all counted")
     return "counted"
 
 
@@ -268,7 +268,7 @@ mcp = MCPServer("Closed", auth=APIKeys({"ann": "key-of-ann-123456"}))
 
 @mcp.tool
 async def whose(context: ToolContext) -> str:
-    await context.log("info", "someone asks")
+    await context.info("someone asks")
     await context.progress(1, total=2, message="half done")
     return context.principal.subject
 

@@ -87,17 +87,17 @@ async def order(what: str, context: ToolContext) -> str:
 @mcp.tool
 async def log(context: ToolContext) -> str:
     """Log at two levels, and show which instance ran it."""
-    await context.log("info", "a word")
-    await context.log("error", "a worry")
+    await context.info("a word")
+    await context.error("a worry")
     return INSTANCE
 
 
 @mcp.tool
 async def break_off(context: ToolContext) -> str:
     """End the connection in the middle, so that the client has to take the stream up again."""
-    await context.log("error", "before")
+    await context.error("before")
     await context.close_stream()
-    await context.log("error", "after")
+    await context.error("after")
     return INSTANCE
 
 
@@ -113,7 +113,7 @@ def tick(token: str) -> str:
 async def count(to: int, context: ToolContext) -> str:
     """Log the numbers below a limit, and end the connection in the middle."""
     for number in range(to):
-        await context.log("error", str(number))
+        await context.error(str(number))
         if number == to // 2:
             await context.close_stream()
         await asyncio.sleep(0.01)
@@ -123,7 +123,7 @@ async def count(to: int, context: ToolContext) -> str:
 @mcp.tool
 async def wait(context: ToolContext) -> str:
     """Say that it has begun, and wait until it is cancelled."""
-    await context.log("error", "begun")
+    await context.error("begun")
     await asyncio.Event().wait()
     return "never"
 

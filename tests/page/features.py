@@ -107,7 +107,7 @@ class Features:
     async def wait(self, context: ToolContext) -> str:
         """Report progress and wait."""
         await context.progress(2, 5, "Halfway <b>there</b>")
-        await context.log("warning", {"left": 3}, "clock")
+        await context.warning({"left": 3}, "clock")
         try:
             await self.proceed.wait()
         except asyncio.CancelledError:
@@ -118,7 +118,7 @@ class Features:
     async def flood(self, count: int, context: ToolContext) -> str:
         """Send messages as quickly as possible, and wait."""
         for number in range(1, count + 1):
-            await context.log("info", f"line {number}")
+            await context.info(f"line {number}")
             await context.progress(number, count)
         try:
             await self.proceed.wait()

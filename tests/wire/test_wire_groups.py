@@ -35,7 +35,7 @@ async def fail_all(*errors):
 
 @mcp.tool
 async def answers(context: ToolContext) -> None:
-    await context.log("info", "before")  # the response is a stream
+    await context.info("before")  # the response is a stream
     await fail_all(ToolError("closed"), ToolError("sold out"))
 
 

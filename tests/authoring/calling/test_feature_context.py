@@ -41,6 +41,7 @@ async def test_a_tool_sees_the_facts_of_its_call() -> None:
     assert it.client_info == {"name": "tester", "version": "1"}
     assert it.http_request is http
     assert it.meta["other"] == 1
+    assert it.request_id == 7
     assert it.trace == trace
     assert it.can("sampling")
     assert not it.can("tasks")
@@ -97,6 +98,21 @@ async def test_progress_goes_up_to_those_who_asked_for_it() -> None:
         peer = Peer()
         await call(work, within=context(peer, meta=meta))
         assert not peer.sent
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
+async def test_the_usual_levels_have_a_method(level: str) -> None:
+    async def work(context: ToolContext) -> None:
+        await getattr(context, level)("a")
+        await getattr(context, level)({"b": 1}, logger="kitchen")
+
+    peer = Peer()
+    await call(work, within=context(peer, revision="2025-11-25"))
+    sent = [
+        ("notifications/message", {"level": level, "data": "a"}),
+        ("notifications/message", {"level": level, "data": {"b": 1}, "logger": "kitchen"}),
+    ]
+    assert peer.sent == ([] if level == "debug" else sent)  # the client has asked for info and above
 
 
 async def test_log_messages_go_out_with_their_level() -> None:
@@ -293,8 +309,8 @@ async def test_progress_that_can_not_be_sent_is_refused_whether_the_client_asked
 
 def test_an_attribute_of_other_frameworks_is_an_error_that_names_ours() -> None:
     tool_context = ToolContext.__new__(ToolContext)
-    with pytest.raises(AttributeError, match=r'ToolContext has no attribute \'info\'. Use context.log\("info", ...\).'):
-        _ = tool_context.info  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"ToolContext has no attribute 'client_id'. Use context.principal."):
+        _ = tool_context.client_id  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"ToolContext has no attribute 'other'\.$"):
         _ = tool_context.other  # type: ignore[attr-defined]
     assert not hasattr(tool_context, "report_progress")

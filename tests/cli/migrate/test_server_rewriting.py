@@ -80,7 +80,7 @@ mcp = MCPServer(
     title="Adder",
 )
 async def add(a: int, b: int, ctx: ToolContext) -> int:
-    await ctx.log("info", f"adding {a}")  # note
+    await ctx.info(f"adding {a}")  # note
     async def report() -> None:
         await ctx.progress(1, total=2)
     return a   +   b
@@ -97,7 +97,7 @@ def other() -> str: return "x"
 
 @mcp.resource("menu://{day}")
 async def menu(day: str, *, context: ResourceContext) -> str:
-    await context.log("warning", "late", logger="kitchen")
+    await context.warning("late", logger="kitchen")
     return day
 
 
@@ -265,7 +265,7 @@ async def lifespan(server: MCPServer):
 
 
 async def note(ctx: ToolContext, text: str) -> None:
-    await ctx.log("info", text)
+    await ctx.info(text)
 
 
 mcp: MCPServer = MCPServer(

@@ -39,12 +39,7 @@ _ELICITATION_ID_REVISION = "2025-11-25"
 """The only revision in which an elicitation of a URL has an id."""
 
 _OTHER_NAMES = {
-    "debug": 'context.log("debug", ...)',
-    "info": 'context.log("info", ...)',
-    "warning": 'context.log("warning", ...)',
-    "error": 'context.log("error", ...)',
     "report_progress": "context.progress(...)",
-    "request_id": "the id of a parameter of the type JSONRPCRequest",
     "request_context": "context.lifespan_context, context.meta, context.http_request or context.client_info",
     "client_id": "context.principal",
     "session": "context.session_id",
@@ -121,6 +116,11 @@ class FeatureContext:
     def session_id(self) -> str | None:
         """The session's id. None if the call has no session."""
         return self._context.client.session_id
+
+    @property
+    def request_id(self) -> str | int:
+        """The id of the request, as the client chose it. Behind Azure's triggers it is a number of this process."""
+        return self._context.request.id
 
     @property
     def protocol_version(self) -> str:
@@ -204,6 +204,22 @@ class FeatureContext:
             params["logger"] = logger
         encode(params)
         await self._context.notify("notifications/message", params)
+
+    async def debug(self, data: Any, logger: str | None = None) -> None:
+        """Send a log message of the level debug; see `log`."""
+        await self.log("debug", data, logger)
+
+    async def info(self, data: Any, logger: str | None = None) -> None:
+        """Send a log message of the level info; see `log`."""
+        await self.log("info", data, logger)
+
+    async def warning(self, data: Any, logger: str | None = None) -> None:
+        """Send a log message of the level warning; see `log`."""
+        await self.log("warning", data, logger)
+
+    async def error(self, data: Any, logger: str | None = None) -> None:
+        """Send a log message of the level error; see `log`."""
+        await self.log("error", data, logger)
 
     async def close_stream(self) -> None:
         """Close the connection of this request while the call continues. The client resumes the stream later.

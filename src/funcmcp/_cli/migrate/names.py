@@ -27,8 +27,8 @@ COMPAT_NAMES = frozenset(
 )  # fmt: skip
 """Names that `funcmcp.compat` has."""
 
-CONTEXT_LOGS = {"debug": "debug", "error": "error", "info": "info", "warning": "warning"}
-"""Methods of Context that become ``log``, with the level."""
+CONTEXT_LOGS = {"debug", "error", "info", "warning"}
+"""Methods of Context for log messages, whose arguments have other names."""
 
 CONTEXT_MEMBERS = {*CONTEXT_LOGS, "lifespan_context", "report_progress", "session_id"}
 

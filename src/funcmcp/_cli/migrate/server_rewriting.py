@@ -310,14 +310,11 @@ class _Native(_Rewriter):
             return updated_node.with_changes(func=function.with_changes(attr=cst.Name("progress")))
         if member not in names.CONTEXT_LOGS:
             return updated_node
-        self.note(original_node, f'{member}(...): log("{names.CONTEXT_LOGS[member]}", ...)')
-        level = cst.Arg(cst.SimpleString(f'"{names.CONTEXT_LOGS[member]}"'), comma=_COMMA)
         arguments = []
         for argument in updated_node.args:
             renamed = {"message": "data", "logger_name": "logger"}.get(keyword_of(argument))
             arguments.append(argument.with_changes(keyword=cst.Name(renamed)) if renamed else argument)
-        renamed_function = function.with_changes(attr=cst.Name("log"))
-        return updated_node.with_changes(func=renamed_function, args=[level, *arguments])
+        return updated_node.with_changes(args=arguments)
 
     def tool(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
         """Return a decorator whose annotations are options."""

@@ -35,15 +35,15 @@ def shop(memory: SharedMemory) -> MCPServer:
 
     @mcp.tool
     async def log(context: ToolContext) -> str:
-        await context.log("info", "a word")
-        await context.log("error", "a worry")
+        await context.info("a word")
+        await context.error("a worry")
         return "logged"
 
     @mcp.tool
     async def break_off(context: ToolContext) -> str:
-        await context.log("error", "before")
+        await context.error("before")
         await context.close_stream()
-        await context.log("error", "after")
+        await context.error("after")
         return "all said"
 
     @mcp.resource(MENU, allow_anonymous=True)
