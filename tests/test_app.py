@@ -294,7 +294,6 @@ def test_a_class_without_parentheses_is_not_a_server() -> None:
         mcp.prompt,
         mcp.add,
         mcp.tools_from_asgi,
-        mcp.tool_from_http_function,
         lambda _: mcp.tool(),
         lambda _: mcp.resource("a://b"),
         lambda _: mcp.resource_list("menu"),

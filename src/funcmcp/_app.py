@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from funcmcp._adapters.asgi.in_process_calls import Application
     from funcmcp._adapters.asgi.openapi_tools import ASGIToolsOptions, Document
-    from funcmcp._adapters.azure.http_function_tools import FunctionApp, HTTPFunctionOptions
     from funcmcp._auth.authenticator import Authenticator
     from funcmcp._auth.policy import Auth
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
@@ -343,24 +342,6 @@ class MCPServer(DirectCalls, ASGIApplication):
 
         for tool in tools_from_asgi(app, openapi, options, self._services):
             self._server.catalog.add(tool)
-
-    @on_instance
-    def tool_from_http_function(
-        self, app: FunctionApp, function: str, /, **options: Unpack[HTTPFunctionOptions]
-    ) -> None:
-        """Register an HTTP-triggered function of an Azure function app as a tool. Calls stay in this process.
-
-        Args:
-            app: The function app.
-            function: The function's name in the app. Variables of its route are arguments of the tool.
-            options: Further arguments and options of the tool; see docs/guides/existing.md.
-
-        Raises:
-            RegistrationError: The app has no such function, it can't be a tool, or the name is taken.
-        """
-        from funcmcp._adapters.azure.http_function_tools import tool_from_http_function  # noqa: PLC0415 - vendor code
-
-        self._server.catalog.add(tool_from_http_function(app, function, options, self._services))
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool; raise KeyError if it does not exist."""

@@ -20,12 +20,23 @@ from funcmcp._serving import serving_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Unpack
 
+    from funcmcp._adapters.azure.http_function_tools import HTTPFunctionOptions
     from funcmcp._adapters.azure.http_trigger import AuthLevel, FunctionApp
     from funcmcp._app import MCPServer
     from funcmcp._auth.protected_resource import ProtectedResource
 
-__all__ = ["Bindings", "Input", "Output", "http_app", "protected_resource", "public_url", "trigger_app"]
+__all__ = [
+    "Bindings",
+    "Input",
+    "Output",
+    "http_app",
+    "protected_resource",
+    "public_url",
+    "tool_from_http_function",
+    "trigger_app",
+]
 
 
 def http_app(
@@ -97,6 +108,26 @@ def trigger_app(
     function_app = azure_triggers.FunctionApp() if app is None else app
     azure_triggers.register(serving_of(mcp), function_app, bindings or {})
     return function_app
+
+
+def tool_from_http_function(
+    mcp: MCPServer, app: FunctionApp, function: str, /, **options: Unpack[HTTPFunctionOptions]
+) -> None:
+    """Register an HTTP-triggered function of a function app as a tool. Calls stay in this process.
+
+    Args:
+        mcp: The server that gets the tool.
+        app: The function app.
+        function: The function's name in the app. Variables of its route are arguments of the tool.
+        options: Further arguments and options of the tool; see docs/guides/existing.md.
+
+    Raises:
+        RegistrationError: The app has no such function, it can't be a tool, or the name is taken.
+    """
+    from funcmcp._adapters.azure import http_function_tools  # noqa: PLC0415 - vendor code, loaded when it is used
+
+    tool = http_function_tools.tool_from_http_function(app, function, options, mcp.services)
+    serving_of(mcp).server.catalog.add(tool)
 
 
 def public_url(route: str = "mcp", *, host: str | None = None) -> str:

@@ -227,7 +227,6 @@ METHODS_FOR_AUTHORS = {
     "services",
     "stop",
     "tool",
-    "tool_from_http_function",
     "tools_from_asgi",
     "unknown_arguments",
     "trace",

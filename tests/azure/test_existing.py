@@ -29,7 +29,7 @@ def get_order(req: func.HttpRequest) -> func.HttpResponse:
     return func.HttpResponse(json.dumps(order), mimetype="application/json")
 
 mcp = MCPServer("Orders")
-mcp.tool_from_http_function(app, "get_order")
+funcmcp.azure.tool_from_http_function(mcp, app, "get_order")
 funcmcp.azure.trigger_app(mcp, app)
 """
 

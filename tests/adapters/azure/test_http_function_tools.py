@@ -13,6 +13,7 @@ import azure.functions as func
 import pytest
 from pydantic import BaseModel, Field
 
+import funcmcp.azure
 from funcmcp import MCPServer, RegistrationError, ToolError
 from funcmcp._adapters.azure.route_templates import path_of, variables_of
 from funcmcp.testing import Client
@@ -97,7 +98,7 @@ def orders() -> func.FunctionApp:
 async def tool(function: str, app: func.FunctionApp | None = None, **options: Any) -> dict[str, Any]:
     """Return the definition of the tool that is made of a function."""
     mcp = MCPServer("Tools")
-    mcp.tool_from_http_function(app or orders(), function, **options)
+    funcmcp.azure.tool_from_http_function(mcp, app or orders(), function, **options)
     async with Client(mcp) as client:
         (listed,) = await client.list_tools()
     validate_as(listed, "2026-07-28", "Tool")
@@ -113,7 +114,7 @@ async def result(
     **options: Any,
 ) -> dict[str, Any]:
     mcp = MCPServer("Tools")
-    mcp.tool_from_http_function(app or orders(), function, **options)
+    funcmcp.azure.tool_from_http_function(mcp, app or orders(), function, **options)
     async with Client(mcp, headers=headers) as client:
         (listed,) = await client.list_tools()
         return await client.call_tool(listed["name"], arguments)
@@ -302,19 +303,19 @@ async def test_a_typed_function_inside_of_a_decorator_says_query_and_body_itself
 )
 def test_what_can_not_be_a_tool_is_refused_in_words(function: str, options: dict[str, Any], words: str) -> None:
     with pytest.raises(RegistrationError, match=words):
-        MCPServer("Tools").tool_from_http_function(orders(), function, **options)
+        funcmcp.azure.tool_from_http_function(MCPServer("Tools"), orders(), function, **options)
 
 
 def test_a_function_with_several_methods_of_which_none_fits_needs_a_choice() -> None:
     app = func.FunctionApp()
     app.route("x", methods=["PUT", "PATCH"])(lambda req: "x")
     with pytest.raises(RegistrationError, match="choose one with method="):
-        MCPServer("Tools").tool_from_http_function(app, "<lambda>", name="x")
+        funcmcp.azure.tool_from_http_function(MCPServer("Tools"), app, "<lambda>", name="x")
 
 
 def test_a_blueprint_is_refused_in_words() -> None:
     with pytest.raises(RegistrationError, match="Give the FunctionApp that x is in, not Blueprint"):
-        MCPServer("Tools").tool_from_http_function(func.Blueprint(), "x")  # type: ignore[arg-type, no-untyped-call]
+        funcmcp.azure.tool_from_http_function(MCPServer("Tools"), func.Blueprint(), "x")  # type: ignore[arg-type, no-untyped-call]
 
 
 @pytest.mark.parametrize(
@@ -376,7 +377,7 @@ def test_a_constraint_that_can_not_be_read_is_refused(route: str) -> None:
 
 async def test_a_function_runs_as_a_task_without_the_headers_of_the_call() -> None:
     mcp = MCPServer("Tools")
-    mcp.tool_from_http_function(orders(), "get_order", task="optional")
+    funcmcp.azure.tool_from_http_function(mcp, orders(), "get_order", task="optional")
     states: list[str] = []
     async with Client(
         mcp, headers={"x-ms-client-principal": "me"}, on_task=lambda task: states.append(task["status"])
@@ -389,7 +390,9 @@ async def test_a_function_runs_as_a_task_without_the_headers_of_the_call() -> No
 def test_a_task_can_not_repeat_headers() -> None:
     mcp = MCPServer("Tools")
     with pytest.raises(RegistrationError, match="get_order can't have both task= and forward_headers="):
-        mcp.tool_from_http_function(orders(), "get_order", task="optional", forward_headers=["x-ms-client-principal"])
+        funcmcp.azure.tool_from_http_function(
+            mcp, orders(), "get_order", task="optional", forward_headers=["x-ms-client-principal"]
+        )
 
 
 async def test_bound_arguments_are_neither_bindings_nor_arguments() -> None:

@@ -1,4 +1,4 @@
-"""HTTP-triggered functions of an Azure function app as tools: `MCPServer.tool_from_http_function`.
+"""HTTP-triggered functions of an Azure function app as tools: `funcmcp.azure.tool_from_http_function`.
 
 A call makes the request that the Functions host would make, and runs the function in this process.
 """
