@@ -1,4 +1,4 @@
-"""Dates and GUIDs by the format strings of .NET. The expected texts are those of its documentation."""
+"""Dates, GUIDs and numbers by the format strings of .NET. The expected texts are those of its documentation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from funcmcp._functions_host.dotnet_formats import date_text, guid_text
+from funcmcp._functions_host.dotnet_formats import date_text, guid_text, number_text
 
 MOMENT = datetime(2009, 6, 15, 13, 45, 30, 617500, UTC)
 GUID = UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -79,3 +79,26 @@ def test_a_guid(text_format: str, text: str) -> None:
 def test_an_unknown_format_of_a_guid_is_an_error() -> None:
     with pytest.raises(ValueError, match="N, D, B, P and X"):
         guid_text(GUID, "Z")
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (2.0, "2"),
+        (-0.5, "-0.5"),
+        (1500.0, "1500"),
+        (123456789012345.0, "123456789012345"),
+        (1e15, "1E+15"),
+        (1234567890123456.0, "1.234567890123456E+15"),
+        (-1.5e300, "-1.5E+300"),
+        (0.0001, "0.0001"),
+        (0.00001, "1E-05"),
+        (0.0, "0"),
+        (-0.0, "-0"),
+        (float("nan"), "NaN"),
+        (float("inf"), "Infinity"),
+        (float("-inf"), "-Infinity"),
+    ],
+)
+def test_a_number_is_the_text_of_a_double(number: float, text: str) -> None:
+    assert number_text(number) == text

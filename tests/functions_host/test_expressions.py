@@ -15,7 +15,7 @@ from funcmcp._functions_host.invocation import Trigger
 CONTEXT: dict[str, Any] = {
     "name": "t",
     "sessionid": "s",
-    "arguments": {"Name": "a b", "n": 3, "on": True, "empty": None, "list": [1]},
+    "arguments": {"Name": "a b", "n": 3, "on": True, "empty": None, "list": [1], "big": 1e16, "whole": 2.0},
     "clientinfo": {"name": "client", "version": "1"},
     "transport": {"name": "http-streamable", "properties": {"headers": {"X-Team": "red"}}},
 }
@@ -41,6 +41,7 @@ def tool(*names: str) -> ToolTrigger:
         ("{MCPToolArgs.n}", "3"),
         ("{name}-{mcpsessionid}-{SessionId}", "t-s-s"),
         ("{arguments.name}{arguments.n}{arguments.on}{arguments.empty}{arguments.list}", "a b3True"),
+        ("{arguments.big} {arguments.whole}", "1E+16 2"),
         ("{clientinfo.Name} {transport.properties.headers.x-team}", "client red"),
         ("{mcptoolcontext.name}", "t"),
         ("{mcptoolargs}{mcptoolcontext}", ""),
@@ -80,6 +81,8 @@ def test_random_ids(trigger: Trigger) -> None:
 def test_the_time(trigger: Trigger) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ", Template("{DateTime}").value(trigger))
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", Template("{datetime:yyyy-MM-dd}").value(trigger))
+    assert re.fullmatch(r"\d{4}-\d\d", Template("{datetime:yyyy-MM.dd}").value(trigger))  # the dot ends the format
+    assert re.fullmatch(r"\d{4}\.\d\d", Template("{sys.utcnow:yyyy.MM}").value(trigger))
     assert re.fullmatch(r"\d{8}", Template("{sys.utcnow:yyyyMMdd}").value(trigger))
 
 

@@ -34,6 +34,11 @@ def read(value: Value) -> dict[str, Any]:
         (Value("json", '{"a":[1,"ä"]}'), {"type": "text", "text": '{\n  "a": [\n    1,\n    "ä"\n  ]\n}'}),
         (Value("int", 3), {"type": "text", "text": "3"}),
         (Value("double", 1.5), {"type": "text", "text": "1.5"}),
+        (Value("double", 1e16), {"type": "text", "text": "1E+16"}),
+        (Value("json", "12345678901234567890"), {"type": "text", "text": "12345678901234567890"}),
+        (Value("json", "2.0"), {"type": "text", "text": "2"}),
+        (Value("json", "false"), {"type": "text", "text": "False"}),
+        (Value("json", '"a"'), {"type": "text", "text": "a"}),
     ],
 )
 def test_a_simple_value_is_one_text_block(value: Value, block: dict[str, Any]) -> None:
@@ -91,6 +96,22 @@ def test_structured_content_is_json_or_a_text_of_it(structured: Any) -> None:
     assert result == {"content": [TEXT], "structuredContent": {"a": 1}}
 
 
+def test_an_envelope_with_an_empty_type_holds_one_block() -> None:
+    assert read(envelope("", TEXT)) == {"content": [TEXT]}
+
+
+def test_a_text_as_structured_content_of_a_whole_result_is_not_read_as_json() -> None:
+    result = {"content": [TEXT], "structuredContent": "hi"}
+    assert read(envelope("call_tool_result", result)) == result
+
+
+@pytest.mark.parametrize("value", [Value("json", "null"), NULL])
+def test_null_is_nothing_for_each_trigger(value: Value) -> None:
+    assert tool_result(value, set(), "t", uses_result_schema=True) == {"content": []}
+    assert resource_result(value, set(), "a:b", None) == {"contents": []}
+    assert prompt_result(value, set(), uses_result_schema=False) == {"messages": []}
+
+
 def test_a_text_is_added_to_structured_content_without_one() -> None:
     result = read(envelope("image", IMAGE, structuredContent='{"a": 1}'))
     assert result["content"] == [IMAGE, {"type": "text", "text": '{"a": 1}'}]
@@ -143,7 +164,11 @@ def test_an_embedded_resource_always_has_a_media_type() -> None:
         (Value("string", "3"), "returns a JSON object"),
         (Value("int", 3), "returns a JSON object"),
         (Value("string", "{}"), 'no "type"'),
-        (Value("string", '{"type": ""}'), 'no "type"'),
+        (Value("string", '{"type": ""}'), "'' is not a type"),
+        (Value("json", "{"), "not valid JSON"),
+        (envelope("text", TEXT, structuredContent="null"), "structured content is null"),
+        (envelope("text", TEXT, structuredContent='{"a": NaN}'), "not valid JSON"),
+        (envelope("call_tool_result", {"content": [TEXT], "isError": "true"}), "isError"),
         (Value("string", '{"type": "text", "content": "{"}'), "not valid JSON"),
         (Value("string", '{"type": "text", "content": null}'), "is a JSON object"),
         (envelope("text", {"type": "text"}), 'needs the string "text"'),
@@ -202,6 +227,15 @@ def test_a_result_that_is_none_is_an_error_with_200_characters_of_it(value: Valu
             Value("string", '{"content": "x"}'),
             {"uri": "a:b", "mimeType": "text/plain", "text": '{"content": "x"}'},
         ),
+        (
+            Value("string", r'{"content": "{\"text\": 5}"}'),
+            {"uri": "a:b", "mimeType": "text/plain", "text": r'{"content": "{\"text\": 5}"}'},
+        ),
+        (
+            Value("string", json.dumps({"content": json.dumps({"text": "t", "blob": "aGk="})})),
+            {"uri": "a:b", "mimeType": "application/octet-stream", "blob": "aGk="},
+        ),
+        (Value("json", '"t"'), {"uri": "a:b", "mimeType": "text/plain", "text": "t"}),
     ],
 )
 def test_contents_of_a_resource(value: Value, contents: dict[str, Any]) -> None:
@@ -215,13 +249,25 @@ def test_the_trigger_gives_the_media_type() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [Value("int", 3), Value("json", "{}"), Value("string", '{"content": "{\\"uri\\": \\"a:b\\"}"}')]
+    "value",
+    [
+        Value("int", 3),
+        Value("json", "{}"),
+        Value("json", "true"),
+        Value("string", '{"content": null}'),
+        Value("string", '{"content": "null"}'),
+        Value("string", '{"content": "{\\"uri\\": \\"a:b\\"}"}'),
+    ],
 )
 def test_other_values_of_a_resource_are_errors(value: Value) -> None:
     with pytest.raises(ReturnError):
         resource_result(value, set(), "a:b", None)
 
 
+DEFAULTED = [
+    {"role": "user", "content": TEXT},
+    {"role": "assistant", "content": {"type": "text", "text": ""}},
+]
 MESSAGES = [{"role": "user", "content": TEXT}, {"role": "assistant", "content": IMAGE}]
 WHOLE = {"messages": MESSAGES, "description": "d"}
 
@@ -275,6 +321,7 @@ def test_json_that_is_not_a_result_is_a_text(text: str) -> None:
         (Value("string", json.dumps({"type": "prompt_messages", "content": MESSAGES})), {"messages": MESSAGES}),
         (envelope("prompt_messages", [{"role": "user", "content": "hi"}]), one_message("hi")),
         (Value("string", json.dumps({"type": "get_prompt_result", **WHOLE})), WHOLE),
+        (envelope("prompt_messages", [{"content": TEXT}, {"role": "assistant"}]), {"messages": DEFAULTED}),
         (NULL, {"messages": []}),
     ],
 )

@@ -1,4 +1,4 @@
-"""Dates and GUIDs as text, by the format strings of .NET in its invariant culture.
+"""Dates, GUIDs and numbers as text, by the format strings of .NET in its invariant culture.
 
 Source: "Standard date and time format strings", "Custom date and time format strings" and "Guid.ToString" of the
 documentation of .NET.
@@ -7,6 +7,8 @@ documentation of .NET.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
+from math import isfinite
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -148,6 +150,23 @@ _GUID: dict[str, Callable[[UUID], str]] = {
         f"{{{','.join(f'0x{byte:02x}' for byte in guid.bytes[8:])}}}}}"
     ),
 }
+
+
+_CONSTANTS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+_MAX_DIGITS = 15
+_MIN_EXPONENT = -5
+
+
+def number_text(number: float) -> str:
+    """Return a number as the text of a double: 2 for 2.0, and 1E+16 from fifteen digits before the point on."""
+    if not isfinite(number):
+        return _CONSTANTS[str(number)]
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    first = len(digits) + int(exponent) - 1
+    if number and not _MIN_EXPONENT < first < _MAX_DIGITS:
+        fraction = "".join(map(str, digits[1:]))
+        return f"{'-' * sign}{digits[0]}{'.' * bool(fraction)}{fraction}E{first:+03d}"
+    return format(Decimal(repr(number)).normalize(), "f")
 
 
 def guid_text(guid: UUID, text_format: str) -> str:

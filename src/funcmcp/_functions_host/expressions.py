@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._functions_host.bindings import URI_VARIABLE, PromptTrigger, ToolTrigger
-from funcmcp._functions_host.dotnet_formats import date_text, guid_text
+from funcmcp._functions_host.dotnet_formats import date_text, guid_text, number_text
 from funcmcp._functions_host.schemas import tool_definition
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ class Template:
 
     def _parsed(self, expression: str) -> _Expression:
         name, _, text_format = expression.partition(":")
+        if name.lower().startswith((_RANDOM, _DATE)):
+            text_format = text_format.partition(".")[0]  # Azure ends the name and its format at the first dot
         parts = tuple(name.split("."))
         parsed = _Expression(parts, text_format)
         if not _IDENTIFIER.fullmatch(name) or "" in parts:
@@ -204,7 +206,9 @@ def _without_value(expression: _Expression) -> ExpressionError:
 def _text_of(value: Any) -> str:
     if isinstance(value, bool):
         return str(value)
-    return str(value) if isinstance(value, str | int | float) else ""  # of an object, an array and null
+    if isinstance(value, float):
+        return number_text(value)
+    return str(value) if isinstance(value, str | int) else ""  # of an object, an array and null
 
 
 def _system_value(expression: _Expression, function: str) -> str | None:

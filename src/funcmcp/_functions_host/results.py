@@ -13,7 +13,8 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._functions_host.workers.worker import Value
+from funcmcp._functions_host.dotnet_formats import number_text
+from funcmcp._functions_host.workers.worker import NULL, Value
 from funcmcp._protocol.content_blocks import without_binary
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def tool_result(value: Value, deviations: Deviations, name: str, *, uses_result_
     Raises:
         ReturnError: The value is not one that the trigger accepts.
     """
+    value = _as_read(value)
     if value.kind == "null" or value == _PYTHON_NONE:
         return {"content": []}
     if not uses_result_schema:
@@ -105,6 +107,7 @@ def resource_result(value: Value, _deviations: Deviations, uri: str, mime_type: 
     Raises:
         ReturnError: The value is not one that the trigger accepts.
     """
+    value = _as_read(value)
     if value.kind == "null":
         return {"contents": []}
     if value.kind == "bytes":
@@ -129,10 +132,11 @@ def prompt_result(value: Value, deviations: Deviations, *, uses_result_schema: b
     Raises:
         ReturnError: The value is not one that the trigger accepts.
     """
+    value = _as_read(value)
     if value.kind == "null":
         return {"messages": []}
-    if value.kind not in {"string", "json"}:
-        raise ReturnError("A prompt returns a string.", value)
+    if value.kind in {"bytes", "http"}:
+        raise ReturnError("A prompt returns a text, a number or JSON.", value)
     if uses_result_schema:
         return _read(value, lambda data: _enveloped_prompt_result(data, deviations))
     content = _json_object(value.data)
@@ -145,7 +149,29 @@ def prompt_result(value: Value, deviations: Deviations, *, uses_result_schema: b
         else:
             deviations.add("prompt-bare")
             return result
-    return {"messages": [{"role": "user", "content": {"type": "text", "text": value.data}}]}
+    return {"messages": [{"role": "user", "content": {"type": "text", "text": _simple_text(value)}}]}
+
+
+def _as_read(value: Value) -> Value:
+    """Return a value as Azure's host reads it: JSON that is not an object or an array as what it stands for.
+
+    Its kind "boolean" is one that no worker sends.
+    """
+    if value.kind != "json":
+        return value
+    try:
+        data = json.loads(value.data)
+    except (ValueError, RecursionError):
+        raise ReturnError("It is not valid JSON.", value) from None
+    if data is None:
+        return NULL
+    if isinstance(data, bool):
+        return Value("boolean", data)
+    if isinstance(data, str):
+        return Value("string", data)
+    if isinstance(data, int):
+        return Value("int", data)
+    return Value("double", data) if isinstance(data, float) else value
 
 
 def _read(value: Value, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
@@ -161,9 +187,13 @@ def _simple_block(value: Value, name: str) -> dict[str, Any]:
         blob = base64.b64encode(value.data).decode()
         resource = {"uri": f"function://{name}/result", "mimeType": _BINARY, "blob": blob}
         return {"type": "resource", "resource": resource}
+    return {"type": "text", "text": _simple_text(value)}
+
+
+def _simple_text(value: Value) -> str:
     if value.kind == "json":
-        return {"type": "text", "text": json.dumps(_decoded(value.data), indent=2, ensure_ascii=False)}
-    return {"type": "text", "text": str(value.data)}
+        return json.dumps(json.loads(value.data), indent=2, ensure_ascii=False)
+    return number_text(value.data) if isinstance(value.data, float) else str(value.data)
 
 
 def _enveloped_tool_result(data: Any, deviations: Deviations) -> dict[str, Any]:
@@ -178,7 +208,7 @@ def _enveloped_tool_result(data: Any, deviations: Deviations) -> dict[str, Any]:
     if kind is None and isinstance(members.get("content"), list):
         deviations.add("tool-bare-result")
         return _call_tool_result(envelope, None, deviations)
-    if not isinstance(kind, str) or not kind:
+    if not isinstance(kind, str):
         raise _ShapeError('The result has no "type".')
     content = _content_of(members, envelope, "tool-open-content", deviations)
     structured = members.get("structuredcontent")
@@ -186,15 +216,29 @@ def _enveloped_tool_result(data: Any, deviations: Deviations) -> dict[str, Any]:
         deviations.add("tool-open-structured")
     if kind.lower() == "call_tool_result":
         return _call_tool_result(content, structured, deviations)
-    if kind.lower() == _OLD_MANY:
-        deviations.add("tool-old-blocks")
-    if kind.lower() in _MANY or isinstance(content, list):
-        result: dict[str, Any] = {"content": _blocks(content, deviations)}
-    else:
-        result = {"content": [_block(content, deviations)]}
+    result: dict[str, Any] = {"content": _content_blocks(kind.lower(), content, deviations)}
     if structured not in (None, ""):
-        result["structuredContent"] = _decoded(structured)
+        result["structuredContent"] = _structured(structured)
     return _without_copies(result)
+
+
+def _content_blocks(kind: str, content: Any, deviations: Deviations) -> list[dict[str, Any]]:
+    """Return the blocks in the content of an envelope of a type in lower case."""
+    if kind == _OLD_MANY:
+        deviations.add("tool-old-blocks")
+    elif kind not in _MANY:
+        if not isinstance(content, list):
+            return [_block(content, deviations)]
+        deviations.add("tool-several")
+    return _blocks(content, deviations)
+
+
+def _structured(structured: Any) -> Any:
+    """Return the structured content of an envelope."""
+    data = _decoded(structured)
+    if data is None:
+        raise _ShapeError("The structured content is null.")
+    return data
 
 
 def _folded(envelope: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,10 +268,15 @@ def _call_tool_result(content: Any, outer_structured: Any, deviations: Deviation
         raise _ShapeError("A call_tool_result is a JSON object.")
     content = _respelled(content, deviations)
     result: dict[str, Any] = {"content": [_block(block, deviations) for block in content.get("content") or []]}
-    structured = content.get("structuredContent", outer_structured)
-    if structured not in (None, ""):
-        result["structuredContent"] = _decoded(structured)
-    if content.get("isError") is True:
+    if "structuredContent" in content:
+        result["structuredContent"] = content["structuredContent"]
+    elif outer_structured not in (None, ""):
+        deviations.add("tool-outer-structured")
+        result["structuredContent"] = _structured(outer_structured)
+    is_error = content.get("isError", False)
+    if not isinstance(is_error, bool):
+        raise _ShapeError('"isError" is not true or false.')
+    if is_error:
         result["isError"] = True
     if isinstance(content.get("_meta"), dict):
         result["_meta"] = content["_meta"]
@@ -303,19 +352,26 @@ def _embedded_resource(block: dict[str, Any], deviations: Deviations) -> dict[st
 def _resource_envelope(value: Value) -> dict[str, Any] | None:
     """Return the contents in ``{"content": "{...}"}``, or None if the value is a text of its own."""
     envelope = _json_object(value.data)
-    content = None if envelope is None else _folded(envelope).get("content")
-    contents = _json_object(content)
-    if contents is None:
+    members = {} if envelope is None else _folded(envelope)
+    if "content" not in members:
         return None
-    if not isinstance(contents.get("text"), str) and not isinstance(contents.get("blob"), str):
+    content = members["content"]
+    contents = _json_object(content)
+    if contents is None and content is not None and (not isinstance(content, str) or content.strip() != "null"):
+        return None
+    contents = {name: member for name, member in (contents or {}).items() if member is not None}
+    texts = [contents.get(name, "") for name in ("blob", "mimeType", "text", "uri")]
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    if contents.keys().isdisjoint({"blob", "text"}):
         raise ReturnError('The content of a resource needs "text" or "blob".', value)
     return contents
 
 
 def _complete_contents(contents: dict[str, Any], uri: str, mime_type: str | None) -> dict[str, Any]:
     """Return ResourceContents with a URI and a media type."""
-    is_text = isinstance(contents.get("text"), str)
-    if not is_text and not isinstance(contents.get("blob"), str):
+    is_text = not isinstance(contents.get("blob"), str)
+    if is_text and not isinstance(contents.get("text"), str):
         raise _ShapeError('A resource needs "text" or "blob".')
     complete = {
         "uri": contents.get("uri") or uri,
@@ -374,13 +430,18 @@ def _checked_prompt_result(content: dict[str, Any], deviations: Deviations | Non
 
 
 def _message(message: Any, deviations: Deviations | None) -> dict[str, Any]:
-    if not isinstance(message, dict) or message.get("role") not in {"user", "assistant"}:
-        raise _ShapeError('A message needs the role "user" or "assistant".')
+    if not isinstance(message, dict):
+        raise _ShapeError("A message is a JSON object.")
+    if deviations is not None:
+        message = {"role": "user", "content": {"type": "text", "text": ""}, **message}
+    role = message.get("role")
+    if role not in ("user", "assistant"):
+        raise _ShapeError('The role of a message is "user" or "assistant".')
     content = message.get("content")
     if isinstance(content, str) and deviations is not None:
         deviations.add("prompt-text-content")
         content = {"type": "text", "text": content}
-    return {"role": message["role"], "content": _block(content, set() if deviations is None else deviations)}
+    return {"role": role, "content": _block(content, set() if deviations is None else deviations)}
 
 
 def _respelled(members: Mapping[str, Any], deviations: Deviations) -> dict[str, Any]:
@@ -395,9 +456,14 @@ def _decoded(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
+        return json.loads(value, parse_constant=_refuse)
     except ValueError:
         raise _ShapeError("A part of the result is not valid JSON.") from None
+
+
+def _refuse(constant: str) -> None:
+    """Refuse NaN and the infinities, which Python reads in JSON."""
+    raise ValueError(constant)
 
 
 def _json_object(text: Any) -> dict[str, Any] | None:
@@ -405,7 +471,7 @@ def _json_object(text: Any) -> dict[str, Any] | None:
     if not isinstance(text, str) or not text.lstrip().startswith("{"):
         return None
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

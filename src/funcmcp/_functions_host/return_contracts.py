@@ -45,9 +45,10 @@ CONTRACTS = (
     ReturnContract("tool-nothing", "tool", None, "nothing", "no content", "", _SIMPLE_TOOL),
     ReturnContract("tool-text", "tool", False, "a text", "the text", "", _SIMPLE_TOOL),
     ReturnContract(
-        "tool-json", "tool", False, "JSON that is not a text", "the JSON as a text, indented", "", _SIMPLE_TOOL
+        "tool-json", "tool", False, "an object or an array", "its JSON as a text, indented", "", _SIMPLE_TOOL
     ),
     ReturnContract("tool-number", "tool", False, "a number", "the number as a text", "", _SIMPLE_TOOL),
+    ReturnContract("tool-boolean", "tool", False, "a boolean", "the text `True` or `False`", "", _SIMPLE_TOOL),
     ReturnContract(
         "tool-bytes", "tool", False, "bytes", "the name of a type of .NET", "an embedded resource", _SIMPLE_TOOL
     ),
@@ -100,6 +101,24 @@ CONTRACTS = (
     ),
     ReturnContract("tool-old-blocks", "tool", True, "the type `multiContent`", REFUSED, "the blocks", _TOOL),
     ReturnContract(
+        "tool-several",
+        "tool",
+        True,
+        "an array as `content`, with the type of a single block",
+        REFUSED,
+        "the blocks",
+        _TOOL,
+    ),
+    ReturnContract(
+        "tool-outer-structured",
+        "tool",
+        True,
+        "`structuredContent` beside a `call_tool_result` that has none",
+        "ignored",
+        "structured content",
+        _TOOL,
+    ),
+    ReturnContract(
         "tool-flat-resource",
         "tool",
         True,
@@ -113,7 +132,7 @@ CONTRACTS = (
         "tool",
         True,
         "`mime_type`, `is_error`, `structured_content`",
-        "ignored",
+        "ignored, so an image or a sound fails",
         "as in camel case",
         _TOOL,
     ),
@@ -136,17 +155,33 @@ CONTRACTS = (
         "resource-document",
         "resource",
         None,
-        "JSON whose `content` is an object, or a text that is not JSON of an object",
+        "JSON whose `content` is an object, or a text that is not JSON of contents",
         "the JSON as a text",
         "",
         _RESOURCE,
     ),
     ReturnContract(
-        "resource-empty-envelope", "resource", None, "an envelope without `text` and `blob`", REFUSED, "", _RESOURCE
+        "resource-empty-envelope",
+        "resource",
+        None,
+        "an envelope whose `content` is null, or has neither `text` nor `blob`",
+        REFUSED,
+        "",
+        _RESOURCE,
     ),
-    ReturnContract("resource-other", "resource", None, "a number or an object", REFUSED, "", _RESOURCE),
+    ReturnContract("resource-other", "resource", None, "a number, an object or an array", REFUSED, "", _RESOURCE),
     ReturnContract("prompt-nothing", "prompt", None, "nothing", "no messages", "", _SIMPLE_PROMPT),
     ReturnContract("prompt-text", "prompt", False, "a text", "one message of the user", "", _SIMPLE_PROMPT),
+    ReturnContract(
+        "prompt-value",
+        "prompt",
+        False,
+        "a number, a boolean, an object or an array",
+        "one message with the text, as of a tool",
+        "",
+        _SIMPLE_PROMPT,
+    ),
+    ReturnContract("prompt-bytes", "prompt", False, "bytes", "the name of a type of .NET", REFUSED, _SIMPLE_PROMPT),
     ReturnContract(
         "prompt-document",
         "prompt",
