@@ -92,25 +92,22 @@ _HOMES = {
     "_transports.http.options": ["HTTPOptions"],
 }
 
-_NAMES_IN_OTHER_FRAMEWORKS = {
-    "FastMCP": "It is called MCPServer here. funcmcp.compat has FastMCP for servers that move here.",
-    "Context": "It is called ToolContext here. funcmcp.compat has Context for servers that move here.",
-    "Image": "It is in funcmcp.content.",
-    "UI": "It is in funcmcp.content.",
-    "UIResource": "It is in funcmcp.content.",
-    "Client": "It is in funcmcp.client.",
-}
-"""Names that users of other frameworks import from here, and where funcmcp has them."""
-
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
     _load, __dir__ = lazy_names(__name__, _HOMES)
 
     def __getattr__(name: str) -> Any:
-        if name in _NAMES_IN_OTHER_FRAMEWORKS:
-            message = f"funcmcp has no {name}. {_NAMES_IN_OTHER_FRAMEWORKS[name]}"
+        try:
+            return _load(name)
+        except AttributeError:
+            if name.startswith("_"):  # a private module, which an import asks for before it is loaded
+                raise
+            from funcmcp._other_frameworks import IMPORTS  # noqa: PLC0415 - only errors need it
+
+            if name not in IMPORTS:
+                raise
+            message = f"funcmcp has no {name}. {IMPORTS[name]}"
             # `from funcmcp import X` would drop the text of an AttributeError. It calls hasattr() in this
             # function first.
             if sys._getframe(1).f_code.co_name == "_handle_fromlist":  # noqa: SLF001 - there is no public way
-                raise ImportError(message, name="funcmcp")
-            raise AttributeError(message)
-        return _load(name)
+                raise ImportError(message, name="funcmcp") from None
+            raise AttributeError(message) from None

@@ -76,30 +76,6 @@ def on_instance(method: F) -> F:
     return cast("F", checked)
 
 
-_OTHER_NAMES = {
-    "as_proxy": "funcmcp.client.Client in tools of your own",
-    "get_prompts": "await mcp.list_prompts()",
-    "get_resource_templates": "await mcp.list_resource_templates()",
-    "get_resources": "await mcp.list_resources()",
-    "get_tools": "await mcp.list_tools()",
-    "import_server": "mcp.mount(server, prefix=...)",
-    "list_templates": "await mcp.list_resource_templates()",
-    "route": "@mcp.custom_route(path)",
-    "run_http_async": 'await mcp.run_async("http")',
-    "run_sse_async": 'await mcp.run_async("sse")',
-    "run_stdio_async": 'await mcp.run_async("stdio")',
-    "run_streamable_http_async": 'await mcp.run_async("http")',
-    "session_manager": "mcp.lifespan in the lifespan of the application that mounts the server",
-    "settings": "the options of MCPServer, and mcp.run(host=..., port=...)",
-    "add_tool": "mcp.tool(function)",
-    "add_prompt": "mcp.prompt(function)",
-    "add_resource": "@mcp.resource(uri)",
-    "http_app": "mcp itself, which is an ASGI application",
-    "streamable_http_app": "mcp itself, which is an ASGI application",
-    "sse_app": "MCPServer(http=HTTPOptions(sse=...)), and mcp itself, which is an ASGI application",
-}
-"""What funcmcp has for attributes of servers in other frameworks."""
-
 _CONSTRUCTOR_OPTIONS = frozenset({"auth", "lax", "unknown_arguments"})
 """Options that have no effect after the construction, so that a server would accept more than its author expects."""
 
@@ -191,9 +167,11 @@ class MCPServer(DirectCalls, ASGIApplication):
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError that names funcmcp's counterpart of an attribute of other frameworks."""
+            from funcmcp._other_frameworks import SERVER_ATTRIBUTES  # noqa: PLC0415 - only errors need it
+
             message = f"MCPServer has no attribute {name!r}."
-            if name in _OTHER_NAMES:
-                message += f" Use {_OTHER_NAMES[name]}."
+            if name in SERVER_ATTRIBUTES:
+                message += f" Use {SERVER_ATTRIBUTES[name]}."
             raise AttributeError(message, name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:

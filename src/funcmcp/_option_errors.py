@@ -17,53 +17,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., None]")
 
-_OPTIONS_ELSEWHERE = {
-    "bus": "sessions=SignedSessions(bus=...) or a store that has a bus, such as RedisSessions",
-    "host": "mcp.run(host=...)",
-    "keys": "sessions=SignedSessions(keys=...), or keys= of another store",
-    "lifespan": "@mcp.add_lifespan",
-    "list_page_size": "lists=ListOptions(page_size=...)",
-    "mask_error_details": "show_errors=",
-    "message_path": "http=HTTPOptions(sse=...)",
-    "mount_path": "Starlette(routes=[Mount(path, mcp)], lifespan=mcp.lifespan)",
-    "port": "mcp.run(port=...)",
-    "sse_path": "http=HTTPOptions(sse=...)",
-    "stateless_http": "sessions=None",
-    "streamable_http_path": "http=HTTPOptions(path=...)",
-    "strict_input_validation": "lax=",
-    "token_verifier": "auth=",
-    "transport": "mcp.run(...)",
-    "transport_security": "http=HTTPOptions(allowed_hosts=..., allowed_origins=...)",
-    **{option.name: f"http=HTTPOptions({option.name}=...)" for option in fields(HTTPOptions)},
-    **{option.name: f"info=ServerInfo({option.name}=...)" for option in fields(ServerInfo)},
-    **{option.name: f"lists=ListOptions({option.name}=...)" for option in fields(ListOptions)},
-}
-"""What to use in place of options that are in another place, or that only other frameworks have."""
-
-_NOT_NEEDED = {
-    "custom_route": "Write @mcp.custom_route(path) above a function.",
-    "debug": "Run the server with funcmcp run --log-level debug, or set the level of the logger 'funcmcp'.",
-    "dependencies": "Write them into pyproject.toml.",
-    "event_store": "sessions='memory' and RedisSessions resume broken streams without one.",
-    "exclude_tags": "Call mcp.disable(tags=...).",
-    "include_tags": "Call mcp.enable(tags=..., only=True).",
-    "json_response": "Leave it out: a response is JSON unless the tool sends other messages before it.",
-    "log_level": "Run the server with funcmcp run --log-level, or set the level of the logger 'funcmcp'.",
-    "mount": "Call mcp.mount(server, prefix=...).",
-    "on_duplicate": "Leave it out: a name that is taken is an error. Remove the other feature first.",
-    "on_duplicate_prompts": "Leave it out: a name that is taken is an error. Call mcp.remove_prompt first.",
-    "on_duplicate_resources": "Leave it out: a URI that is taken is an error. Call mcp.remove_resource first.",
-    "on_duplicate_tools": "Leave it out: a name that is taken is an error. Call mcp.remove_tool first.",
-    "prompts": "Call mcp.prompt(function) for each of them.",
-    "resources": "Write @mcp.resource(uri) above each of them.",
-    "tags": "Pass tags= to single tools, resources and prompts.",
-    "tools": "Call mcp.tool(function) for each of them.",
-    "warn_on_duplicate_prompts": "Leave it out: a name that is taken is an error.",
-    "warn_on_duplicate_resources": "Leave it out: a URI that is taken is an error.",
-    "warn_on_duplicate_tools": "Leave it out: a name that is taken is an error.",
-}
-"""What to do about options of other frameworks that have no counterpart among the options."""
-
 _TYPES = {"info": ServerInfo, "http": HTTPOptions, "lists": ListOptions, "limits": Limits}
 
 
@@ -82,12 +35,8 @@ def explains_options(init: F) -> F:
                 f"MCPServer takes only its name by position. Write MCPServer({args[0]!r}, instructions={args[1]!r})."
             )
         for option in options:
-            if option in _OPTIONS_ELSEWHERE:
-                raise TypeError(f"MCPServer has no option {option!r}. Use {_OPTIONS_ELSEWHERE[option]}.")
-            if option in _NOT_NEEDED:
-                raise TypeError(f"MCPServer has no option {option!r}. {_NOT_NEEDED[option]}")
             if option not in {"name", *valid}:
-                raise TypeError(f"MCPServer has no option {option!r}. Valid options: {', '.join(valid)}.")
+                raise TypeError(f"MCPServer has no option {option!r}. {_advice(option, valid)}")
         for option, expected in _TYPES.items():
             _check_type(option, options.get(option), expected)
         _check_name(args[0] if args else options.get("name"))
@@ -97,6 +46,18 @@ def explains_options(init: F) -> F:
         init(self, *args, **options)
 
     return cast("F", checked)
+
+
+def _advice(option: str, valid: Sequence[str]) -> str:
+    """Return what to use in place of an option that does not exist."""
+    from funcmcp import _other_frameworks as other  # noqa: PLC0415 - only errors need it
+
+    for parameter, group in _TYPES.items():
+        if group is not Limits and option in {field.name for field in fields(group)}:
+            return f"Use {parameter}={group.__name__}({option}=...)."
+    if option in other.SERVER_OPTIONS:
+        return f"Use {other.SERVER_OPTIONS[option]}."
+    return other.SERVER_OPTIONS_WITHOUT_COUNTERPART.get(option, f"Valid options: {', '.join(valid)}.")
 
 
 def _check_name(name: object) -> None:

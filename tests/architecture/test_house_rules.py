@@ -60,6 +60,7 @@ def loaded(code: str) -> set[str]:
 
 
 FOR_FEW_SERVERS = {
+    "funcmcp._other_frameworks",
     "funcmcp._adapters.asgi.websocket",
     "funcmcp._auth.authenticator",
     "funcmcp._auth.policy",

@@ -119,6 +119,7 @@ EXCEPTIONS = {
     "src/funcmcp/_functions_host/workers/worker.py": "Types only; tests/functions_host/workers/test_process has uses.",
     "src/funcmcp/_client/transport.py": "It is a protocol; tests/client has tests of its implementations.",
     "src/funcmcp/_launch.py": "tests/test_app_run",
+    "src/funcmcp/_other_frameworks.py": "tests/test_app and tests/authoring/calling/test_feature_context",
     "src/funcmcp/_public_names.py": "tests/architecture/test_public_names",
     "src/funcmcp/_auth/access.py": "tests/server/test_authorization and tests/authoring/features/test_permissions",
     "src/funcmcp/_server/calls/client_capabilities.py": "tests/server/handlers/test_tools",

@@ -38,14 +38,6 @@ _TRACE = ("traceparent", "tracestate", "baggage")
 _ELICITATION_ID_REVISION = "2025-11-25"
 """The only revision in which an elicitation of a URL has an id."""
 
-_OTHER_NAMES = {
-    "report_progress": "context.progress(...)",
-    "request_context": "context.lifespan_context, context.meta, context.http_request or context.client_info",
-    "client_id": "context.principal",
-    "session": "context.session_id",
-}
-"""What funcmcp has for attributes of contexts in other frameworks."""
-
 
 @public("funcmcp")
 class CancellationToken:
@@ -102,9 +94,11 @@ class FeatureContext:
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError that names funcmcp's counterpart of an attribute of other frameworks."""
+            from funcmcp._other_frameworks import CONTEXT_ATTRIBUTES  # noqa: PLC0415 - only errors need it
+
             message = f"{type(self).__name__} has no attribute {name!r}."
-            if name in _OTHER_NAMES:
-                message += f" Use {_OTHER_NAMES[name]}."
+            if name in CONTEXT_ATTRIBUTES:
+                message += f" Use {CONTEXT_ATTRIBUTES[name]}."
             raise AttributeError(message, name=name, obj=self)
 
     @property

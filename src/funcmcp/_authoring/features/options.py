@@ -65,21 +65,6 @@ _TYPES: dict[str, type] = {
 _TYPE_NAMES: dict[type, str] = {str: "a string", bool: "True or False"}
 
 
-_OTHER_OPTIONS = {
-    "annotations": "Write read_only=, destructive=, idempotent=, open_world= and title=, which become ToolAnnotations.",
-    "app": "Write ui=.",
-    "auth": "Write scopes= or authorize=.",
-    "dependencies": "Register services with mcp.services; functions get them by the types of their parameters.",
-    "exclude_args": "Register a service for the type of the parameter; it is then not an argument of the tool.",
-    "run_in_thread": "Leave it out: functions that are not async run in worker threads.",
-    "serializer": "Return content blocks of funcmcp.content.",
-    "structured_output": "Leave it out: the return annotation decides. A function without one has no output schema.",
-    "uri": "Pass the URI by position: @mcp.resource(uri).",
-    "version": "Leave it out: only servers have versions, with MCPServer(version=...).",
-}
-"""What to write in place of options that only other frameworks have."""
-
-
 def checked_options(options: Mapping[str, Any], declaration: type[Options]) -> Options:
     """Return options, whose names a TypedDict declares.
 
@@ -90,7 +75,9 @@ def checked_options(options: Mapping[str, Any], declaration: type[Options]) -> O
     unknown = sorted(options.keys() - valid.keys())
     if unknown:
         feature = f" of {options['name']!r}" if "name" in options else ""
-        hint = _OTHER_OPTIONS.get(unknown[0])
+        from funcmcp._other_frameworks import FEATURE_OPTIONS  # noqa: PLC0415 - only errors need it
+
+        hint = FEATURE_OPTIONS.get(unknown[0])
         if hint is not None and unknown[0] not in valid:
             raise RegistrationError(f"Unknown option {unknown[0]!r}{feature}. {hint}")
         raise RegistrationError(

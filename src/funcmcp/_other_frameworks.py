@@ -1,0 +1,106 @@
+"""Names of FastMCP and the official SDK that funcmcp does not have, and what it has in their place.
+
+Errors look names up here. The module is loaded by the first such error.
+"""
+
+from __future__ import annotations
+
+IMPORTS = {
+    "FastMCP": "It is called MCPServer here. funcmcp.compat has FastMCP for servers that move here.",
+    "Context": "It is called ToolContext here. funcmcp.compat has Context for servers that move here.",
+    "Image": "It is in funcmcp.content.",
+    "UI": "It is in funcmcp.content.",
+    "UIResource": "It is in funcmcp.content.",
+    "Client": "It is in funcmcp.client.",
+}
+"""Names that are imported from `funcmcp`: a sentence for each."""
+
+SERVER_ATTRIBUTES = {
+    "as_proxy": "funcmcp.client.Client in tools of your own",
+    "get_prompts": "await mcp.list_prompts()",
+    "get_resource_templates": "await mcp.list_resource_templates()",
+    "get_resources": "await mcp.list_resources()",
+    "get_tools": "await mcp.list_tools()",
+    "import_server": "mcp.mount(server, prefix=...)",
+    "list_templates": "await mcp.list_resource_templates()",
+    "route": "@mcp.custom_route(path)",
+    "run_http_async": 'await mcp.run_async("http")',
+    "run_sse_async": 'await mcp.run_async("sse")',
+    "run_stdio_async": 'await mcp.run_async("stdio")',
+    "run_streamable_http_async": 'await mcp.run_async("http")',
+    "session_manager": "mcp.lifespan in the lifespan of the application that mounts the server",
+    "settings": "the options of MCPServer, and mcp.run(host=..., port=...)",
+    "add_tool": "mcp.tool(function)",
+    "add_prompt": "mcp.prompt(function)",
+    "add_resource": "@mcp.resource(uri)",
+    "http_app": "mcp itself, which is an ASGI application",
+    "streamable_http_app": "mcp itself, which is an ASGI application",
+    "sse_app": "MCPServer(http=HTTPOptions(sse=...)), and mcp itself, which is an ASGI application",
+}
+"""Attributes of servers, and what to use."""
+
+CONTEXT_ATTRIBUTES = {
+    "report_progress": "context.progress(...)",
+    "request_context": "context.lifespan_context, context.meta, context.http_request or context.client_info",
+    "client_id": "context.principal",
+    "session": "context.session_id",
+}
+"""Attributes of contexts, and what to use."""
+
+FEATURE_OPTIONS = {
+    "annotations": "Write read_only=, destructive=, idempotent=, open_world= and title=, which become ToolAnnotations.",
+    "app": "Write ui=.",
+    "auth": "Write scopes= or authorize=.",
+    "dependencies": "Register services with mcp.services; functions get them by the types of their parameters.",
+    "exclude_args": "Register a service for the type of the parameter; it is then not an argument of the tool.",
+    "run_in_thread": "Leave it out: functions that are not async run in worker threads.",
+    "serializer": "Return content blocks of funcmcp.content.",
+    "structured_output": "Leave it out: the return annotation decides. A function without one has no output schema.",
+    "uri": "Pass the URI by position: @mcp.resource(uri).",
+    "version": "Leave it out: only servers have versions, with MCPServer(version=...).",
+}
+"""Options of tools, resources and prompts: a sentence for each."""
+
+SERVER_OPTIONS = {
+    "bus": "sessions=SignedSessions(bus=...) or a store that has a bus, such as RedisSessions",
+    "host": "mcp.run(host=...)",
+    "keys": "sessions=SignedSessions(keys=...), or keys= of another store",
+    "lifespan": "@mcp.add_lifespan",
+    "list_page_size": "lists=ListOptions(page_size=...)",
+    "mask_error_details": "show_errors=",
+    "message_path": "http=HTTPOptions(sse=...)",
+    "mount_path": "Starlette(routes=[Mount(path, mcp)], lifespan=mcp.lifespan)",
+    "port": "mcp.run(port=...)",
+    "sse_path": "http=HTTPOptions(sse=...)",
+    "stateless_http": "sessions=None",
+    "streamable_http_path": "http=HTTPOptions(path=...)",
+    "strict_input_validation": "lax=",
+    "token_verifier": "auth=",
+    "transport": "mcp.run(...)",
+    "transport_security": "http=HTTPOptions(allowed_hosts=..., allowed_origins=...)",
+}
+"""Options of servers, and what to use."""
+
+SERVER_OPTIONS_WITHOUT_COUNTERPART = {
+    "custom_route": "Write @mcp.custom_route(path) above a function.",
+    "debug": "Run the server with funcmcp run --log-level debug, or set the level of the logger 'funcmcp'.",
+    "dependencies": "Write them into pyproject.toml.",
+    "event_store": "sessions='memory' and RedisSessions resume broken streams without one.",
+    "exclude_tags": "Call mcp.disable(tags=...).",
+    "include_tags": "Call mcp.enable(tags=..., only=True).",
+    "json_response": "Leave it out: a response is JSON unless the tool sends other messages before it.",
+    "log_level": "Run the server with funcmcp run --log-level, or set the level of the logger 'funcmcp'.",
+    "mount": "Call mcp.mount(server, prefix=...).",
+    "on_duplicate": "Leave it out: a name that is taken is an error. Remove the other feature first.",
+    "on_duplicate_prompts": "Leave it out: a name that is taken is an error. Call mcp.remove_prompt first.",
+    "on_duplicate_resources": "Leave it out: a URI that is taken is an error. Call mcp.remove_resource first.",
+    "on_duplicate_tools": "Leave it out: a name that is taken is an error. Call mcp.remove_tool first.",
+    "prompts": "Call mcp.prompt(function) for each of them.",
+    "resources": "Write @mcp.resource(uri) above each of them.",
+    "tags": "Pass tags= to single tools, resources and prompts.",
+    "tools": "Call mcp.tool(function) for each of them.",
+    "warn_on_duplicate_prompts": "Leave it out: a name that is taken is an error.",
+    "warn_on_duplicate_resources": "Leave it out: a URI that is taken is an error.",
+    "warn_on_duplicate_tools": "Leave it out: a name that is taken is an error.",
+}
+"""Options of servers that have no counterpart among the options: a sentence for each."""
