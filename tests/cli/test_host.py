@@ -49,6 +49,28 @@ def host(folder: Path) -> Iterator[tuple[Running, str]]:
         yield process, process.endpoint()
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+def test_local_settings_name_the_port_unless_the_command_does(as_text: bool, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    content = {"Host": {"localHttpPort": str(port) if as_text else port}}
+    write_app(tmp_path, KINDS)
+    (tmp_path / "local.settings.json").write_text(json.dumps(content), encoding="utf-8")
+    with running([*FUNCMCP, "host", str(tmp_path), "--engine", "library"]) as process:
+        assert process.endpoint() == f"http://127.0.0.1:{port}/runtime/webhooks/mcp"
+    with running([*FUNCMCP, "host", str(tmp_path), "--engine", "library", "--port", "0"]) as process:
+        assert f":{port}/" not in process.endpoint()
+
+
+@pytest.mark.parametrize("port", [70000, -1, "x", 1.5])
+def test_a_port_in_local_settings_that_is_not_valid_is_named(port: Any, tmp_path: Path) -> None:
+    write_app(tmp_path, KINDS)
+    (tmp_path / "local.settings.json").write_text(json.dumps({"Host": {"LocalHttpPort": port}}), encoding="utf-8")
+    ended = funcmcp("host", str(tmp_path))
+    assert ended.returncode != 0
+    assert ended.stderr == 'local.settings.json: "LocalHttpPort" must be a port, such as 7071.\n'
+
+
 async def check(read: Any, write: Any) -> None:
     async with ClientSession(read, write) as session:
         await session.initialize()

@@ -64,10 +64,12 @@ def served(folder: Path, *options: str, **env: str) -> Iterator[tuple[str, str]]
         yield endpoint, endpoint.replace("/runtime/webhooks/mcp", "/api/items/7")
 
 
-@pytest.fixture(params=["local.settings.json", "--cors"])
+@pytest.fixture(params=["local.settings.json", "--cors", "--cors-credentials"])
 def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
     if request.param == "--cors":
         yield from served(app(tmp_path), "--cors", f"http://localhost:3000, {ORIGIN}/", "--cors-credentials")
+    elif request.param == "--cors-credentials":
+        yield from served(app(tmp_path, {"CORS": f"{ORIGIN},http://localhost:3000"}), "--cors-credentials")
     else:
         yield from served(app(tmp_path, {"cors": f"{ORIGIN},http://localhost:3000", "CORSCredentials": True}))
 
@@ -120,7 +122,12 @@ def test_a_preflight_needs_no_key_and_a_request_does(tmp_path: Path) -> None:
         ({"CORS": "*", "CORSCredentials": "true"}, (), "CORS credentials can't be allowed for all origins."),
         ("x", (), 'local.settings.json: "Host" must be an object.'),
         (None, ("--cors", "*", "--cors-credentials"), "CORS credentials can't be allowed for all origins."),
-        (None, ("--cors-credentials",), "--cors-credentials needs --cors ORIGINS."),
+        (
+            None,
+            ("--cors-credentials",),
+            "--cors-credentials needs --cors ORIGINS, or Host.CORS in local.settings.json.",
+        ),
+        ({"CORS": 1}, ("--cors-credentials",), 'local.settings.json: "CORS" must be a text with origins'),
         (None, ("--cors", "https://a.example/path"), "is not an origin. Write one such as https://app.example.com."),
     ],
 )

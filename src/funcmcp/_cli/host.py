@@ -46,7 +46,15 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The function app's folder.")] = Path(),
     *,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = _PORT,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="The port; 0 for a free one.",
+            show_default=f"Host.LocalHttpPort of local.settings.json, or {_PORT}",
+        ),
+    ] = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
     trust_proxy: Annotated[
         bool,
@@ -124,10 +132,10 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         _require_storage()
     settings = HostSettings(
         host=host,
-        port=port,
+        port=_local_port(folder) if port is None else port,
         trusts_proxy=trust_proxy,
         allows_cross_site=allow_cross_site,
-        cross_origin=_cross_origin(cors, credentials=cors_credentials),
+        cross_origin=_cross_origin(folder, cors, credentials=cors_credentials),
         python=python,
         engine=engine,
         node=node,
@@ -149,15 +157,28 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         _serve_http(folder, settings)
 
 
-def _cross_origin(origins: str | None, *, credentials: bool) -> CrossOrigin | None:
-    from funcmcp._functions_host.folder import cross_origin
+def _local_port(folder: Path) -> int:
+    from funcmcp._functions_host.folder import FolderError, local_port
 
-    if origins is None:
-        if credentials:
-            raise Failure("--cors-credentials needs --cors ORIGINS.")
+    try:
+        return local_port(folder) or _PORT
+    except FolderError as error:
+        raise Failure(str(error)) from None
+
+
+def _cross_origin(folder: Path, origins: str | None, *, credentials: bool) -> CrossOrigin | None:
+    from funcmcp._functions_host.folder import FolderError, cross_origin, local_origins
+
+    if origins is None and not credentials:
         return None
     try:
+        if origins is None:
+            origins = ",".join(local_origins(folder))
+        if credentials and not origins:
+            raise Failure("--cors-credentials needs --cors ORIGINS, or Host.CORS in local.settings.json.")
         return cross_origin(origins, credentials=credentials)
+    except FolderError as error:
+        raise Failure(str(error)) from None
     except ValueError as error:
         raise Failure(f"--cors: {error}") from None
 

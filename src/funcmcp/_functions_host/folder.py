@@ -30,6 +30,7 @@ _OF_THE_HOST = {HOST_KEYS_VARIABLE, KEYS_VARIABLE}
 """Environment variables that the app does not get: with them it could sign in and forge sessions."""
 
 _SETTINGS_FILE = "local.settings.json"
+_MAX_PORT = 65535
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^/\s]+")
 _DEFAULT_TIMEOUT = 300.0
 _DURATION = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d{1,2}):(\d{1,2})")
@@ -218,12 +219,41 @@ def _values(content: Mapping[str, Any]) -> dict[str, str]:
     return settings
 
 
-def _cross_origin(content: Mapping[str, Any]) -> CrossOrigin:
-    """Return what the member "Host" of local.settings.json says, as Core Tools reads it."""
+def local_port(path: Path) -> int | None:
+    """Return the port that ``Host.LocalHttpPort`` in local.settings.json names, or None.
+
+    Args:
+        path: The folder of the app.
+
+    Raises:
+        FolderError: The file can't be read, or the port is not valid.
+    """
+    port = _local_host(_local_settings(path / _SETTINGS_FILE)).get("localhttpport") or 0
+    if not re.fullmatch("[0-9]{1,5}", str(port)) or int(port) > _MAX_PORT:
+        raise FolderError(f'{_SETTINGS_FILE}: "LocalHttpPort" must be a port, such as 7071.')
+    return int(port) or None
+
+
+def local_origins(path: Path) -> Sequence[str]:
+    """Return the origins in ``Host.CORS`` of local.settings.json; raise FolderError if it can't be read.
+
+    Args:
+        path: The folder of the app.
+    """
+    return _cross_origin(_local_settings(path / _SETTINGS_FILE)).origins
+
+
+def _local_host(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of "Host" in local.settings.json by their names in lower case."""
     host = content.get("host") or {}
     if not isinstance(host, dict):
         raise FolderError(f'{_SETTINGS_FILE}: "Host" must be an object.')
-    members = {name.lower(): value for name, value in host.items()}
+    return {name.lower(): value for name, value in host.items()}
+
+
+def _cross_origin(content: Mapping[str, Any]) -> CrossOrigin:
+    """Return which pages local.settings.json allows, as Core Tools reads it."""
+    members = _local_host(content)
     origins = members.get("cors") or ""
     if not isinstance(origins, str):
         raise FolderError(f'{_SETTINGS_FILE}: "CORS" must be a text with origins, separated by commas.')
