@@ -122,3 +122,42 @@ async def test_the_app_is_served_as_on_azure_and_the_log_says_what_differs(
             "since 1.6. Here: its messages."
         ),
     ]
+
+
+TWINS = """
+import azure.functions as func
+
+app = func.FunctionApp()
+
+
+def add(name, type_, **settings):
+    def run(context) -> str:
+        return "done"
+
+    run.__name__ = name
+    app.generic_trigger(arg_name="context", type=type_, **settings)(run)
+
+
+for number, name in enumerate(["save", "Save", "saved"]):
+    add(f"tool{number}", "mcpToolTrigger", toolName=name, description="", toolProperties="[]")
+    add(f"prompt{number}", "mcpPromptTrigger", promptName=name)
+    add(f"resource{number}", "mcpResourceTrigger", uri=f"doc://{name}", resourceName=name)
+for number, uri in enumerate(["doc://{id}/a", "DOC://{name}/a", "doc://{id}/b"]):
+    add(f"template{number}", "mcpResourceTrigger", uri=uri, resourceName=f"t{number}")
+"""
+
+
+async def test_functions_that_azure_takes_for_the_same_one_are_left_out(tmp_path: Path) -> None:
+    host = FunctionsHost(write_app(tmp_path / "app", TWINS), dict(os.environ), HostSettings())
+    await host.start()
+    await host.aclose()
+    end = "Change one of them."
+    advice = "which differs from 'save' too little. Give one of the two another name."
+    assert {left.function: left.reason for left in host.left_out} == {
+        "tool1": f"Duplicate tool name 'Save', {advice}",
+        "prompt1": f"Duplicate prompt name 'Save', {advice}",
+        "resource1": (f"For Azure, the resource 'doc://Save' is the same as 'doc://save' of resource0. {end}"),
+        "template1": (
+            f"For Azure, the template 'DOC://{{name}}/a' is the same as 'doc://{{id}}/a' of template0. {end}"
+        ),
+    }

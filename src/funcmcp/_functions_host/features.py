@@ -157,8 +157,7 @@ class AppFeatures:
                     http.append(function)
                     continue
                 key, feature, plan = self._feature(function)
-                if key in features:
-                    raise BindingError(f"Another function has the {key.kind} {key.name!r}.")
+                _check_unique(key, features)
                 features[key] = feature, plan
                 if plan.fault is not None:
                     left_out.append(LeftOut(info.name, plan.fault, is_listed=True))
@@ -316,6 +315,23 @@ class AppFeatures:
         trace = getattr(error, "trace", "")
         if trace:  # the app's own text: no line of it may look like a record
             _log.error("The traceback of %s:\n%s", plan.function, textwrap.indent(trace, "  | ", lambda _: True))
+
+
+def _check_unique(key: FeatureKey, features: Mapping[FeatureKey, tuple[Feature, Plan]]) -> None:
+    """Raise BindingError for a resource that Azure takes for that of another function, and refuses."""
+    for other, (_, plan) in features.items():
+        if other.kind == key.kind and _name_on_azure(other) == _name_on_azure(key):
+            raise BindingError(
+                f"For Azure, the {key.kind} {key.name!r} is the same as {other.name!r} of {plan.function}. "
+                "Change one of them."
+            )
+
+
+def _name_on_azure(key: FeatureKey) -> str:
+    """Return what Azure compares: URIs without case, and templates without the names of their variables."""
+    if key.kind == "template":
+        return URI_VARIABLE.sub("{_}", key.name).lower()
+    return key.name.lower() if key.kind == "resource" else key.name
 
 
 def _check_usable(plan: Plan) -> None:
