@@ -335,3 +335,39 @@ def process_state(pid: int) -> str:
 def wait_for_file(file: Path) -> None:
     while not file.exists():
         pass
+
+
+SHOW = """
+import json
+import os
+import sys
+
+variables = {name: value for name, value in os.environ.items() if name.startswith("FUNCTIONS_")}
+with open("shown.json", "w") as file:
+    json.dump([sys.argv[1:], variables, os.getcwd()], file)
+exec(open("echo.py").read())
+"""
+
+
+async def test_a_program_gets_the_arguments_and_variables_of_the_functions_host(tmp_path: Path) -> None:
+    """Source: azure-functions-host, DefaultWorkerProcessFactory and HttpWorkerProcess."""
+    description = {
+        "defaultExecutablePath": "python",
+        "arguments": ["show.py", "--port", "%FUNCTIONS_CUSTOMHANDLER_PORT%", "a%UNSET_BY_ALL%b", "%COLOUR%/100%"],
+        "defaultWorkerPath": "worker",
+        "workerArguments": ["last"],
+    }
+    content = {**PROFILE, "customHandler": {**PROFILE["customHandler"], "Description": description}}
+    (tmp_path / "host.json").write_text(json.dumps(content), encoding="utf-8")
+    (tmp_path / "local.settings.json").write_text(json.dumps({"Values": {"COLOUR": "red"}}), encoding="utf-8")
+    (tmp_path / "show.py").write_text(SHOW, encoding="utf-8")
+    (tmp_path / "echo.py").write_text(ECHO, encoding="utf-8")
+    async with hosted(tmp_path) as served:
+        response, _ = await answer(served, "/mcp")
+        assert response.status == 201
+    arguments, variables, directory = json.loads((tmp_path / "shown.json").read_text(encoding="utf-8"))
+    port = variables["FUNCTIONS_CUSTOMHANDLER_PORT"]
+    assert arguments == ["--port", port, "ab", "red/100%", "worker", "last"]
+    assert variables["FUNCTIONS_HTTPWORKER_PORT"] == port
+    assert variables["FUNCTIONS_HTTPWORKER_ID"] == variables["FUNCTIONS_CUSTOMHANDLER_WORKER_ID"]
+    assert variables["FUNCTIONS_APP_ROOT_PATH"] == directory == str(tmp_path)

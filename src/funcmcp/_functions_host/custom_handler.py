@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import socket
 import sys
 import uuid
@@ -61,6 +62,7 @@ _log = logging.getLogger("funcmcp.host")
 _PROFILE = "mcp-custom-handler"
 _FORWARDING = ("enableForwardingHttpRequest", "enableProxyingHttpRequest")
 _PYTHON = {"python", "python3"}
+_VARIABLE = re.compile("%([^%]+)%")
 _START_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
@@ -112,6 +114,7 @@ def read_custom_handler(path: Path, route_prefix: str = "api") -> CustomHandler 
         raise FolderError("host.json: customHandler.description has no defaultExecutablePath.")
     worker_path = at(description, "defaultWorkerPath")
     arguments = [program, *_texts(at(description, "arguments")), *([str(worker_path)] if worker_path else [])]
+    arguments += _texts(at(description, "workerArguments"))
     folder = path / str(at(description, "workingDirectory") or "")
     port = at(handler, "port")
     if port is not None and not str(port).isdecimal():
@@ -268,7 +271,8 @@ class CustomHandlerHost(Served):
         if await _accepts(port):
             self._note_start(f"Another program listens on port {port}, which host.json gives to the custom handler.")
             return
-        command = Command(self._program(), self.handler.folder, self._variables(port))
+        variables = self._variables(port)
+        command = Command(self._program(variables), self.handler.folder, variables)
         self._process = process = ChildProcess(command)
         try:
             await process.start([])
@@ -297,8 +301,11 @@ class CustomHandlerHost(Served):
         elif failure is not None:
             _log.error("%s", failure)
 
-    def _program(self) -> list[str]:
-        name, *arguments = self.handler.program
+    def _program(self, variables: Mapping[str, str]) -> list[str]:
+        """Return the program and its arguments, with the values of ``%NAME%``; one that is not set is empty."""
+        name, *arguments = (
+            _VARIABLE.sub(lambda match: variables.get(match[1], ""), text) for text in self.handler.program
+        )
         own = self.folder.path / name
         if own.is_file():
             return until_parent_ends([str(own), *arguments])
@@ -310,11 +317,14 @@ class CustomHandlerHost(Served):
         return until_parent_ends([program_path(name), *arguments])
 
     def _variables(self, port: int) -> dict[str, str]:
+        worker_id = str(uuid.uuid4())
         return {
             **worker_environment(self.folder, f"localhost:{self.settings.port}"),
             "FUNCTIONS_CUSTOMHANDLER_PORT": str(port),
             "FUNCTIONS_HTTPWORKER_PORT": str(port),
-            "FUNCTIONS_CUSTOMHANDLER_WORKER_ID": str(uuid.uuid4()),
+            "FUNCTIONS_CUSTOMHANDLER_WORKER_ID": worker_id,
+            "FUNCTIONS_HTTPWORKER_ID": worker_id,
+            "FUNCTIONS_APP_ROOT_PATH": str(self.folder.path),
         }
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
