@@ -61,8 +61,8 @@ The script writes this page. A difference is breaking if a client of the old ser
 [Comparing servers](../reference/command-line.md#comparing-servers) has the levels.
 """
 _HEAD = (
-    "| server | version | library | written with | files | calls | breaking | compatible | wording | reasons |\n"
-    "|---|---|---|---|---|---|---|---|---|---|\n"
+    "| server | version | library | files | calls | breaking | compatible | wording | reasons |\n"
+    "|---|---|---|---|---|---|---|---|---|\n"
 )
 
 
@@ -76,9 +76,8 @@ class Trial:
 
     Attributes:
         server: The server.
-        target: The API that the migrated server is written with.
         files: The number of files that changed.
-        obstacles: The uses that keep the server on `funcmcp.compat`.
+        staying: What the report names that is not rewritten.
         calls: The number of calls that were made.
         counts: The numbers of differences, by level.
         reasons: The numbers of breaking differences, by reason.
@@ -86,9 +85,8 @@ class Trial:
     """
 
     server: Server
-    target: str = ""
     files: int = 0
-    obstacles: list[str] = field(default_factory=list)
+    staying: list[str] = field(default_factory=list)
     calls: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -113,9 +111,8 @@ def migrated(server: Server) -> tuple[Path, Trial]:
     if again.changes:
         names = ", ".join(change.name for change in again.changes)
         raise MigrationError(f"{server.name}: the second run changes {names}")
-    trial = Trial(server, plan.target, len(plan.changes))
-    if plan.target != "funcmcp":
-        trial.obstacles = list(dict.fromkeys(note.text for note in plan.notes if note.level == "differs"))
+    trial = Trial(server, len(plan.changes))
+    trial.staying = list(dict.fromkeys(note.text for note in plan.notes if note.level != "moves"))
     return folder, trial
 
 
@@ -174,41 +171,42 @@ def compared_or_error(server: Server) -> Trial | str:
     try:
         return compared(server)
     except (MigrationError, Failure, subprocess.TimeoutExpired) as error:
-        return str(error)
+        return _cause(str(error))
+
+
+def _cause(text: str) -> str:
+    """Return the line of an error that names its cause, without the path of this machine."""
+    lines = [line for line in text.splitlines() if not line.startswith("env ")]
+    return lines[-1].strip().replace(f"{STORE}{os.sep}", "").replace("|", "\\|") if lines else text
 
 
 def page(trials: list[tuple[Server, Trial | str]]) -> str:
     """Return docs/development/migrate.md."""
     lines = []
     reasons: Counter[str] = Counter()
-    obstacles: Counter[str] = Counter()
+    staying: Counter[str] = Counter()
     unexplained: list[str] = []
-    native = 0
     for server, trial in trials:
         head = f"| {server.name} | {server.version} | {server.library} |"
         if isinstance(trial, str):
-            lines.append(f"{head} not compared: {trial} | | | | | | |")
+            lines.append(f"{head} not compared: {trial} | | | | | |")
             continue
-        native += trial.target == "funcmcp"
         reasons += trial.reasons
-        obstacles.update(trial.obstacles)
+        staying.update(trial.staying)
         unexplained += [f"- {server.name}, {line.replace('|', chr(92) + '|')}" for line in trial.unexplained]
         numbers = [trial.files, trial.calls, *(trial.counts[level] for level in ("breaking", "compatible", "wording"))]
         cells = " | ".join(map(str, numbers))
-        lines.append(f"{head} `{trial.target}` | {cells} | {', '.join(sorted(+trial.reasons))} |")
+        lines.append(f"{head} {cells} | {', '.join(sorted(+trial.reasons))} |")
     explained = [f"- **{name}** ({reasons[name]}): {text}" for name, text in REASONS.items() if reasons[name]]
-    kept = [f"| {text.replace('|', chr(92) + '|')} | {count} |" for text, count in obstacles.most_common()]
-    summary = (
-        f"Compared are {len(trials)} of {len(eligible())} servers. {native} of them are written with funcmcp's own API "
-        "afterwards, the others with `funcmcp.compat`.\n"
-    )
+    kept = [f"| {text.replace('|', chr(92) + '|')} | {count} |" for text, count in staying.most_common()]
+    summary = f"Compared are {len(trials)} of {len(servers())} servers.\n"
     parts = [
         _INTRODUCTION,
         summary,
         "## Results\n\n" + _HEAD + "\n".join(lines) + "\n",
         "## Breaking differences\n\nWith their numbers:\n\n" + "\n".join(explained) + "\n",
         "## Breaking differences without a reason\n\n" + ("\n".join(unexplained) or "None.") + "\n",
-        "## Uses that keep a server on funcmcp.compat\n\n| use | servers |\n|---|---|\n" + "\n".join(kept) + "\n",
+        "## What is not rewritten\n\n| use | servers |\n|---|---|\n" + "\n".join(kept) + "\n",
     ]
     return "\n".join(parts)
 

@@ -23,15 +23,15 @@ pytestmark = [
 def test_a_migrated_server_answers_as_before() -> None:
     install_or_skip(QUICK)
     trial = compared(QUICK[0])
-    assert (trial.target, trial.unexplained) == ("funcmcp", [])
+    assert (trial.files, trial.unexplained) == (1, [])
     assert trial.calls > 0
 
 
 def test_the_page_names_each_difference_without_a_reason() -> None:
     counts = {"breaking": 1, "compatible": 0, "wording": 2}
-    trial = Trial(QUICK[0], "funcmcp.compat", 1, ["the option auth"], 3, counts, Counter(), ["tool a | b: removed"])
+    trial = Trial(QUICK[0], 1, ["the option auth"], 3, counts, Counter(), ["tool a | b: removed"])
     text = page([(QUICK[0], trial), (QUICK[0], "no answer")])
-    assert "| `funcmcp.compat` | 1 | 3 | 1 | 0 | 2 |  |" in text
+    assert " | 1 | 3 | 1 | 0 | 2 |  |" in text
     assert "not compared: no answer" in text
     assert "tool a \\| b: removed" in text
     assert "| the option auth | 1 |" in text

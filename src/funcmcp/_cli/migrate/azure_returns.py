@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from funcmcp._cli.migrate.azure_values import UnknownValueError, value_of
-from funcmcp._cli.migrate.server_uses import dotted
+from funcmcp._cli.migrate.project import dotted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

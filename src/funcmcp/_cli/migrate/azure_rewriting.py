@@ -19,7 +19,7 @@ from funcmcp._cli.migrate import names
 from funcmcp._cli.migrate.azure_returns import Returned, returned
 from funcmcp._cli.migrate.azure_values import UnknownValueError, assignments, json_value, schema_of, value_of
 from funcmcp._cli.migrate.notes import Level, Note
-from funcmcp._cli.migrate.server_uses import dotted
+from funcmcp._cli.migrate.project import dotted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from funcmcp._cli.migrate.server_uses import dotted
+from funcmcp._cli.migrate.project import dotted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,10 +25,6 @@ def migrate(  # noqa: PLR0913 - one for each option of the command
     write: Annotated[bool, typer.Option("--write", help="Rewrite the files.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Print the changes as a patch, and write nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON document.")] = False,
-    to: Annotated[
-        Literal["auto", "native", "compat"],
-        typer.Option(help="funcmcp's own API where the translation is sure, or only that, or always funcmcp.compat."),
-    ] = "auto",
     verify: Annotated[
         bool,
         typer.Option("--verify", help="Serve a function app and its rewritten copy, and compare lists and calls."),
@@ -49,7 +45,7 @@ def migrate(  # noqa: PLR0913 - one for each option of the command
             raise
         raise Failure('libcst is not installed. The command needs: pip install "funcmcp[migrate]"') from error
     _check_options(write=write, diff=diff, verify=verify, verifies=calls is not None or call_tools)
-    plan = plan_migration(path, to)
+    plan = plan_migration(path)
     verification = _verify(path, plan, calls, call_tools=call_tools) if verify else None
     if diff:
         write_text("".join(change.patch() for change in plan.changes))
@@ -90,8 +86,6 @@ def _print(plan: Plan) -> None:
     console = SafeConsole()
     for note in plan.notes:
         console.print(styled(f"{note.level:7}", colours[note.level]), f" {note.place}: {note.text}", soft_wrap=True)
-    if plan.target:
-        console.print(f"The servers are written with {plan.target}.")
     counts = [f"{sum(note.level == level for note in plan.notes)} {level}" for level in LEVELS]
     console.print(f"{', '.join(counts)}; {len(plan.changes)} files change")
 
@@ -122,5 +116,5 @@ def _print_json(plan: Plan, verification: Verification | None) -> None:
     from dataclasses import asdict
 
     files = [change.name for change in plan.changes]
-    report = {"target": plan.target, "files": files, "notes": [asdict(note) for note in plan.notes]}
+    report = {"files": files, "notes": [asdict(note) for note in plan.notes]}
     write_json(report if verification is None else {**report, "verification": asdict(verification)})

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.migrate.azure_rewriting import rewritten_app
 from funcmcp._cli.migrate.project import read_project
-from funcmcp._cli.migrate.server_rewriting import rewritten
-from funcmcp._cli.migrate.server_uses import read_uses
+from funcmcp._cli.migrate.server_rewriting import rewritten_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,29 +56,24 @@ class Plan:
     """The report and the changes of a project.
 
     Attributes:
-        target: "funcmcp" if the servers are written with funcmcp's own API, "funcmcp.compat" if only imports change. ""
-            for a project without such servers.
         notes: The lines of the report, sorted.
         changes: The files that change.
     """
 
-    target: str
     notes: list[Note]
     changes: list[Change]
 
 
-def plan_migration(path: Path, target: str = "auto") -> Plan:
+def plan_migration(path: Path) -> Plan:
     """Return what migrating a file or a project's folder changes.
 
     Args:
         path: The file or the folder.
-        target: "native" for funcmcp's own API, "compat" for `funcmcp.compat`, "auto" for the first where the
-            translation is sure.
 
     Raises:
-        Failure: The path does not exist or has no Python files, or the own API is required but not sure.
+        Failure: The path does not exist or has no Python files.
     """
-    return _on_large_stack(lambda: _plan(path, target))
+    return _on_large_stack(lambda: _plan(path))
 
 
 def _on_large_stack(plan: Callable[[], Plan]) -> Plan:
@@ -100,30 +94,17 @@ def _on_large_stack(plan: Callable[[], Plan]) -> Plan:
         threading.stack_size(stack_size)
 
 
-def _plan(path: Path, target: str) -> Plan:
+def _plan(path: Path) -> Plan:
     sources, notes = read_project(path)
-    uses = read_uses(sources)
-    notes += uses.notes
-    if target == "native" and uses.obstacles:
-        first = min(uses.obstacles)
-        raise Failure(f"{first.place}: {first.text}. Rewrite it first, or leave out --to native.")
-    native = target != "compat" and not uses.obstacles
     changes = []
     for source in sources:
-        data = source.data
-        if uses.files:
-            data, lines = rewritten(source, uses, native=native)
-            notes += lines
-        app_data, lines = rewritten_app(source, data)
+        data, lines = rewritten_server(source)
         notes += lines
-        if app_data != source.data:
-            changes.append(Change(source.path, source.name, source.data, app_data))
-    name = ""
-    if uses.files:
-        name = "funcmcp" if native else "funcmcp.compat"
-        if not native and target == "auto":
-            notes += uses.obstacles
-    return Plan(name, sorted(set(notes)), changes)
+        data, lines = rewritten_app(source, data)
+        notes += lines
+        if data != source.data:
+            changes.append(Change(source.path, source.name, source.data, data))
+    return Plan(sorted(set(notes)), changes)
 
 
 def write_changes(changes: list[Change]) -> None:

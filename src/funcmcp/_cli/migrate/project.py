@@ -150,3 +150,13 @@ def _requirement_notes(root: Path) -> list[Note]:
                     text = f"the requirement {match[1]}: write funcmcp"
                     notes.append(Note(str(file.relative_to(root)), number, "missing", text))
     return notes
+
+
+def dotted(node: cst.BaseExpression | None) -> str:
+    """Return a name such as ``a.b``. Return "" for another expression."""
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        head = dotted(node.value)
+        return f"{head}.{node.attr.value}" if head else ""
+    return ""
