@@ -328,12 +328,12 @@ def process_state(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:  # noqa: PTH123 - read and closed at once
             return file.read().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends between the two
         return ""
 
 
 def wait_for_file(file: Path) -> None:
-    while not file.exists():
+    while not file.exists() or not file.read_text():
         pass
 
 

@@ -70,6 +70,10 @@ _AWAY = "The custom handler does not start; try again later."
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
 """A connection for each request: one of a process that has ended would break after a request was written to it."""
 
+_END_SECONDS = 2.0
+"""How long the answer to a request that broke off waits for the end of the process: a process that is ending still
+accepts connections, and the client's next request would break off as well."""
+
 _DRAIN_SECONDS = 10.0
 """How long the end of a process whose files have changed waits for the answers that it has begun with."""
 
@@ -182,6 +186,7 @@ class CustomHandlerHost(Served):
         super().__init__(answer, self._server.options.limits)
         self._transport = httpx2.AsyncHTTPTransport(trust_env=False, limits=_LIMITS)
         self._process: ChildProcess | None = None
+        self._ended: asyncio.Task[None] | None = None
         self._url = ""
         self._ready = asyncio.Event()
         self._unanswered = 0
@@ -279,7 +284,7 @@ class CustomHandlerHost(Served):
         except LoadFailed as error:
             self._note_start(str(error))
             return
-        ended = asyncio.create_task(process.wait())
+        self._ended = ended = asyncio.create_task(process.wait())
         try:
             if await _listens(port, ended):
                 self._url = f"http://127.0.0.1:{port}"
@@ -365,7 +370,7 @@ class CustomHandlerHost(Served):
                     await self._ready.wait()
             except TimeoutError:
                 return refuse(503, INTERNAL_ERROR, _AWAY, headers=(("retry-after", "5"),))
-            process = self._process
+            process, ended = self._process, self._ended
             try:
                 async with asyncio.timeout(self._seconds):
                     response = await self._sent(request, body)
@@ -378,6 +383,8 @@ class CustomHandlerHost(Served):
                 continue
             except httpx2.TransportError as error:
                 _log.error("The custom handler did not answer %s (%s).", request.method, type(error).__name__)
+                if ended is not None:
+                    await asyncio.wait({ended}, timeout=_END_SECONDS)
                 return refuse(502, INTERNAL_ERROR, _BROKEN)
             if response is None:
                 return HttpResponse(204, ())  # nobody reads it
