@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp._adapters.asgi.application import ClientDisconnectedError
 from funcmcp._functions_host.custom_handler import CustomHandlerHost
 from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
 from funcmcp._functions_host.workers.supervised import RestartPolicy
@@ -140,7 +141,10 @@ async def call(host: Served, number: int, kind: str = "") -> str | None:
     request = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
     request["params"] = {"name": "record", "arguments": arguments}
     response = await host.exchange(Post(request, PATH))
-    body = response.body if isinstance(response.body, bytes) else b"".join([part async for part in response.body])
+    try:
+        body = response.body if isinstance(response.body, bytes) else b"".join([part async for part in response.body])
+    except ClientDisconnectedError:  # the client sees an incomplete answer
+        return None
     result: dict[str, Any] = json.loads(body).get("result", {})
     return None if response.status != 200 or result.get("isError") or not result else result["content"][0]["text"]
 
@@ -215,10 +219,7 @@ async def test_no_call_is_lost_that_had_not_begun(
     begun = [int(line) for line in calls.read_text().split()]
     assert len(begun) == len({*begun})
     assert {*traffic.answered} <= {*begun}
-    if kind == "handler":
-        # A request that is on its connection may have begun as far as the host knows: one of each caller.
-        assert len(traffic.failed) <= CALLERS
-    else:
-        assert {*traffic.failed} <= {*begun}
+    # Of each caller, at most the call that the process had accepted when it ended: it may have begun.
+    assert len(traffic.failed) <= CALLERS
     if event is edit:
         assert traffic.failed == []

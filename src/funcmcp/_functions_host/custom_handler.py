@@ -18,6 +18,7 @@ import re
 import socket
 import sys
 import uuid
+import weakref
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,7 @@ _PYTHON = {"python", "python3"}
 _VARIABLE = re.compile("%([^%]+)%")
 _START_SECONDS = 30.0
 _POLL_SECONDS = 0.05
+_WITHOUT_BODY = {"GET", "HEAD"}
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 _AWAY = "The custom handler does not start; try again later."
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
@@ -189,8 +191,8 @@ class CustomHandlerHost(Served):
         self._ended: asyncio.Task[None] | None = None
         self._url = ""
         self._ready = asyncio.Event()
-        self._unanswered = 0
-        self._all_answered = asyncio.Event()
+        self._unfinished = 0
+        self._all_finished = asyncio.Event()
         self._first_start: asyncio.Future[str | None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -240,14 +242,14 @@ class CustomHandlerHost(Served):
         await self._transport.aclose()
 
     async def _restart(self) -> None:
-        """End the process when it has answered, so that the next one starts with the changed files."""
+        """End the process when its calls have finished, so that the next one starts with the changed files."""
         self._ready.clear()
         process = self._process
-        if self._unanswered:
-            self._all_answered.clear()
+        if self._unfinished:
+            self._all_finished.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_DRAIN_SECONDS):
-                    await self._all_answered.wait()
+                    await self._all_finished.wait()
         if process is not None:
             await process.aclose(0)
 
@@ -388,7 +390,9 @@ class CustomHandlerHost(Served):
                 return refuse(502, INTERNAL_ERROR, _BROKEN)
             if response is None:
                 return HttpResponse(204, ())  # nobody reads it
-            return HttpResponse(response.status_code, response_headers(response), _parts(response))
+            parts = _parts(response)
+            weakref.finalize(parts, self._finish, request.method)  # whether they are read to the end or not at all
+            return HttpResponse(response.status_code, response_headers(response), parts)
 
     async def _sent(self, request: HttpRequest, body: bytes) -> httpx2.Response | None:
         """Send a request, and return the response once its head is there; None if the client has left."""
@@ -396,21 +400,28 @@ class CustomHandlerHost(Served):
         headers += [("x-forwarded-host", request.headers.get("host", "")), ("x-forwarded-proto", request.scheme)]
         query = f"?{request.query_string}" if request.query_string else ""
         url = f"{self._url}{quote(request.path, safe=PATH_CHARACTERS)}{query}"
-        content = None if request.method in {"GET", "HEAD"} else body
+        content = None if request.method in _WITHOUT_BODY else body
         outgoing = httpx2.Request(request.method, url, headers=headers, content=content)
         sending = asyncio.create_task(self._transport.handle_async_request(outgoing))
         leaving = asyncio.create_task(request.disconnected())
-        self._unanswered += 1
+        response = None
+        self._unfinished += request.method not in _WITHOUT_BODY
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            return await sending if sending.done() else None
+            response = await sending if sending.done() else None
+            return response
         finally:
-            self._unanswered -= 1
-            if not self._unanswered:
-                self._all_answered.set()
+            if response is None:
+                self._finish(request.method)
             for task in (sending, leaving):
                 task.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
+
+    def _finish(self, method: str) -> None:
+        """Count a call as finished. A GET is not counted: its stream may have no end."""
+        self._unfinished -= method not in _WITHOUT_BODY
+        if not self._unfinished:
+            self._all_finished.set()
 
 
 async def _parts(response: httpx2.Response) -> AsyncGenerator[bytes]:
