@@ -86,6 +86,7 @@ def test_pages_of_named_origins_call_the_endpoint_and_http_triggers(urls: tuple[
     answer = httpx2.post(endpoint, json=INITIALIZE, headers={"origin": ORIGIN, "accept": "*/*"})
     assert answer.status_code == 200
     assert answer.headers.get_list(CORS) == [ORIGIN]
+    assert answer.headers.get_list("vary") == ["origin"]
     assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
     answer = httpx2.put(trigger, headers={"origin": ORIGIN})
     assert (answer.status_code, answer.text, answer.headers["x-own"]) == (200, "7", "1")
@@ -98,6 +99,7 @@ def test_pages_of_other_origins_are_refused(urls: tuple[str, str]) -> None:
         answer = httpx2.request(method, url, json=INITIALIZE, headers=headers)
         assert answer.status_code == 403
         assert CORS not in answer.headers
+        assert answer.headers.get_list("vary") == ["origin"]
         assert CORS not in httpx2.options(url, headers={**headers, **PREFLIGHT}).headers
 
 

@@ -50,7 +50,7 @@ class CORS:
         allowed = self._allowed(origin)
         if allowed is None:
             response = await self._otherwise(request)
-            return response.with_headers(_VARY)
+            return response if _VARY in response.headers else response.with_headers(_VARY)
         headers = [("access-control-allow-origin", allowed), _VARY]
         if self._credentials:
             headers.append(_CREDENTIALS)
@@ -59,7 +59,7 @@ class CORS:
             names = ("access-control-allow-headers", self._allowed_headers(request))
             return self._origin.refusal(request) or HttpResponse(204, (*headers, methods, names, _MAX_AGE))
         response = await self._otherwise(request)
-        own = tuple(header for header in response.headers if not header[0].lower().startswith(_PREFIX))
+        own = [header for header in response.headers if header != _VARY and not header[0].lower().startswith(_PREFIX)]
         return HttpResponse(response.status, (*own, *headers, _EXPOSED), response.body)
 
     def _allowed(self, origin: str) -> str | None:
