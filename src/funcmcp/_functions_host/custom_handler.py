@@ -385,12 +385,11 @@ class CustomHandlerHost(Served):
                 continue
             except httpx2.TransportError as error:
                 _log.error("The custom handler did not answer %s (%s).", request.method, type(error).__name__)
-                if ended is not None:
-                    await asyncio.wait({ended}, timeout=_END_SECONDS)
+                await _wait_for_end(ended)
                 return refuse(502, INTERNAL_ERROR, _BROKEN)
             if response is None:
                 return HttpResponse(204, ())  # nobody reads it
-            parts = _parts(response)
+            parts = _parts(response, ended)
             weakref.finalize(parts, self._finish, request.method)  # whether they are read to the end or not at all
             return HttpResponse(response.status_code, response_headers(response), parts)
 
@@ -424,7 +423,13 @@ class CustomHandlerHost(Served):
             self._all_finished.set()
 
 
-async def _parts(response: httpx2.Response) -> AsyncGenerator[bytes]:
+async def _wait_for_end(ended: asyncio.Task[None] | None) -> None:
+    """Wait for the end of a process that broke off a connection, if it ends."""
+    if ended is not None:
+        await asyncio.wait({ended}, timeout=_END_SECONDS)
+
+
+async def _parts(response: httpx2.Response, ended: asyncio.Task[None] | None) -> AsyncGenerator[bytes]:
     """Yield the body of a response; close it if nobody reads on."""
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - narrows the type of the transport's answer
@@ -433,6 +438,7 @@ async def _parts(response: httpx2.Response) -> AsyncGenerator[bytes]:
             yield part
     except httpx2.TransportError as error:
         _log.error("The custom handler broke off a response (%s).", type(error).__name__)
+        await _wait_for_end(ended)
         raise ClientDisconnectedError from error  # the connection closes, so that the client sees an incomplete body
     finally:
         await stream.aclose()
