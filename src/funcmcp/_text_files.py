@@ -24,6 +24,14 @@ def read_text(file: Path) -> str:
     return read_bytes(file, MAX_BYTES).decode("utf-8-sig")
 
 
+def is_file(path: Path) -> bool:
+    """Return whether a path is a file. A name that the system does not allow is none."""
+    try:
+        return path.is_file()
+    except OSError:  # the name is too long, or an element of the path can't be searched
+        return False
+
+
 def read_bytes(file: Path, limit: int) -> bytes:
     """Return the contents of a file of at most *limit* bytes. Errors are those of `read_text`."""
     descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

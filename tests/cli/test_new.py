@@ -17,7 +17,7 @@ import pytest
 
 from funcmcp import __version__
 from funcmcp._cli.failure import Failure
-from funcmcp._cli.new import create, title_of, versions
+from funcmcp._cli.new import add_to, create, title_of, versions
 from funcmcp.client import Client
 from tests.azure.messages import TypedData
 from tests.azure.serving import serve_app
@@ -483,3 +483,41 @@ def test_a_dot_needs_a_server_and_a_folder_that_can_be_written(tmp_path: Path) -
     result = funcmcp("new", ".", folder=tmp_path)
     assert "cannot be written" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["infra", "server.py"]
+
+
+def test_a_link_to_nothing_is_a_file_that_new_does_not_replace(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text("")
+    (tmp_path / "host.json").symlink_to("shared/host.json")
+    additions = add_to(tmp_path, "http")
+    assert "host.json" in additions.unchanged
+    assert (tmp_path / "host.json").is_symlink()
+
+
+def test_no_file_is_added_through_a_link_that_leads_out_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "server.py").write_text("")
+    (project / "infra").symlink_to(tmp_path / "other")
+    with pytest.raises(Failure, match="infra is a symbolic link that leads out of"):
+        add_to(project, "http")
+    assert list((tmp_path / "other").iterdir()) == []
+    assert sorted(file.name for file in project.iterdir()) == ["infra", "server.py"]
+
+
+def test_a_full_disk_is_an_error_without_a_stack_trace(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    (tmp_path / "server.py").write_text("")
+    process = subprocess.run(
+        [*FUNCMCP, "new", "."],
+        cwd=tmp_path,
+        env={**environment(), "PYTHONDONTWRITEBYTECODE": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 1
+    assert "cannot be written: File too large." in process.stderr
+    assert "Traceback" not in process.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["server.py"]

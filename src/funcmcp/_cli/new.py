@@ -131,16 +131,28 @@ def add_to(folder: Path, hosting: Hosting) -> Additions:
         hosting: How Azure serves the project.
 
     Raises:
-        Failure: The folder has no Python file, or cannot be written. Then nothing is added.
+        Failure: The folder has no Python file, or cannot be written, or a symbolic link in it leads files elsewhere.
+            Then nothing is added.
     """
     if not any(folder.glob("*.py")):
         raise Failure(f"{folder.resolve()} has no Python file. Make a new project: funcmcp new NAME")
-    plan = _PLANS[hosting]
+    try:
+        return _add(folder, _PLANS[hosting])
+    except OSError as error:
+        raise Failure(f"{folder.resolve()} cannot be written: {error.strerror}.") from error
+
+
+def _add(folder: Path, plan: _Plan) -> Additions:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".funcmcp-new-") as draft:
         _write(Path(draft), plan, _placeholders(_name_for(folder), plan))
         drafts = {str(file.relative_to(draft)): file for file in sorted(Path(draft).rglob("*")) if file.is_file()}
         names = [name for name in drafts if Path(name).parts[0] not in _OF_NEW_PROJECTS]
-        unchanged = [name for name in names if (folder / name).exists()]
+        unchanged = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
+        for name in names:
+            if not (folder / name).parent.resolve().is_relative_to(folder.resolve()):
+                raise Failure(
+                    f"{Path(name).parent} is a symbolic link that leads out of {folder.resolve()}. Remove it."
+                )
         written: list[str] = []
         try:
             for name in names:
@@ -148,10 +160,10 @@ def add_to(folder: Path, hosting: Hosting) -> Additions:
                     (folder / name).parent.mkdir(parents=True, exist_ok=True)
                     drafts[name].rename(folder / name)
                     written.append(name)
-        except OSError as error:
+        except OSError:
             for name in written:
                 (folder / name).unlink()
-            raise Failure(f"{folder} cannot be written: {error.strerror}.") from error
+            raise
     return Additions(written, unchanged, _advice(folder, plan, written, unchanged))
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp._cli.doctor.examine import examine
+from funcmcp._cli.doctor.foreign_checks import service_folders
+from funcmcp._cli.failure import Failure
 from tests.cli.processes import funcmcp
 
 if TYPE_CHECKING:
@@ -295,3 +297,40 @@ def test_the_service_of_azure_yaml_is_examined(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout
     assert "azure.yaml: deploys src, which is examined." in result.stdout
     assert "0 errors, 0 warnings" in result.stdout
+
+
+LONG_NAME = "a" * 5000
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "function_app.py", ".funcignore", ".gitignore", "azure.yaml"])
+def test_a_file_that_is_too_large_is_named_and_not_read(tmp_path: Path, name: str) -> None:
+    files = {} if name == "azure.yaml" else plain()
+    write(tmp_path, files)
+    with (tmp_path / name).open("wb") as stream:
+        stream.truncate(64 * 1024 * 1024 + 1)
+    with pytest.raises(Failure, match=f"{name} cannot be read: larger than 64 MiB"):
+        examine(tmp_path)
+
+
+@pytest.mark.parametrize("member", ["defaultExecutablePath", "defaultWorkerPath"])
+def test_a_program_whose_name_is_too_long_is_missing(tmp_path: Path, member: str) -> None:
+    description = {"defaultExecutablePath": "sh", member: f"{LONG_NAME}.py"}
+    findings = examine(write(tmp_path, handler({**PROFILE, "customHandler": {"description": description}})))
+    assert any(finding.subject == "customHandler" and LONG_NAME in finding.text for finding in findings)
+
+
+def test_an_included_file_whose_name_is_too_long_is_missing(tmp_path: Path) -> None:
+    requirements = f"-r {LONG_NAME}.txt\nazure-functions\n"
+    findings = examine(write(tmp_path, plain(**{"requirements.txt": requirements})))
+    assert [finding.level for finding in findings if finding.subject == "requirements.txt"] == ["ok"]
+
+
+def test_a_service_whose_project_has_a_name_that_is_too_long_is_none(tmp_path: Path) -> None:
+    write(tmp_path, {"azure.yaml": f"services:\n  api:\n    project: {LONG_NAME}\n"})
+    assert service_folders(tmp_path) == []
+
+
+def test_a_million_empty_lines_in_azure_yaml_are_read_at_once(tmp_path: Path) -> None:
+    project = "services:\n  api:\n    project: ./api\n"
+    write(tmp_path, {"azure.yaml": "\n" * 1_000_000 + project, "api/host.json": {"version": "2.0"}})
+    assert service_folders(tmp_path) == [tmp_path / "api"]

@@ -29,6 +29,7 @@ from funcmcp._cli.doctor.ignore_file import excluding_line
         ("shop/**/server.py", "shop/server.py", "shop/**/server.py"),
         ("shop/**/server.py", "shop/a/b/server.py", "shop/**/server.py"),
         ("**/server.py", "a/server.py", "**/server.py"),
+        ("shop/**/**/server.py", "shop/a/server.py", "shop/**/**/server.py"),
         ("shop/**", "shop/a/server.py", "shop/**"),
         ("shop/**", "shop", None),
         ("[p-s]erver.py", "server.py", "[p-s]erver.py"),
@@ -41,3 +42,9 @@ from funcmcp._cli.doctor.ignore_file import excluding_line
 )
 def test_a_file_is_excluded_by_the_line_that_git_names(text: str, path: str, line: str | None) -> None:
     assert excluding_line(text, path) == line
+
+
+def test_a_pattern_of_many_stars_is_read() -> None:
+    line = "**/" * 5000 + "server.py"
+    assert excluding_line(line, "a/b/server.py") == line
+    assert excluding_line(line, "a/b/client.py") is None

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._adapters.azure.settings import at
 from funcmcp._cli.doctor.file_checks import bundle_finding, check_host, check_ignore_files, is_true
-from funcmcp._cli.doctor.project import Finding, Project, read_files
+from funcmcp._cli.doctor.project import Finding, Project, read_files, text_of_file
 from funcmcp._functions_host.folder import language_of
+from funcmcp._text_files import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ _FORWARDING = ("enableForwardingHttpRequest", "enableProxyingHttpRequest")
 _MISSPELT = "enableHttpProxyingRequest"
 """A name in a published sample that the Functions host does not know."""
 
-_SERVICE = re.compile(r"""^\s+project:\s*["']?([^"'#\n]+)""", re.MULTILINE)
+_SERVICE = re.compile(r"""^[ \t]+project:[ \t]*["']?([^"'#\n]+)""", re.MULTILINE)
 
 
 def service_folders(folder: Path) -> list[Path]:
@@ -35,9 +36,8 @@ def service_folders(folder: Path) -> list[Path]:
     file = folder / "azure.yaml"
     if (folder / "host.json").is_file() or not file.is_file():
         return []
-    text = file.read_text(encoding="utf-8", errors="replace")
-    projects = [folder / match.strip() for match in _SERVICE.findall(text)]
-    return [project for project in projects if (project / "host.json").is_file()]
+    projects = [folder / match.strip() for match in _SERVICE.findall(text_of_file(file))]
+    return [project for project in projects if is_file(project / "host.json")]
 
 
 def examine_custom_handler(folder: Path) -> list[Finding]:
@@ -130,11 +130,11 @@ def _check_program(project: Project) -> Iterator[Finding]:
         yield Finding("error", subject, "has no description.defaultExecutablePath, so the host starts nothing.")
         return
     folder = project.folder / str(at(description, "workingDirectory") or "")
-    missing = [name for name in _script_names(description) if not (folder / name).is_file()]
+    missing = [name for name in _script_names(description) if not is_file(folder / name)]
     for name in missing:
         advice = " Run the build of the app first." if name.startswith(("dist", "build", "out")) else ""
         yield Finding("error", subject, f"starts {program} with {name}, which does not exist.{advice}")
-    if not (folder / program).is_file() and shutil.which(program) is None:
+    if not is_file(folder / program) and shutil.which(program) is None:
         yield Finding("warning", subject, f"starts {program}, which is neither a file of the app nor on the PATH here.")
     elif not missing:
         yield Finding("ok", subject, f"starts {program}.")

@@ -15,7 +15,7 @@ from funcmcp._adapters.azure.settings import at
 from funcmcp._cli.client_rules.problems import problems_in
 from funcmcp._cli.client_rules.report import short_texts
 from funcmcp._cli.doctor.foreign_checks import check_plain_files
-from funcmcp._cli.doctor.project import Finding
+from funcmcp._cli.doctor.project import Finding, text_of_file
 from funcmcp._functions_host.folder import language_of
 from funcmcp._jsonc import parse
 from funcmcp._text_files import read_text
@@ -44,7 +44,7 @@ def is_plain_function_app(folder: Path) -> bool:
 def mentions_funcmcp(folder: Path) -> bool:
     """Return whether the Python files of a folder, or its lists of packages, have the name funcmcp."""
     files = [*folder.glob("*.py"), folder / "requirements.txt", folder / "pyproject.toml"]
-    return any("funcmcp" in _text_of(file) for file in files)
+    return any("funcmcp" in text_of_file(file) for file in files)
 
 
 def examine_function_app(folder: Path) -> list[Finding]:
@@ -105,7 +105,3 @@ def has_custom_handler(file: Path) -> bool:
     except (OSError, ValueError):
         return False  # the functions host says what is wrong with the file
     return at(content, "customHandler") is not None
-
-
-def _text_of(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""

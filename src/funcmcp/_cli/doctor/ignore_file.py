@@ -6,6 +6,7 @@ Source: "gitignore - Pattern format", which Core Tools and azd apply to .funcign
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -57,6 +58,7 @@ def _pattern(line: str) -> _Pattern:
         segments = path.removeprefix("/").split("/")
     else:
         segments = ["**", path]
+    segments = [part for part, following in pairwise([*segments, ""]) if part != "**" or following != "**"]
     return _Pattern(line, segments, excludes, only_folders)
 
 

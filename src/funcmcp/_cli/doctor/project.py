@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from funcmcp._adapters.azure.settings import at, can_be_set
 from funcmcp._cli.failure import Failure
 from funcmcp._jsonc import parse
-from funcmcp._text_files import read_text
+from funcmcp._text_files import MAX_BYTES, is_file, read_bytes, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -164,8 +164,7 @@ class Project:
 
     def text_of(self, name: str) -> str:
         """Return a file's text. Return an empty text if the file is missing."""
-        file = self.folder / name
-        return file.read_text(encoding="utf-8-sig", errors="replace") if file.is_file() else ""
+        return text_of_file(self.folder / name)
 
     def _bindings(self) -> list[tuple[str, dict[str, Any]]]:
         return [(name, binding) for name, bindings in self.code.functions.items() for binding in bindings]
@@ -174,6 +173,22 @@ class Project:
 def kind_of(binding: Mapping[str, Any]) -> str:
     """Return a binding's type in lower case: the functions host ignores its case."""
     return str(binding.get("type", "")).lower()
+
+
+def text_of_file(file: Path) -> str:
+    """Return a file's text, with bytes that are not UTF-8 replaced. Return an empty text if the file is missing.
+
+    Raises:
+        Failure: The file can't be read, or is too large.
+    """
+    return _bytes_of(file).decode("utf-8-sig", "replace").replace("\r\n", "\n") if is_file(file) else ""
+
+
+def _bytes_of(file: Path) -> bytes:
+    try:
+        return read_bytes(file, MAX_BYTES)
+    except OSError as error:
+        raise Failure(f"{file} cannot be read: {error.strerror}.") from error
 
 
 def read_project(folder: Path) -> Project:
@@ -259,13 +274,13 @@ def _requirement_lines(file: Path, files_read: set[Path] | None = None) -> list[
     files_read = set() if files_read is None else files_read
     files_read.add(file.resolve())
     lines = []
-    for line in _decoded(file.read_bytes()).splitlines():
+    for line in _decoded(_bytes_of(file)).splitlines():
         include = _INCLUDE.match(line.strip())
         if include is None:
             lines.append(line)
             continue
         included = file.parent / include[1]
-        if included.is_file() and included.resolve() not in files_read:
+        if is_file(included) and included.resolve() not in files_read:
             lines += _requirement_lines(included, files_read)
     return lines
 
@@ -288,7 +303,7 @@ def _dependencies(file: Path) -> list[str]:
 
 def _import(folder: Path, code_file: Path, settings: Mapping[str, str]) -> ImportedCode:
     """Import the code in a new process, with the app settings as environment variables, and return its contents."""
-    if not code_file.is_file():
+    if not is_file(code_file):
         return ImportedCode(error=f"{code_file.name} is missing")
     variables = {name: value for name, value in settings.items() if can_be_set(name, value)}
     try:
