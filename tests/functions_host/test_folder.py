@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._functions_host.folder import FolderError, HostOptions, read_folder, worker_environment
+from funcmcp._functions_host.folder import FolderError, HostOptions, cross_origin, read_folder, worker_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -167,3 +167,32 @@ def test_values_that_the_functions_host_refuses_are_errors(tmp_path: Path, conte
 def test_members_without_a_value_and_days_are_valid(tmp_path: Path) -> None:
     content = {"version": "2.0", "extensions": None, "logging": {"logLevel": None}, "functionTimeout": "1.23:59:59"}
     assert read_folder(app(tmp_path, json.dumps(content)), {}).options.timeout == 172_799.0
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("https://*.example.com", "https://user@example.com", "https://example.com?x", "https://example.com#x"),
+        *(
+            "https://example.com:port",
+            "https://a\\b",
+            "https://a\x1b[2J",
+            "https://b\u00fccher.example",
+            "https://[::1",
+        ),
+    ],
+)
+def test_an_origin_that_no_page_can_have_is_an_error(origin: str) -> None:
+    with pytest.raises(ValueError, match="in CORS is not an origin"):
+        cross_origin(origin)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("https://example.com", "http://localhost:3000", "http://[::1]:3000", "http://under_score.example"),
+        *("vscode-webview://0a1b", "chrome-extension://abc", "app://obsidian.md"),
+    ],
+)
+def test_origins_of_pages_and_extensions(origin: str) -> None:
+    assert cross_origin(f"{origin}/, *").origins == [origin, "*"]

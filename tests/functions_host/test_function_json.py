@@ -59,6 +59,8 @@ def test_the_code_is_the_file_that_the_functions_host_would_take(
         ("{", "function.json, line 1, column 2: "),
         ({"bindings": []}, "function.json has no bindings."),
         ({}, "function.json has no bindings."),
+        ({"bindings": [BINDING, 1]}, "function.json: each of the bindings must be an object."),
+        ({"bindings": [BINDING], "scriptFile": "a" * 5000}, 'function.json: "scriptFile" is aaa'),
         ({"bindings": [BINDING], "scriptFile": "no.py"}, 'function.json: "scriptFile" is no.py, which does not exist.'),
     ],
 )

@@ -17,7 +17,7 @@ from funcmcp._adapters.azure.settings import can_be_set
 from funcmcp._functions_host.keys import VARIABLE as HOST_KEYS_VARIABLE
 from funcmcp._jsonc import JSONTextError, parse
 from funcmcp._state.keys import VARIABLE as KEYS_VARIABLE
-from funcmcp._text_files import read_text
+from funcmcp._text_files import is_file, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ _OF_THE_HOST = {HOST_KEYS_VARIABLE, KEYS_VARIABLE}
 
 _SETTINGS_FILE = "local.settings.json"
 _MAX_PORT = 65535
-_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^/\s]+")
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://(?:[A-Za-z0-9._\-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
 _DEFAULT_TIMEOUT = 300.0
 _DURATION = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d{1,2}):(\d{1,2})")
 _LEVELS = {
@@ -290,7 +290,7 @@ def _setting(value: object) -> str:
 def _runtime_of(path: Path, settings: Mapping[str, str]) -> str:
     runtime = settings.get("FUNCTIONS_WORKER_RUNTIME", "").lower()
     if not runtime:
-        if (path / settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")).is_file():
+        if is_file(path / settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")):
             runtime = "python"
         elif (path / "package.json").is_file():
             runtime = "node"
@@ -308,7 +308,7 @@ def _runtime_of(path: Path, settings: Mapping[str, str]) -> str:
             f"FUNCTIONS_WORKER_RUNTIME is {runtime!r}. funcmcp host serves python and node. "
             "Another language needs --worker COMMAND."
         )
-    if runtime == "python" and not (path / settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")).is_file():
+    if runtime == "python" and not is_file(path / settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")):
         older = " The app has function.json files: that older programming model is not served." * any(
             path.glob("*/function.json")
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._functions_host.folder import FolderError, read_json
+from funcmcp._text_files import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +54,8 @@ def _read(file: Path) -> FunctionFolder:
         bindings = content.get("bindings")
         if not isinstance(bindings, list) or not bindings:
             raise FolderError(f"{_FILE_NAME} has no bindings.")
+        if not all(isinstance(binding, dict) for binding in bindings):
+            raise FolderError(f"{_FILE_NAME}: each of the bindings must be an object.")
         script = _script(folder, content.get("scriptFile"))
     except FolderError as error:
         return FunctionFolder(folder.name, folder, error=str(error))
@@ -70,7 +73,7 @@ def _script(folder: Path, name: Any) -> str:
     """Return the path of a function's code: the file that ``scriptFile`` names, or the one that the host would pick."""
     if isinstance(name, str) and name:
         path = folder / name
-        if not path.is_file():
+        if not is_file(path):
             raise FolderError(f'{_FILE_NAME}: "scriptFile" is {name}, which does not exist.')
         return str(path.resolve())
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != _FILE_NAME)

@@ -312,6 +312,14 @@ def test_a_file_that_is_too_large_is_named_and_not_read(tmp_path: Path, name: st
         examine(tmp_path)
 
 
+@pytest.mark.parametrize("bindings", [[1, "x", None, []], [], {}])
+def test_a_function_json_that_can_not_be_used_is_an_error(tmp_path: Path, bindings: Any) -> None:
+    files = handler(PROXYING, **{"good__function.json": TRIGGER, "bad__function.json": {"bindings": bindings}})
+    findings = {finding.subject: finding for finding in examine(write(tmp_path, files))}
+    assert findings["bad/function.json"].level == "error"
+    assert findings["bad/function.json"].text.startswith("can't be used. function.json")
+
+
 @pytest.mark.parametrize("member", ["defaultExecutablePath", "defaultWorkerPath"])
 def test_a_program_whose_name_is_too_long_is_missing(tmp_path: Path, member: str) -> None:
     description = {"defaultExecutablePath": "sh", member: f"{LONG_NAME}.py"}

@@ -17,6 +17,8 @@ from funcmcp._adapters.azure.settings import at
 from funcmcp._cli.doctor.file_checks import bundle_finding, check_host, check_ignore_files, is_true
 from funcmcp._cli.doctor.project import Finding, Project, read_files, text_of_file
 from funcmcp._functions_host.folder import language_of
+from funcmcp._functions_host.function_json import function_folders
+from funcmcp._jsonc import parse
 from funcmcp._text_files import is_file
 
 if TYPE_CHECKING:
@@ -163,10 +165,13 @@ def _check_forwarding(project: Project) -> Iterator[Finding]:
             f'does not receive the requests. Add "configurationProfile": "{_PROFILE}" to host.json, or '
             f"enableProxyingHttpRequest and a function.json with an HTTP trigger.{misspelt}",
         )
-    elif not any(project.folder.glob("*/function.json")):
+    elif not (functions := function_folders(project.folder)):
         yield Finding(
             "error", "function.json", "is missing: without an HTTP trigger in one, no request reaches the handler."
         )
+    elif broken := [function for function in functions if function.error]:
+        for function in broken:
+            yield Finding("error", f"{function.name}/function.json", f"can't be used. {function.error}")
     else:
         yield Finding("ok", "customHandler", "forwards the requests for its HTTP triggers.")
 
@@ -189,9 +194,6 @@ def _check_access(project: Project) -> Iterator[Finding]:
 
 
 def _trigger_levels(folder: Path) -> Iterator[tuple[str, str]]:
-    from funcmcp._functions_host.function_json import function_folders  # noqa: PLC0415 - few projects need it
-    from funcmcp._jsonc import parse  # noqa: PLC0415 - as above
-
     for function in function_folders(folder):
         for text in function.bindings:
             binding = {name.lower(): value for name, value in parse(text, comments=False).value.items()}

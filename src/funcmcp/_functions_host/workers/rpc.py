@@ -53,6 +53,7 @@ from funcmcp._functions_host.workers.worker import (
     WorkerGone,
 )
 from funcmcp._protocol.durations import seconds_text
+from funcmcp._text_files import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -122,7 +123,7 @@ def rpc_worker(
 def _program(name: str, folder: Path) -> str:
     """Return the absolute path of a program on the PATH, in the current folder or in the app's folder."""
     path = folder / name
-    if program_path(name) == name and path.is_file():
+    if program_path(name) == name and is_file(path):
         return str(path)
     return program_path(name)
 
@@ -131,7 +132,7 @@ def _worker_directory(arguments: Sequence[str], folder: Path) -> Path:
     """Return the folder of the worker: that of the last file which the command names."""
     for name in reversed(arguments):
         for path in (Path(name).absolute(), folder / name):
-            if path.is_file():
+            if is_file(path):
                 return path.parent
     return folder
 
