@@ -211,6 +211,21 @@ async def test_a_program_that_does_not_answer_is_started_again(
     assert "The custom handler did not answer POST in 0.5 s. It is ended." in caplog.text
 
 
+@pytest.mark.parametrize(
+    "line", ["self.send_response(999)", 'self.send_response(200); self.send_header("x", "a\\x01b")']
+)
+async def test_a_response_that_cannot_be_sent_is_an_error(
+    line: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = ECHO.replace("self.send_response(201)", line)
+    async with hosted(app(tmp_path / "app", PROXYING, code, open="anonymous")) as host:
+        for _ in range(2):
+            response, error = await answer(host, "/open/a")
+            assert response.status == 502
+            assert "a status or header that can't be sent" in error["error"]["message"]
+    assert "The response of the custom handler can't be sent: " in caplog.text
+
+
 async def test_a_changed_file_starts_the_program_again(tmp_path: Path) -> None:
     folder = app(tmp_path / "app", PROXYING, ECHO, open="anonymous")
     async with hosted(folder, HostSettings(reload=True)) as host:

@@ -43,13 +43,14 @@ from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
 from funcmcp._protocol.loopback import is_loopback
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._serving import serving_of
+from funcmcp._text_files import is_file
 from funcmcp._transports.http.admission.admission import Admission
 from funcmcp._transports.http.admission.body import answer_body
 from funcmcp._transports.http.admission.cors import CORS
 from funcmcp._transports.http.admission.header_checks import HeaderChecks
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.options import HTTPOptions
-from funcmcp._transports.http.status import limit_reached, refuse
+from funcmcp._transports.http.status import checked_status, limit_reached, refuse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -80,6 +81,9 @@ _DRAIN_SECONDS = 10.0
 """How long the end of a process whose files have changed waits for the answers that it has begun with."""
 
 _BROKEN = "The custom handler ended or broke off the connection before it answered. The request may have had an effect."
+_INVALID = (
+    "The custom handler's response has a status or header that can't be sent. The request may have had an effect."
+)
 _LATE = "The custom handler did not answer in time. It is started again. The request may have had an effect."
 
 
@@ -314,7 +318,7 @@ class CustomHandlerHost(Served):
             _VARIABLE.sub(lambda match: variables.get(match[1], ""), text) for text in self.handler.program
         )
         own = self.folder.path / name
-        if own.is_file():
+        if is_file(own):
             return until_parent_ends([str(own), *arguments])
         if name in _PYTHON:
             local = self.folder.path / ".venv" / "bin" / "python"
@@ -391,7 +395,7 @@ class CustomHandlerHost(Served):
                 return HttpResponse(204, ())  # nobody reads it
             parts = _parts(response, ended)
             weakref.finalize(parts, self._finish, request.method)  # whether they are read to the end or not at all
-            return HttpResponse(response.status_code, response_headers(response), parts)
+            return await _passed_on(response, parts)
 
     async def _sent(self, request: HttpRequest, body: bytes) -> httpx2.Response | None:
         """Send a request, and return the response once its head is there; None if the client has left."""
@@ -421,6 +425,19 @@ class CustomHandlerHost(Served):
         self._unfinished -= method not in _WITHOUT_BODY
         if not self._unfinished:
             self._all_finished.set()
+
+
+async def _passed_on(response: httpx2.Response, parts: AsyncGenerator[bytes]) -> HttpResponse:
+    """Return a response of the program, or a 502 if it has a status or a header that no server may send."""
+    headers = response_headers(response)
+    try:
+        checked_status(response.status_code, headers)
+    except ValueError as error:
+        _log.error("The response of the custom handler can't be sent: %s", error)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - as in _parts
+        await response.stream.aclose()
+        return refuse(502, INTERNAL_ERROR, _INVALID)
+    return HttpResponse(response.status_code, headers, parts)
 
 
 async def _wait_for_end(ended: asyncio.Task[None] | None) -> None:
