@@ -206,13 +206,6 @@ class CustomHandlerHost(Served):
         return None if self._process is None else self._process.pid
 
     @property
-    def _seconds(self) -> float | None:
-        """The time that an answer may take to begin."""
-        if self.settings.timeout is None:
-            return self.folder.options.timeout
-        return self.settings.timeout or None
-
-    @property
     def needs_keys(self) -> bool:
         """Whether other machines reach the app, it has no keys, and not all of its routes are open to everyone."""
         return self._is_public and not self._keys and any(_key_names(level) for _, level in self.handler.routes)
@@ -376,12 +369,12 @@ class CustomHandlerHost(Served):
                     await self._ready.wait()
             except TimeoutError:
                 return refuse(503, INTERNAL_ERROR, _AWAY, headers=(("retry-after", "5"),))
-            process, ended = self._process, self._ended
+            process, ended, seconds = self._process, self._ended, self.settings.seconds(self.folder)
             try:
-                async with asyncio.timeout(self._seconds):
+                async with asyncio.timeout(seconds):
                     response = await self._sent(request, body)
             except TimeoutError:
-                _log.error("The custom handler did not answer %s in %s s. It is ended.", request.method, self._seconds)
+                _log.error("The custom handler did not answer %s in %s s. It is ended.", request.method, seconds)
                 await self._end_hanging(process)
                 return refuse(504, INTERNAL_ERROR, _LATE)
             except httpx2.ConnectError:

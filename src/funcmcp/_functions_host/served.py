@@ -98,6 +98,12 @@ class HostSettings:
     reload: bool = False
     restart: RestartPolicy = field(default_factory=RestartPolicy)
 
+    def seconds(self, folder: Folder) -> float | None:
+        """Return how many seconds a call of an app may take; None for any time."""
+        if self.timeout is None:
+            return folder.options.timeout
+        return self.timeout or None
+
 
 class FunctionsHost(Served):
     """A function app, served.
@@ -150,7 +156,7 @@ class FunctionsHost(Served):
             self.folder.settings,
             uses_service=self.settings.blob_service,
         )
-        seconds = self._seconds()
+        seconds = self.settings.seconds(self.folder)
         self._features = AppFeatures(
             self.server.catalog, self.worker, self._storage, seconds=seconds, strict=self.settings.strict
         )
@@ -346,12 +352,7 @@ class FunctionsHost(Served):
     def _use_folder(self, folder: Folder) -> None:
         self.folder = folder
         self._storage.settings = folder.settings
-        self._features.seconds = self._triggers.seconds = self._seconds()
-
-    def _seconds(self) -> float | None:
-        if self.settings.timeout is None:
-            return self.folder.options.timeout
-        return self.settings.timeout or None
+        self._features.seconds = self._triggers.seconds = self.settings.seconds(self.folder)
 
 
 def _continues_stream(request: HttpRequest) -> bool:

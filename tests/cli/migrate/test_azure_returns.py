@@ -8,7 +8,7 @@ pytest.importorskip("libcst")
 
 import libcst as cst
 
-from funcmcp._cli.migrate.azure_returns import Returned, returned
+from funcmcp._cli.migrate.azure_returns import Returned, ReturnReader
 
 FILE = """
 import json
@@ -101,4 +101,4 @@ def test_what_a_function_may_return(body: str, expected: set[Returned]) -> None:
     code = FILE.replace("def subject", "async def subject") if "await" in body else FILE
     module = cst.parse_module(f"{code}    {body}\n")
     function = cst.ensure_type(module.body[-1], cst.FunctionDef)
-    assert returned(function, module) == expected
+    assert ReturnReader(module).returned(function) == expected

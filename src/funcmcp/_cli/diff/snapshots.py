@@ -45,9 +45,15 @@ def _source(place: str, headers: Sequence[str], bearer: str | None) -> Source:
     if is_command(place):
         return open_source(place)
     # Both servers can have modules of the same names, so each runs in a process of its own.
-    is_function_app = function_app_in(place) is not None
-    arguments = ("host", place, "--stdio", "--no-reload") if is_function_app else ("run", place, "--stdio")
-    return Source(place, None, command=(sys.executable, "-m", "funcmcp", *arguments))
+    if function_app_in(place) is not None:
+        return function_app_source(place)
+    return Source(place, None, command=(sys.executable, "-m", "funcmcp", "run", place, "--stdio"))
+
+
+def function_app_source(folder: str) -> Source:
+    """Return the function app of a folder, which ``funcmcp host`` serves in a process of its own."""
+    command = (sys.executable, "-m", "funcmcp", "host", folder, "--stdio", "--no-reload")
+    return Source(folder, None, command=command)
 
 
 def _saved(file: Path, calls: Sequence[Call]) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 Azure's host reads a returned text: JSON with messages is the result of a prompt, and JSON with ``content`` is the
 contents of a resource. funcmcp sends each text as it is. So a function moves only if its text is not such JSON.
 
-How it works: `returned` follows literals, variables that are assigned in the function or at the top level of the file,
-and functions of the file. Everything else is ``UNCLEAR``.
+How it works: `ReturnReader` follows literals, variables that are assigned in the function or at the top level of the
+file, and functions of the file. Everything else is ``UNCLEAR``.
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ _READ_BY_THE_HOST = {"content", "messages"}
 """Members, in lower case, that make a JSON object an envelope or a result for Azure's host."""
 
 
-def returned(function: cst.FunctionDef, module: cst.Module) -> set[Returned]:
-    """Return what a function of a file may return.
+class ReturnReader:
+    """Reads what the functions of a file may return.
 
     Args:
-        function: The function.
         module: The file.
     """
-    return _Reader(module).of_function(function, 0)
 
-
-class _Reader:
     def __init__(self, module: cst.Module) -> None:
         self.functions: dict[str, cst.FunctionDef] = {}
         for statement in module.body:
             if isinstance(statement, cst.FunctionDef):
                 self.functions[statement.name.value] = statement
         self.top_level = _Assigned.of(module.body)
+
+    def returned(self, function: cst.FunctionDef) -> set[Returned]:
+        """Return what a function of the file may return."""
+        return self.of_function(function, 0)
 
     def of_function(self, function: cst.FunctionDef, depth: int) -> set[Returned]:
         if depth > _MAX_DEPTH:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from funcmcp._cli.migrate import names
-from funcmcp._cli.migrate.azure_returns import Returned, returned
+from funcmcp._cli.migrate.azure_returns import Returned, ReturnReader
 from funcmcp._cli.migrate.azure_values import UnknownValueError, assignments, json_value, schema_of, value_of
 from funcmcp._cli.migrate.notes import Level, Note
 from funcmcp._cli.migrate.project import dotted
@@ -66,6 +65,9 @@ _OPTIONS = {
 """By kind of feature, the options of its trigger, and their names here."""
 
 _NAME_OPTIONS = {name for options in _OPTIONS.values() for name, new in options.items() if new == "name"}
+
+_SNAKE_CASE = re.compile(r"(?!.*__)[a-z][a-z0-9_]*(?<!_)")
+"""Names of functions that funcmcp does not change."""
 
 _TIME_LIMIT = "a call may take 60 s, and not as long as functionTimeout; write timeout= for functions that take longer"
 _LINE = 100
@@ -143,6 +145,7 @@ class _Rewriter(cst.CSTTransformer):
         super().__init__()
         self.file = file
         self.module = module
+        self.reader = ReturnReader(module)
         self.app = app
         self.variables = assignments(module)
         self.server = "mcp" if b"mcp =" not in module.bytes else "mcp_server"
@@ -193,7 +196,7 @@ class _Rewriter(cst.CSTTransformer):
             texts.append("its media type is made from what it returns")
         if kind == "tool" and any(parameter.default is not None for parameter in node.params.params):
             texts.append("the schema has the defaults of its arguments")
-        values = returned(node, self.module)
+        values = self.reader.returned(node)
         if kind == "resource" and Returned.UNCLEAR in values:
             texts.append("JSON with `content` that it returns is a text; Azure sends the contents in it")
         is_text = self.returns_text(node)
@@ -232,12 +235,12 @@ class _Rewriter(cst.CSTTransformer):
         union = re.fullmatch(r"(?:typing\.)?(?:Optional|Union)\[(.*)\]", annotation)
         members = re.split(r"[|,]", annotation if union is None else union[1])
         accepts_text = not {"str", "Any", "typing.Any", "object"}.isdisjoint(map(str.strip, members))
-        if not accepts_text and returned(node, self.module) & {Returned.TEXT, Returned.JSON, Returned.RESULT}:
+        if not accepts_text and self.reader.returned(node) & {Returned.TEXT, Returned.JSON, Returned.RESULT}:
             raise UnknownValueError(f"it returns a text, but its annotation is {annotation}; correct the annotation")
 
     def check_returned(self, node: cst.FunctionDef, obstacles: Mapping[Returned, str]) -> None:
         """Raise UnknownValueError if a function may return what it cannot return afterwards."""
-        values = returned(node, self.module)
+        values = self.reader.returned(node)
         for value, reason in obstacles.items():
             if value in values:
                 raise UnknownValueError(reason)
@@ -285,7 +288,7 @@ class _Rewriter(cst.CSTTransformer):
         changed = [self.described(parameter, descriptions.get(parameter.name.value, "")) for parameter in parameters]
         name = node.name.value
         written = {
-            "name": None if names.SNAKE_CASE.fullmatch(name) else name,
+            "name": None if _SNAKE_CASE.fullmatch(name) else name,
             "meta": json_value(tool_options.get("metadata")),
         }
         decorator = _call_text(f"{self.server}.tool", None, written)

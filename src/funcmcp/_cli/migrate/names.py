@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 SERVER_CLASSES = {"FastMCP", "MCPServer"}
 
 COMPAT_NAMES = frozenset(
@@ -26,9 +24,6 @@ COMPAT_NAMES = frozenset(
 
 COMPAT_TYPES = frozenset({"Icon", "ToolAnnotations"})
 """Names of the official SDK's types that `funcmcp.compat` has."""
-
-SNAKE_CASE = re.compile(r"(?!.*__)[a-z][a-z0-9_]*(?<!_)")
-"""Names of functions that funcmcp does not change."""
 
 
 def is_framework(module: str) -> bool:

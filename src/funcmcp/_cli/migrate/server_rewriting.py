@@ -29,7 +29,7 @@ _HINTS = {
 
 def rewritten_server(source: SourceFile) -> tuple[bytes, list[Note]]:
     """Return the new text of a file, and its lines of the report."""
-    if not any(name in source.data for name in (b"fastmcp", b"mcp")):
+    if b"mcp" not in source.data:
         return source.data, []
     rewriter = _Imports(source.name)
     return MetadataWrapper(source.module).visit(rewriter).bytes, rewriter.notes

@@ -10,19 +10,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._adapters.azure.settings import at
-from funcmcp._cli.connect import Source, inspect_server
+from funcmcp._cli.connect import inspect_server
 from funcmcp._cli.diff.compare import differences
+from funcmcp._cli.diff.snapshots import function_app_source
+from funcmcp._cli.doctor.host_checks import has_custom_handler
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.json_values import as_list, as_object
-from funcmcp._functions_host.folder import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -71,10 +70,10 @@ async def verify(path: Path, changes: Sequence[Change], calls: Sequence[Call], *
     """
     folder = _function_app(path)
     with _changed_copy(folder, changes) as copy:  # made before the calls, which may store something
-        listed, _ = await inspect_server(_served(folder))
+        listed, _ = await inspect_server(function_app_source(str(folder)))
         made = [*example_calls(listed, call_tools=call_tools), *calls]
-        old, _ = await inspect_server(_served(folder), made)
-        new, _ = await inspect_server(_served(copy), made)
+        old, _ = await inspect_server(function_app_source(str(folder)), made)
+        new, _ = await inspect_server(function_app_source(str(copy)), made)
     called = {call.get("tool") for call in made}
     not_called = [tool["name"] for tool in listed["tools"] if tool["name"] not in called]
     return Verification(differences(old, new), len(made), not_called)
@@ -84,15 +83,9 @@ def _function_app(path: Path) -> Path:
     folder = path if path.is_dir() else path.parent
     if not (folder / "host.json").is_file():
         raise Failure(f"{folder} has no host.json: it is not a function app. Compare others with: funcmcp diff OLD NEW")
-    if at(read_json(folder / "host.json"), "customHandler") is not None:
+    if has_custom_handler(folder / "host.json"):
         raise Failure(f"{folder} has a custom handler. Compare its server with: funcmcp diff OLD NEW")
     return folder
-
-
-def _served(folder: Path) -> Source:
-    return Source(
-        str(folder), None, command=(sys.executable, "-m", "funcmcp", "host", str(folder), "--stdio", "--no-reload")
-    )
 
 
 @contextmanager
