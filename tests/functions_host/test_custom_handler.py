@@ -164,6 +164,10 @@ async def test_requests_are_handed_on_without_keys_and_headers_of_the_front_end(
             assert "x-functions-key" not in seen["headers"]
         missing, _ = await answer(host, "/other")
         assert missing.status == 404
+        request = Post({}, "/")
+        request.method = "GET"
+        home = await host.exchange(request)
+        assert (home.status, dict(home.headers)["content-type"]) == (200, "text/html; charset=utf-8")
         other_name, _ = await answer(host, "/open/a", host="attacker.example")
         assert other_name.status == 421
         cross_site, _ = await answer(host, "/open/a", **{"sec-fetch-site": "cross-site"})

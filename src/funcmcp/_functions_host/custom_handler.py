@@ -31,6 +31,7 @@ from funcmcp._adapters.azure.settings import at
 from funcmcp._app import MCPServer
 from funcmcp._functions_host.folder import Folder, FolderError, read_folder, read_json, worker_environment
 from funcmcp._functions_host.function_json import function_folders
+from funcmcp._functions_host.home_page import home_page
 from funcmcp._functions_host.http_proxy import PATH_CHARACTERS, forwarded_headers, response_headers
 from funcmcp._functions_host.invocation import FunctionRequest, drop_front_end_headers
 from funcmcp._functions_host.keys import MASTER_KEY, NAMES_BY_LEVEL, VARIABLE, Keys
@@ -334,10 +335,13 @@ class CustomHandlerHost(Served):
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         if not self.settings.trusts_proxy:
             drop_front_end_headers(request)
+        level = self._level_of(request.path)
+        page = home_page(request, self.folder.settings) if level is None else None
+        if page is not None:
+            return page
         checked = await self._admission.admit(request)
         if isinstance(checked, HttpResponse):
             return checked
-        level = self._level_of(request.path)
         if level is None:
             return refuse(404, INVALID_REQUEST, "No HTTP trigger of the app has this path.")
         names = _key_names(level)

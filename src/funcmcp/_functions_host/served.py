@@ -12,6 +12,7 @@ from funcmcp._app import MCPServer
 from funcmcp._functions_host.extras import Storage
 from funcmcp._functions_host.features import AppFeatures
 from funcmcp._functions_host.folder import FolderError, read_folder, worker_environment
+from funcmcp._functions_host.home_page import home_page
 from funcmcp._functions_host.invocation import SSE_PATH, drop_front_end_headers
 from funcmcp._functions_host.keys import MCP_KEY, MCP_NAMES, VARIABLE, Keys
 from funcmcp._functions_host.reload import reload_on_change
@@ -264,6 +265,7 @@ class FunctionsHost(Served):
             drop_front_end_headers(request)
         if not request.path.startswith(PATH):
             answer = await self._triggers(request)
+            answer = answer or home_page(request, self.folder.settings)
             if answer is not None:
                 return answer
         if request.path.startswith(f"{PATH}/") and request.path != PATH + SSE_PATH:
