@@ -151,7 +151,9 @@ async def test_changes_of_host_json_and_settings(tmp_path: Path, caplog: pytest.
             assert (await client.call_tool("save"))["content"][0]["text"] == "saved"
             assert (folder / ".funcmcp/storage/Files/b/c").read_text() == "saved"
             result = await client.call_tool("slow")
-            assert result["content"][0]["text"] == "The function did not finish in time."
+            assert (
+                result["content"][0]["text"] == "The function did not finish in time. The call may have had an effect."
+            )
             assert "quiet" not in caplog.text
 
             write_app(folder, code, host={"version": "2.0", "extensions": {"mcp": {"serverName": "Two"}}})

@@ -321,7 +321,8 @@ async def test_an_app_that_stays_away_is_503(tmp_path: Path) -> None:
         (tmp_path / "function_app.py").write_text("broken")
         os.kill(host.worker.pids[0], signal.SIGKILL)
         result = await answer(host, Post(request_of("tools/call", {"name": "aecho"})))
-        assert result["result"] == {"content": [{"type": "text", "text": "The function app stopped."}], "isError": True}
+        text = "The function app is not running. The call had no effect."
+        assert result["result"] == {"content": [{"type": "text", "text": text}], "isError": True}
         await asyncio.sleep(0.2)
         refused = await host.exchange(Post(request_of("tools/list")))
         assert (refused.status, dict(refused.headers)["retry-after"]) == (503, "5")

@@ -8,8 +8,8 @@ import json
 import os
 import signal
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -20,6 +20,7 @@ from funcmcp._functions_host.workers.supervised import RestartPolicy
 from tests.functions_host.apps import write_app, write_node_app
 from tests.functions_host.test_custom_handler import PROFILE
 from tests.functions_host.test_served import Post
+from tests.functions_host.workers.microsofts import MICROSOFTS_COMMAND, microsofts_environment, write_function_json
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -107,9 +108,35 @@ class Handler(BaseHTTPRequestHandler):
 ThreadingHTTPServer.request_queue_size = 128
 ThreadingHTTPServer(("127.0.0.1", int(os.environ["FUNCTIONS_CUSTOMHANDLER_PORT"])), Handler).serve_forever()
 """
-FILES = {"python": "function_app.py", "node": "index.js", "handler": "server.py"}
-CODE = {"python": PYTHON, "node": NODE, "handler": HANDLER}
+RPC = """
+import json
+import os
+import signal
+import time
+
+VERSION = 1
+
+
+def main(context: str) -> str:
+    arguments = json.loads(context)["arguments"]
+    with open(os.environ["CALLS"], "a") as file:
+        file.write(f"{arguments['number']}\\n")
+    if arguments["kind"] == "crash":
+        os._exit(3)
+    if arguments["kind"] == "hang":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(0.01)
+    return f"{arguments['number']} {VERSION}"
+"""
+FILES = {"python": "function_app.py", "node": "index.js", "handler": "server.py", "rpc": "record/__init__.py"}
 CALLERS = 6
+RECORD = {
+    "bindings": [
+        {"name": "context", "type": "mcpToolTrigger", "direction": "in", "toolName": "record"},
+        # The worker of 2020 takes a return value for this binding only; the host sends it to the client as well.
+        {"name": "$return", "type": "queue", "direction": "out", "queueName": "results", "connection": "Files"},
+    ]
+}
 SETTINGS = HostSettings(reload=True, timeout=2, restart=RestartPolicy(ping_seconds=1))
 
 
@@ -119,6 +146,8 @@ def write(folder: Path, kind: str) -> Path:
     if kind == "node":
         return write_node_app(folder, {"index.js": NODE})
     folder.mkdir()
+    if kind == "rpc":
+        return write_function_json(folder, {"record": (RECORD, RPC)})
     (folder / "host.json").write_text(json.dumps(PROFILE))
     (folder / "server.py").write_text(HANDLER)
     return folder
@@ -126,8 +155,15 @@ def write(folder: Path, kind: str) -> Path:
 
 @asynccontextmanager
 async def served(folder: Path, kind: str, calls: Path) -> AsyncIterator[FunctionsHost | CustomHandlerHost]:
-    make = CustomHandlerHost if kind == "handler" else FunctionsHost
-    host = make(folder, {**os.environ, "CALLS": str(calls)}, SETTINGS)
+    environment, settings = {**os.environ, "CALLS": str(calls)}, SETTINGS
+    host: FunctionsHost | CustomHandlerHost
+    if kind == "handler":
+        host = CustomHandlerHost(folder, environment, settings)
+    elif kind == "rpc":
+        environment |= microsofts_environment(folder)
+        host = FunctionsHost(folder, environment, replace(settings, worker=MICROSOFTS_COMMAND))
+    else:
+        host = FunctionsHost(folder, environment, settings)
     try:
         await host.start()
         yield host
@@ -135,18 +171,31 @@ async def served(folder: Path, kind: str, calls: Path) -> AsyncIterator[Function
         await host.aclose()
 
 
-async def call(host: Served, number: int, kind: str = "") -> str | None:
-    """Return the text of a result; None if the call failed."""
+async def call(host: Served, number: int, kind: str = "") -> str | Failure:
+    """Return the text of a result, or how the call failed."""
     arguments = {"number": number, "kind": kind}
     request = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
     request["params"] = {"name": "record", "arguments": arguments}
     response = await host.exchange(Post(request, PATH))
     try:
         body = response.body if isinstance(response.body, bytes) else b"".join([part async for part in response.body])
-    except ClientDisconnectedError:  # the client sees an incomplete answer
-        return None
-    result: dict[str, Any] = json.loads(body).get("result", {})
-    return None if response.status != 200 or result.get("isError") or not result else result["content"][0]["text"]
+    except ClientDisconnectedError:
+        return INCOMPLETE
+    answer: dict[str, Any] = json.loads(body)
+    if "error" in answer:
+        return Failure(response.status, answer["error"]["message"])
+    text: str = answer["result"]["content"][0]["text"]
+    return Failure(response.status, text) if answer["result"].get("isError") else text
+
+
+class Failure(NamedTuple):
+    """What the client sees of a call that failed."""
+
+    status: int
+    text: str
+
+
+INCOMPLETE = Failure(200, "The answer is incomplete, so the call may have had an effect.")
 
 
 @dataclass
@@ -156,20 +205,22 @@ class Traffic:
     host: Served
     numbers: itertools.count[int] = field(default_factory=itertools.count)
     answered: list[int] = field(default_factory=list)
-    failed: list[int] = field(default_factory=list)
+    failures: dict[int, Failure] = field(default_factory=dict)
     versions: set[str] = field(default_factory=set)
 
     async def keep_calling(self, until: asyncio.Event) -> None:
         while not until.is_set():
-            number = next(self.numbers)
-            text = await call(self.host, number)
-            if text is None:
-                self.failed.append(number)
-            else:
-                repeated, version = text.split()
-                assert int(repeated) == number
-                self.answered.append(number)
-                self.versions.add(version)
+            await self.call(next(self.numbers))
+
+    async def call(self, number: int, kind: str = "") -> None:
+        text = await call(self.host, number, kind)
+        if isinstance(text, Failure):
+            self.failures[number] = text
+            return
+        repeated, version = text.split()
+        assert int(repeated) == number
+        self.answered.append(number)
+        self.versions.add(version)
 
     async def reach(self, is_reached: Callable[[], bool]) -> None:
         while not is_reached():  # noqa: ASYNC110 - what is reached is several counts
@@ -177,11 +228,11 @@ class Traffic:
 
 
 async def crash(traffic: Traffic, folder: Path, file: str) -> None:
-    assert await call(traffic.host, -1, "crash") is None
+    await traffic.call(-1, "crash")
 
 
 async def hang(traffic: Traffic, folder: Path, file: str) -> None:
-    assert await call(traffic.host, -1, "hang") is None
+    await traffic.call(-1, "hang")
 
 
 async def restart(traffic: Traffic, folder: Path, file: str) -> None:
@@ -198,8 +249,12 @@ async def edit(traffic: Traffic, folder: Path, file: str) -> None:
     await traffic.reach(lambda: "222" in traffic.versions)
 
 
+STATUSES = {"crash": {502}, "restart": {502}, "hang": {502, 504}}
+"""By event, the statuses of a custom handler's calls that failed."""
+
+
 @pytest.mark.parametrize("event", [crash, hang, restart, edit])
-@pytest.mark.parametrize("kind", ["python", "node", "handler"])
+@pytest.mark.parametrize("kind", ["python", "node", "handler", "rpc"])
 async def test_no_call_is_lost_that_had_not_begun(
     kind: str, event: Callable[[Traffic, Path, str], Awaitable[None]], tmp_path: Path
 ) -> None:
@@ -220,7 +275,15 @@ async def test_no_call_is_lost_that_had_not_begun(
     begun = [int(line) for line in calls.read_text().split()]
     assert len(begun) == len({*begun})
     assert {*traffic.answered} <= {*begun}
-    # Of each caller, at most the call that the process had accepted when it ended: it may have begun.
-    assert len(traffic.failed) <= CALLERS
     if event is edit:
-        assert traffic.failed == []
+        assert traffic.failures == {}
+    # The process had accepted each call that failed, so it may have begun, and the client reads this.
+    assert all(text.endswith(" may have had an effect.") for _, text in traffic.failures.values())
+    statuses = {failure.status for failure in traffic.failures.values() if failure is not INCOMPLETE}
+    assert statuses <= (STATUSES.get(event.__name__, set()) if kind == "handler" else {200})
+    if kind in {"python", "node"} and event in {crash, hang}:
+        # These workers report the begin of a call immediately before the function's first line.
+        assert traffic.failures.keys() <= {*begun}
+    else:
+        # Of each caller, and of the event's own call, at most the one that was on its way when the process ended.
+        assert len(traffic.failures) <= CALLERS + 1

@@ -342,7 +342,7 @@ def _check_usable(plan: Plan) -> None:
 def _text_of(error: Exception, general: str) -> str:
     """Return what the client reads of a failure: never an exception's own text."""
     if isinstance(error, TimeoutError):
-        return "The function did not finish in time."
+        return "The function did not finish in time. The call may have had an effect."
     if isinstance(error, (WorkerGone, BlobError, ExpressionError)):
         return str(error)
     return general

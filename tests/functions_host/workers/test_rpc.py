@@ -164,6 +164,7 @@ async def test_a_call_past_its_time_is_cancelled(worker: RpcWorker, caplog: pyte
 
 async def test_a_caller_that_leaves_cancels_its_call(worker: RpcWorker, caplog: pytest.LogCaptureFixture) -> None:
     call = asyncio.ensure_future(worker.invoke(invocation("slow"), 30))
+    await asyncio.sleep(0)  # the call is sent before the ping
     assert await worker.ping(5)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,12 +18,13 @@ from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
 from funcmcp._functions_host.workers.worker import LoadFailed
 from funcmcp.testing import Client
 from tests.functions_host.test_served import Post
+from tests.functions_host.workers.microsofts import MICROSOFTS_COMMAND, microsofts_environment, write_function_json
 from tests.functions_host.workers.test_rpc import COMMAND, app_folder
 from tests.patience import PATIENCE
-from tests.requirements import require
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from funcmcp._transports.http.messages import HttpRequest, HttpResponse
 
@@ -93,7 +92,8 @@ async def test_blobs_are_written_and_read(host: FunctionsHost) -> None:
 async def test_a_worker_that_dies_in_a_call_answers_the_client(host: FunctionsHost) -> None:
     async with client_of(host) as client:
         died = await client.call_tool("die")
-        assert (died["isError"], died["content"][0]["text"]) == (True, "The function app stopped.")
+        text = "The function app stopped while it ran the function. The call may have had an effect."
+        assert (died["isError"], died["content"][0]["text"]) == (True, text)
         assert (await client.call_tool("string"))["content"][0]["text"] == "text"
 
 
@@ -115,11 +115,6 @@ async def test_http_triggers_are_served(host: FunctionsHost, tmp_path: Path) -> 
     assert (body["body"], body["raw"]) == (["bytes", '{"a": 1}'], [None, None])
     assert (await host.exchange(Post({}, "/api/bad"))).status == 500
 
-
-# Microsoft's Python worker 1.1.9, of 2020. It has function.json files and does not answer requests for an index.
-
-OLD_ARGUMENTS = "import sys; sys.argv[11:] = []; from azure_functions_worker.main import main; main()"
-"""The program, without the arguments that are newer than it."""
 
 FUNCTION_JSON: dict[str, Any] = {
     "hello": {
@@ -158,16 +153,10 @@ def main(req: func.HttpRequest) -> func.HttpResponse:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def microsofts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FunctionsHost]:
-    packages = Path(sys.prefix) / "function-worker"
-    require("Microsoft's Python worker of scripts/setup-python.sh", packages.exists())
     folder = app_folder(tmp_path_factory.mktemp("microsofts"))
-    for name, content in FUNCTION_JSON.items():
-        (folder / name).mkdir()
-        (folder / name / "function.json").write_text(json.dumps(content))
-        (folder / name / "__init__.py").write_text(CODE[name])
-    command = shlex.join([sys.executable, "-c", OLD_ARGUMENTS])
-    environment = {**os.environ, "PYTHONPATH": f"{packages}{os.pathsep}{folder}"}
-    host = FunctionsHost(folder, environment, HostSettings(worker=command, timeout=10))
+    write_function_json(folder, {name: (content, CODE[name]) for name, content in FUNCTION_JSON.items()})
+    environment = {**os.environ, **microsofts_environment(folder)}
+    host = FunctionsHost(folder, environment, HostSettings(worker=MICROSOFTS_COMMAND, timeout=10))
     await host.start()
     try:
         yield host

@@ -8,7 +8,8 @@ A call whose process ends fails if the process had begun with it, because it may
 process gets it. A call past its time is cancelled. If the process then does not answer a ping, it hangs and is ended; a
 missing answer alone is legal, because a plain function may block the event loop of a worker. A call that waits behind
 such a function until its own time is over has not begun: it waits for the outcome of the ping, and the next process
-gets it with all of its time.
+gets it with all of its time. New calls wait for that outcome, too: some workers do not report that they have begun with
+a call, so a call that such a worker has received can't go to the next process.
 
 `WorkerPool` distributes calls over several of them.
 """
@@ -120,6 +121,10 @@ class Supervised:
         was_blocked = False
         while True:
             worker = self._worker or await self._wait_for_worker()
+            if worker in self._checks:  # it may hang
+                await self._end_if_blocked(worker)
+                deadline = loop.time() + limit
+                continue
             if was_blocked:  # the process before took the time of the call, which has not begun
                 deadline, was_blocked = loop.time() + limit, False
             remaining = None if seconds is None else max(0.0, deadline - loop.time())

@@ -25,6 +25,9 @@ class Value(NamedTuple):
 
 NULL = Value("null")
 
+_STOPPED = "The function app stopped while it ran the function. The call may have had an effect."
+_NOT_RUNNING = "The function app is not running. The call had no effect."
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionInfo:
@@ -98,7 +101,7 @@ class WorkerGone(Exception):
     """
 
     def __init__(self, *, begun: bool) -> None:
-        super().__init__("The function app stopped.")
+        super().__init__(_STOPPED if begun else _NOT_RUNNING)
         self.begun = begun
 
 
