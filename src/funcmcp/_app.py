@@ -469,8 +469,8 @@ class MCPServer(DirectCalls, ASGIApplication):
     ) -> Callable[[F], F]:
         """Return a decorator that serves a function at a path beside the endpoint: ``@mcp.custom_route("/health")``.
 
-        The function gets an `funcmcp.http.HTTPRequest`, if it has a parameter. It returns a string, bytes, a JSON
-        value, None for status 204, or an `funcmcp.http.HTTPResponse`. On a server with `auth`, callers need valid
+        The function gets a `funcmcp.http.Request`, if it has a parameter. It returns a string, bytes, a JSON
+        value, None for status 204, or a `funcmcp.http.Response`. On a server with `auth`, callers need valid
         credentials unless ``allow_anonymous=True``.
 
         Args:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from funcmcp._public_names import lazy_names
 
 if TYPE_CHECKING:
-    from funcmcp._transports.http.endpoints.custom_routes import HTTPRequest, HTTPResponse
+    from funcmcp._transports.http.endpoints.custom_routes import Request, Response
 
-__all__ = ["HTTPRequest", "HTTPResponse"]
+__all__ = ["Request", "Response"]
 
-_HOMES = {"_transports.http.endpoints.custom_routes": ["HTTPRequest", "HTTPResponse"]}
+_HOMES = {"_transports.http.endpoints.custom_routes": ["Request", "Response"]}
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

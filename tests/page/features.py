@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from funcmcp import Header, MCPServer, ServerInfo, ToolContext, ToolError
 from funcmcp.content import Audio, EmbeddedResource, Image, ResourceLink, Text
-from funcmcp.http import HTTPRequest, HTTPResponse
+from funcmcp.http import Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,10 +94,10 @@ class Features:
             greet
         )
 
-    async def release(self, request: HTTPRequest) -> HTTPResponse:
+    async def release(self, request: Request) -> Response:
         """Set `proceed`."""
         self.proceed.set()
-        return HTTPResponse(None, 204)
+        return Response(None, 204)
 
     def fields(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments."""

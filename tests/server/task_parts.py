@@ -36,7 +36,7 @@ class HTTP:
     method: str = "POST"
     url: str = "http://localhost/mcp"
     headers: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)
+    query_params: Mapping[str, str] = field(default_factory=dict)
     cookies: Mapping[str, str] = field(default_factory=dict)
 
 

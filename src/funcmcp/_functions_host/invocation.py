@@ -178,7 +178,7 @@ def http_trigger(request: FunctionRequest, params: Mapping[str, str]) -> Trigger
     trigger = Trigger({}, "request", "req")
     for name, value in params.items():
         trigger.add_text(name, value)
-    trigger.add_group("query", request.query)
+    trigger.add_group("query", request.query_params)
     trigger.add_group("headers", dict(request.headers))
     return trigger
 
@@ -191,7 +191,7 @@ def http_metadata(request: FunctionRequest, params: Mapping[str, str]) -> dict[s
     return {
         **{name: Value("string", value) for name, value in params.items()},
         "Headers": Value("json", json.dumps(dict(request.headers))),
-        "Query": Value("json", json.dumps(dict(request.query))),
+        "Query": Value("json", json.dumps(dict(request.query_params))),
     }
 
 

@@ -94,7 +94,7 @@ class Keys:
             return None
         offered = request.fields.get(_HEADER)
         if offered is None:
-            offered = request.query.get(_PARAMETER, "").encode()
+            offered = request.query_params.get(_PARAMETER, "").encode()
         if _is_one_of(offered, [self._keys[name] for name in names if name in self._keys]):
             return None
         text = f"Send the key {' or '.join(names)} of this function app in the header x-functions-key."

@@ -379,7 +379,7 @@ def _request_data(request: FunctionRequest, params: Mapping[str, str], body: byt
         "method": request.method,
         "url": request.url,
         "headers": dict(request.headers),
-        "query": request.query,
+        "query": request.query_params,
         "params": dict(params),
         "body": body,
     }

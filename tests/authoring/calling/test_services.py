@@ -17,7 +17,7 @@ from funcmcp._protocol.errors import ToolError
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.run import Run, RunCancelledError
 from funcmcp.content import ResourceInfo
-from funcmcp.http import HTTPRequest
+from funcmcp.http import Request
 from funcmcp.middleware import CallNext, Reply, RequestContext
 from funcmcp.testing import Client
 from tests.authoring.tool_calls import call, context, schema_of, tool_of
@@ -634,7 +634,7 @@ async def test_a_custom_route_opens_services_of_its_own() -> None:
     mcp = server_with(ends)
 
     @mcp.custom_route("/orders/{item}")
-    async def order(request: HTTPRequest) -> str:
+    async def order(request: Request) -> str:
         async with mcp.services.scope() as services:
             await services.get(Unit)
             if request.path_params["item"] == "coffee":

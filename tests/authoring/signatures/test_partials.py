@@ -22,7 +22,7 @@ from funcmcp.testing import Client
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp.http import HTTPRequest
+    from funcmcp.http import Request
 
 SECRET = "sk-1"
 partial = functools.partial
@@ -186,7 +186,7 @@ async def test_completers_resource_lists_and_routes_take_bound_arguments() -> No
     def listing(api_key: str) -> list[ResourceInfo]:
         return [ResourceInfo(f"search://{len(api_key)}", "Bern")]
 
-    def health(api_key: str, request: HTTPRequest) -> str:
+    def health(api_key: str, request: Request) -> str:
         return f"{request.path} {api_key}"
 
     completer = functools.update_wrapper(partial(cities, api_key=SECRET), cities)

@@ -58,8 +58,8 @@ def test_the_url_is_absolute(scheme: str, mount: str, query: str, url: str) -> N
 
 
 def test_query_parameters_are_decoded_and_the_last_one_wins() -> None:
-    assert request(query="a=1&b=two%20words&a=3&empty=").query == {"a": "3", "b": "two words", "empty": ""}
-    assert request().query == {}
+    assert request(query="a=1&b=two%20words&a=3&empty=").query_params == {"a": "3", "b": "two words", "empty": ""}
+    assert request().query_params == {}
 
 
 def test_cookies_are_read_by_name() -> None:

@@ -73,7 +73,7 @@ class StreamedRequest(func.HttpRequest):
     """
 
     def __init__(self, request: HttpRequest, url: str, body: bytes, gone: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(request.method, url, headers=request.headers, params=request.query, body=body)
+        super().__init__(request.method, url, headers=request.headers, params=request.query_params, body=body)
         self.pairs = request.pairs
         self.server = request.server
         self.gone = gone

@@ -128,7 +128,7 @@ class FeatureContext:
 
     @property
     def http_request(self) -> HTTPRequestInfo | None:
-        """The HTTP request: method, url, headers, query, cookies. None on a transport without HTTP."""
+        """The HTTP request: method, url, headers, query_params, cookies. None on a transport without HTTP."""
         return self._context.http
 
     @property

@@ -41,7 +41,7 @@ class HTTPRequestInfo(Protocol):
         """Header values by name, in any case."""
 
     @property
-    def query(self) -> Mapping[str, str]:
+    def query_params(self) -> Mapping[str, str]:
         """Query parameters; the last one wins where a name is repeated."""
 
     @property

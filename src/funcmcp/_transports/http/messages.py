@@ -147,7 +147,7 @@ class HttpRequest:
         return f"{self.scheme}://{self.headers.get('host', '')}{self.mount}{self.path}{query}"
 
     @property
-    def query(self) -> Mapping[str, str]:
+    def query_params(self) -> Mapping[str, str]:
         """Query parameters, decoded. Of a repeated name, the last value counts."""
         from urllib.parse import parse_qsl  # noqa: PLC0415 - rarely needed, and start-up time counts
 

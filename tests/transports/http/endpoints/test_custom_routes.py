@@ -11,7 +11,7 @@ import funcmcp.azure
 from funcmcp import HTTPOptions, Limits, MCPServer, RegistrationError
 from funcmcp._serving import serving_of
 from funcmcp.auth import APIKeys
-from funcmcp.http import HTTPRequest, HTTPResponse
+from funcmcp.http import Request, Response
 from funcmcp.testing import Client, MemoryRequest
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ def shop(**options: Any) -> MCPServer:
         return "ok"
 
     @mcp.custom_route("/orders/{order_id}", methods=["GET", "DELETE"])
-    def order(request: HTTPRequest) -> dict[str, Any]:
+    def order(request: Request) -> dict[str, Any]:
         caller = None if request.principal is None else request.principal.subject
         return {"id": request.path_params["order_id"], "method": request.method, "caller": caller}
 
     @mcp.custom_route("/orders", methods=["POST"])
-    async def add(request: HTTPRequest) -> HTTPResponse:
-        return HTTPResponse({"added": request.json()}, 201, {"Location": "/orders/1"})
+    async def add(request: Request) -> Response:
+        return Response({"added": request.json()}, 201, {"Location": "/orders/1"})
 
     return mcp
 
@@ -73,10 +73,10 @@ async def test_bytes_and_none_are_sent() -> None:
 
 async def test_a_function_reads_the_request() -> None:
     mcp = MCPServer("shop")
-    requests: list[HTTPRequest] = []
+    requests: list[Request] = []
 
     @mcp.custom_route("/echo", ["PUT"])
-    async def echo(request: HTTPRequest) -> str:
+    async def echo(request: Request) -> str:
         requests.append(request)
         return request.text()
 
@@ -84,7 +84,7 @@ async def test_a_function_reads_the_request() -> None:
     assert response.body == "grüße".encode()
     [request] = requests
     assert (request.path, request.url, request.headers["X-Y"]) == ("/echo", "http://127.0.0.1/echo", "z")
-    assert (request.query, request.cookies, request.client) == ({}, {"a": "1"}, None)
+    assert (request.query_params, request.cookies, request.client) == ({}, {"a": "1"}, None)
 
 
 async def test_the_endpoint_and_unknown_paths_are_served_as_before() -> None:
@@ -151,7 +151,7 @@ async def test_scopes_of_a_route_are_checked() -> None:
 
 async def test_an_author_sets_the_caching_of_a_route() -> None:
     mcp = MCPServer("shop", auth=APIKeys({"ada": KEY}))
-    mcp.custom_route("/logo")(lambda: HTTPResponse(b"png", headers=[("Cache-Control", "max-age=60")]))
+    mcp.custom_route("/logo")(lambda: Response(b"png", headers=[("Cache-Control", "max-age=60")]))
     response = await send(mcp, "GET", "/logo", x_api_key=KEY)
     assert ("cache-control", "max-age=60") in response.headers
 
@@ -160,14 +160,14 @@ async def test_an_author_sets_the_caching_of_a_route() -> None:
     "value",
     [
         object(),
-        HTTPResponse("x", 99),
-        HTTPResponse("x", True),
-        HTTPResponse("x", headers={"a": "b\r\nset-cookie: c"}),
-        HTTPResponse("x", headers={"a b": "c"}),
-        HTTPResponse("x", headers={"a": "\u0142"}),
-        HTTPResponse("x", status=100),
-        HTTPResponse("x", status=99999),
-        HTTPResponse("x", status=True),
+        Response("x", 99),
+        Response("x", True),
+        Response("x", headers={"a": "b\r\nset-cookie: c"}),
+        Response("x", headers={"a b": "c"}),
+        Response("x", headers={"a": "\u0142"}),
+        Response("x", status=100),
+        Response("x", status=99999),
+        Response("x", status=True),
     ],
 )
 async def test_a_failure_is_500_with_an_error_id(value: object, caplog: pytest.LogCaptureFixture) -> None:
@@ -182,7 +182,7 @@ async def test_a_failure_is_500_with_an_error_id(value: object, caplog: pytest.L
 @pytest.mark.parametrize("status", [204, 205, 304])
 async def test_a_body_is_left_out_where_the_status_allows_none(status: int) -> None:
     mcp = MCPServer("shop")
-    mcp.custom_route("/none")(lambda: HTTPResponse("a body", status=status))
+    mcp.custom_route("/none")(lambda: Response("a body", status=status))
     assert (await send(mcp, "GET", "/none")).body == b""
 
 

@@ -43,7 +43,7 @@ _VARIABLE = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}")
 
 
 @public("funcmcp.http")
-class HTTPRequest:
+class Request:
     """The request of a custom route.
 
     Attributes:
@@ -73,9 +73,9 @@ class HTTPRequest:
         return self._request.headers
 
     @property
-    def query(self) -> Mapping[str, str]:
+    def query_params(self) -> Mapping[str, str]:
         """Query parameters. Of a repeated name, the last value counts."""
-        return self._request.query
+        return self._request.query_params
 
     @property
     def cookies(self) -> Mapping[str, str]:
@@ -97,7 +97,7 @@ class HTTPRequest:
 
 
 @public("funcmcp.http")
-class HTTPResponse:
+class Response:
     """The response of a custom route.
 
     Args:
@@ -135,7 +135,7 @@ class CustomRoute(NamedTuple):
 
     path: str
     methods: tuple[str, ...]
-    handler: Callable[[HTTPRequest], Awaitable[Any]] | RouteApplication
+    handler: Callable[[Request], Awaitable[Any]] | RouteApplication
     access: Access
     timeout: float | None = 60.0
     pattern: re.Pattern[str] | None = None
@@ -250,12 +250,12 @@ class CustomRoutes:
         return None
 
     async def _answer(
-        self, request: HttpRequest, route: CustomRoute, handler: Callable[[HTTPRequest], Awaitable[Any]], body: bytes
+        self, request: HttpRequest, route: CustomRoute, handler: Callable[[Request], Awaitable[Any]], body: bytes
     ) -> HttpResponse:
         """Call a route's handler, and return its response, or the one for its failure."""
         try:
             async with asyncio.timeout(route.timeout):
-                value = await handler(HTTPRequest(request, body, route.match(request.path) or {}))
+                value = await handler(Request(request, body, route.match(request.path) or {}))
             return response_of(value)
         except BaseException as error:
             if not is_failure(error):
@@ -272,7 +272,7 @@ def response_of(value: Any) -> HttpResponse:
     Raises:
         ValueError: The status or a header is invalid, or the value is not JSON.
     """
-    response = value if isinstance(value, HTTPResponse) else HTTPResponse(value, 204 if value is None else 200)
+    response = value if isinstance(value, Response) else Response(value, 204 if value is None else 200)
     fields = response.headers.items() if hasattr(response.headers, "items") else response.headers
     headers = [(name.lower(), text) for name, text in fields]
     body, content_type = _encoded_body(response.body)

@@ -86,7 +86,7 @@ class HTTPSSE:
         return sse.response(self._events(request))
 
     async def _post(self, request: HttpRequest) -> HttpResponse:
-        connection, owner = self._connections.get(request.query.get(_SESSION, ""), (None, None))
+        connection, owner = self._connections.get(request.query_params.get(_SESSION, ""), (None, None))
         if connection is None or owner != owner_of(request.principal):
             return _unknown_stream()
         answer = partial(self._receive, request, connection)
