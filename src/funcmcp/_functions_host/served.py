@@ -136,7 +136,7 @@ class FunctionsHost(Served):
             sse=PATH + SSE_PATH,
             allowed_hosts=[f"0.0.0.0:{self.settings.port}"],
             allowed_origins=cross_origin.origins,
-            optional_sessions=True,
+            require_session=False,
         )
         self.mcp = MCPServer(
             options.name,

@@ -134,10 +134,10 @@ async def test_the_store_has_no_sessions() -> None:
 
 
 @pytest.mark.parametrize("sessions", ["signed", "memory"])
-async def test_optional_sessions_serve_requests_with_and_without_a_session(
+async def test_a_server_that_requires_no_session_serves_requests_with_and_without_one(
     sessions: Literal["signed", "memory"],
 ) -> None:
-    mcp = MCPServer("Sums", sessions=sessions, http=HTTPOptions(optional_sessions=True))
+    mcp = MCPServer("Sums", sessions=sessions, http=HTTPOptions(require_session=False))
 
     @mcp.tool
     def session(context: ToolContext) -> str:
@@ -159,11 +159,11 @@ async def test_optional_sessions_serve_requests_with_and_without_a_session(
 
 
 @pytest.mark.parametrize(
-    ("optional", "revision", "has_structure"), [(True, "2025-06-18", True), (False, "2025-03-26", False)]
+    ("required", "revision", "has_structure"), [(False, "2025-06-18", True), (True, "2025-03-26", False)]
 )
-async def test_a_request_without_a_revision_and_a_session(optional: bool, revision: str, has_structure: bool) -> None:
-    sessions: Literal["signed"] | None = "signed" if optional else None
-    mcp = MCPServer("Sums", sessions=sessions, http=HTTPOptions(optional_sessions=optional))
+async def test_a_request_without_a_revision_and_a_session(required: bool, revision: str, has_structure: bool) -> None:
+    sessions: Literal["signed"] | None = None if required else "signed"
+    mcp = MCPServer("Sums", sessions=sessions, http=HTTPOptions(require_session=required))
 
     @mcp.tool
     def double(number: int) -> int:

@@ -77,9 +77,10 @@ class HTTPOptions:
             address of the connection.
         rates: Limits how many requests a caller may send in a time, such as `funcmcp.state.MemoryRates`. None sets no
             limit.
-        optional_sessions: Serve requests of the handshake era that name no session, as clients of Azure's MCP extension
-            send them. Such a request stands alone: it can't be cancelled, and its client can't be asked anything. One
-            without ``MCP-Protocol-Version`` is answered in revision 2025-06-18, as by the extension.
+        require_session: Reject requests of the handshake era that name no session, if the server has sessions. False
+            serves them, as clients of Azure's MCP extension send them. Such a request is independent of all others: it
+            can't be cancelled, and its client can't be asked anything. One without ``MCP-Protocol-Version`` is answered
+            in revision 2025-06-18, as by the extension.
         page: Whether the endpoint answers browsers with a page that shows and calls the server's features. None
             answers those that connect to a loopback address under a loopback name. The environment variable
             ``FUNCMCP_PAGE`` (``on`` or ``off``) overrides it. See docs/guides/page.md.
@@ -98,7 +99,7 @@ class HTTPOptions:
     require_origin: bool = False
     proxies: int = 0
     rates: Rates | None = None
-    optional_sessions: bool = False
+    require_session: bool = True
     page: bool | None = None
 
     def __post_init__(self) -> None:

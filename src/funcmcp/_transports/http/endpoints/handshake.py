@@ -83,15 +83,16 @@ class HandshakeEra:
     Args:
         server: The server that handles the messages.
         sessions: The session store. With `NoSessions`, clients may send requests without `initialize`.
-        optional: Whether requests without a session id are served, as Azure's MCP extension does.
+        require_session: Whether requests without a session id are rejected. If not, each is served by itself, as by
+            Azure's MCP extension.
     """
 
-    def __init__(self, server: Server, sessions: SessionStore, *, optional: bool = False) -> None:
+    def __init__(self, server: Server, sessions: SessionStore, *, require_session: bool = True) -> None:
         self._server = server
         self._sessions = sessions
         self._is_stateless = isinstance(sessions, NoSessions)
-        self._is_optional = optional
-        self._assumed = ASSUMED_BY_AZURE if optional else ASSUMED
+        self._require_session = require_session
+        self._assumed = ASSUMED if require_session else ASSUMED_BY_AZURE
         self._is_live = isinstance(sessions, LiveSessions)
         self._find: Callable[[str], Handshake | None] | None = at_once(sessions, "get_at_once", before="get")
         self._clients: Clients[HandshakeClient] = Clients()
@@ -111,7 +112,7 @@ class HandshakeEra:
         if isinstance(message, Malformed):
             return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)
         session_id = _session_id(http)
-        if self._is_stateless or (self._is_optional and not session_id):
+        if self._is_stateless or (not self._require_session and not session_id):
             client = self._client_without_session(checked, message)
         else:
             handshake = None if self._find is None else self._find(session_id)

@@ -79,7 +79,7 @@ class StreamableHTTP:
         headers = StreamableHeaders(server.revisions, path, sessions, page)
         checks: HeaderChecks[CheckedHeaders] = HeaderChecks(options, self._limits, headers.examine)
         self._admission = Admission(server, options, checks, authentication, checks_messages=True)
-        self._handshake = HandshakeEra(server, sessions, optional=options.optional_sessions)
+        self._handshake = HandshakeEra(server, sessions, require_session=options.require_session)
         self._per_request = PerRequestEra(server)
         self._authentication = authentication
 
