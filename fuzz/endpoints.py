@@ -134,7 +134,7 @@ def _add_resources(mcp: MCPServer) -> None:
     async def raw(path: list[str], context: ResourceContext) -> bytes:
         return "/".join(path).encode()
 
-    @mcp.resource_list("shop")
+    @mcp.resource_lister("shop")
     async def listed() -> list[ResourceInfo]:
         return [ResourceInfo(f"shop://orders/{number}", f"order {number}") for number in range(3)]
 

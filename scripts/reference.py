@@ -42,7 +42,7 @@ OPTIONS = {
     "prompt": "funcmcp._authoring.features.prompts.PromptOptions",
     "resource": "funcmcp._authoring.features.resources.ResourceOptions",
     "custom_route": "funcmcp._authoring.features.permissions.AccessOptions",
-    "resource_list": "funcmcp._authoring.features.permissions.AccessOptions",
+    "resource_lister": "funcmcp._authoring.features.permissions.AccessOptions",
     "tools_from_asgi": "funcmcp._adapters.asgi.openapi_tools.ASGIToolsOptions",
     "tool_from_http_function": "funcmcp._adapters.azure.http_function_tools.HTTPFunctionOptions",
 }

@@ -55,7 +55,7 @@ def state() -> str:
 
 @mcp.tool
 async def change() -> None:
-    mcp.resource_list_changed()
+    mcp.notify_resources_changed()
 
 
 @mcp.tool

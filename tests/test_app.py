@@ -243,7 +243,7 @@ def test_a_mistake_at_registration_says_what_to_write() -> None:
     cases: list[tuple[Any, str]] = [
         (lambda: mcp.tool(property()), "A decorator takes a function or a name, not an object of the type property."),
         (lambda: mcp.prompt(5), "A decorator takes a function or a name, not an object of the type int."),
-        (lambda: mcp.resource_list(ship), 'A list of resources needs a scheme. Write @mcp.resource_list("menu").'),
+        (lambda: mcp.resource_lister(ship), 'A list of resources needs a scheme. Write @mcp.resource_lister("menu").'),
         (lambda: mcp.resource("today"), "The URI 'today' must begin with a scheme, such as 'menu://'."),
         (
             lambda: mcp.add(ship),
@@ -296,7 +296,7 @@ def test_a_class_without_parentheses_is_not_a_server() -> None:
         mcp.tools_from_asgi,
         lambda _: mcp.tool(),
         lambda _: mcp.resource("a://b"),
-        lambda _: mcp.resource_list("menu"),
+        lambda _: mcp.resource_lister("menu"),
         lambda _: mcp.run(),
         lambda _: mcp.run("http"),
         lambda _: mcp.run_async(),

@@ -61,7 +61,7 @@ def billing(**options: Any) -> MCPServer:
     def day(day: str) -> bytes:
         return day.encode()
 
-    @mcp.resource_list("data")
+    @mcp.resource_lister("data")
     def days() -> list[ResourceInfo]:
         return [ResourceInfo("data://days/today", name="today")]
 
@@ -184,8 +184,8 @@ def test_clients_are_notified_of_changes(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(serving_of(mcp).server.hub, "publish", changes.append)
     monkeypatch.setattr(serving_of(mcp).server.catalog, "_publish", changes.append)
     mounted.tool(name="later")(lambda: "")
-    mounted.resource_updated("data://info")
-    mounted.resource_list_changed()
+    mounted.notify_resource_updated("data://info")
+    mounted.notify_resources_changed()
     assert [(change.method, change.uri) for change in changes] == [
         ("notifications/tools/list_changed", None),
         ("notifications/resources/updated", "data://billing/info"),

@@ -71,7 +71,7 @@ if STREAMS:
     @app.tool
     async def change() -> None:
         """Tell all who listen that the dish has changed."""
-        app.resource_updated("menu://dishes/7")
+        app.notify_resource_updated("menu://dishes/7")
 
 
 for number in range(TOOLS - 2):

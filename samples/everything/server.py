@@ -172,7 +172,7 @@ async def test_cancellation(label: Annotated[str, Field(description="Names the c
         await asyncio.Event().wait()
     finally:
         cancelled.append(label)
-        mcp.resource_updated("test://cancelled-calls")
+        mcp.notify_resource_updated("test://cancelled-calls")
     return "Nothing else ends it"
 
 
@@ -342,7 +342,7 @@ async def test_trigger_resource_change() -> str:
 @mcp.tool
 async def test_trigger_resource_update() -> str:
     """Tell that test://watched-resource has changed."""
-    mcp.resource_updated("test://watched-resource")
+    mcp.notify_resource_updated("test://watched-resource")
     return "Updated"
 
 

@@ -96,7 +96,7 @@ async def cancel_order(
     if not confirmed:
         raise ToolError("Ask the user whether to cancel this order, then call again with confirmed=true.")
     cancelled = await asyncio.to_thread(orders.cancel, order_id)
-    mcp.resource_updated(f"order://{order_id}")
+    mcp.notify_resource_updated(f"order://{order_id}")
     return cancelled
 
 
@@ -159,7 +159,7 @@ def menu_item(item_id: str, orders: OrderService) -> MenuItem | None:
     return orders.item(item_id)
 
 
-@mcp.resource_list("menu")
+@mcp.resource_lister("menu")
 def list_menu(orders: OrderService) -> list[content.ResourceInfo]:
     """List every dish and drink."""
     return [
@@ -180,7 +180,7 @@ def order(order_id: str, orders: OrderService) -> Order | None:
     return orders.find(order_id)
 
 
-@mcp.resource_list("order")
+@mcp.resource_lister("order")
 def list_orders(orders: OrderService) -> list[content.ResourceInfo]:
     """List the newest orders."""
     return [

@@ -56,7 +56,7 @@ def _add_tools(mcp: MCPServer) -> None:
     @functools.wraps(orders.cancel_order)
     async def cancel_order(order_id: str, **rest: Any) -> Order:
         cancelled = await orders.cancel_order(order_id, **rest)
-        mcp.resource_updated(f"order://{order_id}")  # to this server's subscribers
+        mcp.notify_resource_updated(f"order://{order_id}")  # to this server's subscribers
         return cancelled
 
 
@@ -66,9 +66,9 @@ def _add_resources(mcp: MCPServer) -> None:
     mcp.resource("menu://items/{item_id}", mime_type=orders.JSON, completions={"item_id": orders.item_ids})(
         orders.menu_item
     )
-    mcp.resource_list("menu")(orders.list_menu)
+    mcp.resource_lister("menu")(orders.list_menu)
     mcp.resource("order://{order_id}", mime_type=orders.JSON, completions={"order_id": orders.order_ids})(orders.order)
-    mcp.resource_list("order")(orders.list_orders)
+    mcp.resource_lister("order")(orders.list_orders)
 
 
 mcp = signed_in(URL, ISSUER)

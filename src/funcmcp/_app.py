@@ -270,8 +270,8 @@ class MCPServer(DirectCalls, ASGIApplication):
         )
 
     @on_instance
-    def resource_list(self, scheme: str, /, **access: Unpack[AccessOptions]) -> Callable[[F], F]:
-        """Return a decorator for a function that lists resources of a scheme: ``@mcp.resource_list("menu")``.
+    def resource_lister(self, scheme: str, /, **access: Unpack[AccessOptions]) -> Callable[[F], F]:
+        """Return a decorator for a function that lists resources of a scheme: ``@mcp.resource_lister("menu")``.
 
         The server calls the function each time that a client lists resources. The function returns `ResourceInfo`
         objects. Register what reads them with `resource`, usually as a template.
@@ -411,12 +411,12 @@ class MCPServer(DirectCalls, ASGIApplication):
         """
         self._server.catalog.set_visibility(visibility_rule(names, tags, components, shows=False))
 
-    def resource_updated(self, uri: str) -> None:
+    def notify_resource_updated(self, uri: str) -> None:
         """Notify the clients that subscribed to a resource that it has changed. It may be called from any thread."""
         self._serving.publish(uri)
 
-    def resource_list_changed(self) -> None:
-        """Notify clients that a function of `resource_list` lists other resources than before.
+    def notify_resources_changed(self) -> None:
+        """Notify clients that a function of `resource_lister` lists other resources than before.
 
         Features that are registered or removed need no call: the server notifies clients of these changes itself. It
         may be called from any thread.

@@ -43,6 +43,9 @@ CONTEXT_ATTRIBUTES = {
     "report_progress": "context.progress(...)",
     "request_context": "context.lifespan_context, context.meta, context.http_request or context.client_info",
     "client_id": "context.principal",
+    "notify_resource_updated": "mcp.notify_resource_updated(uri)",
+    "notify_resources_changed": "mcp.notify_resources_changed()",
+    "send_resource_list_changed": "mcp.notify_resources_changed()",
     "session": "context.session_id",
 }
 """Attributes of contexts, and what to use."""

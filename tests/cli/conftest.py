@@ -231,7 +231,7 @@ def dish(dish: Literal["soup", "tart"]) -> dict[str, str]:
     return {"name": dish}
 
 
-@mcp.resource_list("menu")
+@mcp.resource_lister("menu")
 def dishes() -> list[content.ResourceInfo]:
     return [content.ResourceInfo("menu://dishes/soup", "soup")]
 

@@ -131,7 +131,7 @@ async def wait(context: ToolContext) -> str:
 @mcp.tool
 async def touch(uri: str) -> str:
     """Tell that a resource has changed."""
-    mcp.resource_updated(uri)
+    mcp.notify_resource_updated(uri)
     return uri
 
 

@@ -178,10 +178,10 @@ async def test_notifications_and_other_names_of_the_sdk() -> None:
     published: list[str | None] = []
 
     class Shop(FastMCP):
-        def resource_updated(self, uri: str) -> None:
+        def notify_resource_updated(self, uri: str) -> None:
             published.append(uri)
 
-        def resource_list_changed(self) -> None:
+        def notify_resources_changed(self) -> None:
             published.append(None)
 
     mcp = Shop("n")

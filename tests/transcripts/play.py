@@ -90,7 +90,7 @@ class Player:
             peer = await connect(self.mcp, self.revision, json.loads(rest))
             self._real[SESSION] = peer.session_id or ""
         elif verb == "update":
-            self.mcp.resource_updated(rest)
+            self.mcp.notify_resource_updated(rest)
         else:
             change(self.mcp, what)
 

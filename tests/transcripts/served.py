@@ -41,7 +41,7 @@ def serve() -> MCPServer:
     mcp.resource("menu://week")(week)
     mcp.resource("menu://greeting")(greeting)
     mcp.resource("menu://dishes/{dish}{?half}", completions={"dish": complete_dish})(dish)
-    mcp.resource_list("news")(news)
+    mcp.resource_lister("news")(news)
     mcp.prompt(completions={"dish": complete_dish}, **about)(praise)
     mcp.prompt(every_content)
     mcp.prompt(personal)

@@ -158,7 +158,7 @@ def _add_resources(shop: Shop, *, anonymous: bool) -> None:
         ran.append("order")
         return path
 
-    @mcp.resource_list("shop")
+    @mcp.resource_lister("shop")
     async def orders() -> list[ResourceInfo]:
         ran.append("list")
         return [ResourceInfo(f"shop://orders/{name}", name.replace("/", " ")) for name in ("1", "secret/2")]

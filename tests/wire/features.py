@@ -88,7 +88,7 @@ def _add_resources(app: MCPServer) -> None:
     async def unsayable() -> dict[str, float]:
         return {"price": float("nan")}
 
-    @app.resource_list("news")
+    @app.resource_lister("news")
     async def news() -> list[ResourceInfo]:
         return [ResourceInfo(f"news://{day}", day, mime_type="text/plain", icons=[ICON]) for day in DAYS]
 

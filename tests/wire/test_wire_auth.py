@@ -510,7 +510,7 @@ async def test_in_a_session_of_nobody_each_principal_has_streams_of_its_own() ->
     pairs = [*caller.headers(None).items()]
     nobodys = exchange(shop.mcp, "GET", [*[p for p in pairs if p[0] != "accept"], ("accept", "text/event-stream")])
     await caller.request("ping")
-    shop.mcp.resource_updated("shop://hours")
+    shop.mcp.notify_resource_updated("shop://hours")
     assert (await hers.event())["method"] == "notifications/resources/updated"
     await caller.delete()
     hers.leave()

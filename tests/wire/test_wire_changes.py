@@ -69,7 +69,7 @@ async def test_listening_begins_with_what_is_honoured(stocked: Offering, id: obj
         ("notifications/prompts/list_changed", {"_meta": {ID: id}}),
         ("notifications/resources/list_changed", {"_meta": {ID: id}}),
     ]
-    stocked.app.resource_updated("menu://today")
+    stocked.app.notify_resource_updated("menu://today")
     assert await event(stream) == (UPDATED, {"_meta": {ID: id}, "uri": "menu://today"})
     stream.leave()
     await stream.ended()
@@ -82,13 +82,13 @@ async def test_nothing_is_sent_that_was_not_asked_for(stocked: Offering, subscri
     peer = await connect(stocked.app, PER_REQUEST)
     stream = await listening(peer, {subscription: True, "resourceSubscriptions": ["menu://today"]})
     change_everything(stocked)
-    stocked.app.resource_updated("menu://list")
+    stocked.app.notify_resource_updated("menu://list")
     assert (await event(stream))[0] == LISTS[subscription]
     stocked.app.remove_tool("late")
     stocked.app.remove_prompt("late")
     stocked.app.remove_resource("menu://late")
     assert (await event(stream))[0] == LISTS[subscription]
-    stocked.app.resource_updated("menu://today")
+    stocked.app.notify_resource_updated("menu://today")
     assert (await event(stream))[0] == UPDATED
     stream.leave()
     await stream.ended()
@@ -225,9 +225,9 @@ async def test_a_subscriber_hears_of_the_resource_until_it_unsubscribes(stocked:
     assert (await peer.request("resources/unsubscribe", {"uri": "menu://list"})).result == {}
     assert (await peer.request("resources/unsubscribe", {"uri": "menu://never"})).result == {}
     for uri in ("menu://list", "menu://week", "file://docs/a"):
-        stocked.app.resource_updated(uri)
+        stocked.app.notify_resource_updated(uri)
     assert await event(stream, revision) == (UPDATED, {"uri": "file://docs/a"})
-    stocked.app.resource_updated("menu://today")
+    stocked.app.notify_resource_updated("menu://today")
     assert await event(stream, revision) == (UPDATED, {"uri": "menu://today"})
     stream.leave()
     await stream.ended()
@@ -255,8 +255,8 @@ async def test_a_session_never_hears_what_another_subscribed_to(stocked: Offerin
         await stream.begun()
     await first.request("resources/subscribe", {"uri": "menu://today"})
     await second.request("resources/subscribe", {"uri": "menu://list"})
-    stocked.app.resource_updated("menu://today")
-    stocked.app.resource_updated("menu://list")
+    stocked.app.notify_resource_updated("menu://today")
+    stocked.app.notify_resource_updated("menu://list")
     assert (await event(streams[0], revision))[1] == {"uri": "menu://today"}
     assert (await event(streams[1], revision))[1] == {"uri": "menu://list"}
     for stream in streams:

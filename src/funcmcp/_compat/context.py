@@ -190,11 +190,11 @@ class Context(Generic[*Types]):
 
     async def notify_resource_updated(self, uri: Any) -> None:
         """Notify the clients that subscribed to a resource that it has changed."""
-        self._server.resource_updated(str(uri))
+        self._server.notify_resource_updated(str(uri))
 
     async def notify_resources_changed(self) -> None:
         """Notify clients that the list of resources has changed."""
-        self._server.resource_list_changed()
+        self._server.notify_resources_changed()
 
     async def notify_tools_changed(self) -> None:
         """Do nothing: the server notifies clients itself when a tool is added or removed."""
@@ -409,11 +409,11 @@ class Session:
 
     async def send_resource_updated(self, uri: Any) -> None:
         """Notify the clients that subscribed to a resource that it has changed."""
-        self._context.fastmcp.resource_updated(str(uri))
+        self._context.fastmcp.notify_resource_updated(str(uri))
 
     async def send_resource_list_changed(self) -> None:
         """Notify clients that the list of resources has changed."""
-        self._context.fastmcp.resource_list_changed()
+        self._context.fastmcp.notify_resources_changed()
 
     async def send_elicit_complete(self, elicitation_id: str, **_: Any) -> None:
         """Do nothing: funcmcp itself chooses the ids of questions with a URL."""

@@ -611,7 +611,7 @@ async def test_completions_and_lists_of_resources_roll_back() -> None:
     ends: list[str] = []
     mcp = server_with(ends)
 
-    @mcp.resource_list("data")
+    @mcp.resource_lister("data")
     async def rows(unit: Unit) -> list[ResourceInfo]:
         raise LookupError
 

@@ -27,7 +27,7 @@ def registered(options: dict[str, Any]) -> list[Access]:
     mcp.prompt("say", **options)(say)
     mcp.resource("a://it", name="it", **options)(lambda: "")
     mcp.resource("a://some/{it}", name="some", **options)(say)
-    mcp.resource_list("a", **options)(say)
+    mcp.resource_lister("a", **options)(say)
     server = serving_of(mcp).server
     return [
         *(feature.access for feature in server.catalog.features()),

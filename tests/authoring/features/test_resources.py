@@ -592,7 +592,7 @@ def test_the_uri_is_not_to_be_forgotten(mcp: MCPServer) -> None:
         with pytest.raises(RegistrationError, match="needs a URI"):
             decorator(today)  # type: ignore[arg-type]
     with pytest.raises(RegistrationError, match="scheme"):
-        mcp.resource_list(today)  # type: ignore[arg-type]
+        mcp.resource_lister(today)  # type: ignore[arg-type]
 
 
 def test_a_uri_and_a_template_are_each_registered_once(mcp: MCPServer) -> None:
@@ -640,7 +640,7 @@ async def test_a_function_may_list_resources_whenever_somebody_asks(mcp: MCPServ
     def today() -> str:
         return ""
 
-    @mcp.resource_list("menu")
+    @mcp.resource_lister("menu")
     async def listing(context: ResourceContext) -> list[ResourceInfo]:
         icon = Icon("https://example.com/icon.png")
         details: dict[str, Any] = {
@@ -675,13 +675,13 @@ async def test_a_list_of_anything_else_is_left_out_and_told_in_the_log(
     def listing() -> object:
         return value
 
-    mcp.resource_list("menu")(listing)
+    mcp.resource_lister("menu")(listing)
     assert (await ask(mcp, "resources/list"))["result"]["resources"] == []
     assert why in caplog.text
 
 
 async def test_a_list_takes_no_arguments(mcp: MCPServer, caplog: pytest.LogCaptureFixture) -> None:
-    @mcp.resource_list("menu")
+    @mcp.resource_lister("menu")
     async def listing(day: str) -> list[ResourceInfo]:
         return []
 
@@ -692,16 +692,16 @@ async def test_a_list_takes_no_arguments(mcp: MCPServer, caplog: pytest.LogCaptu
 @pytest.mark.parametrize("scheme", ["", "menu://", "menu:", "1menu", "me nu", "é", "menu/", 5, None])
 def test_what_is_no_scheme_is_refused(mcp: MCPServer, scheme: Any) -> None:
     with pytest.raises(RegistrationError, match="scheme"):
-        mcp.resource_list(scheme)
+        mcp.resource_lister(scheme)
 
 
 def test_a_scheme_has_one_list(mcp: MCPServer) -> None:
     def listing() -> list[ResourceInfo]:
         return []
 
-    mcp.resource_list("menu")(listing)
+    mcp.resource_lister("menu")(listing)
     with pytest.raises(RegistrationError, match="Duplicate resource"):
-        mcp.resource_list("Menu")(listing)
+        mcp.resource_lister("Menu")(listing)
 
 
 async def test_bytes_are_encoded_so_that_they_come_back(mcp: MCPServer) -> None:

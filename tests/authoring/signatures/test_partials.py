@@ -191,7 +191,7 @@ async def test_completers_resource_lists_and_routes_take_bound_arguments() -> No
 
     completer = functools.update_wrapper(partial(cities, api_key=SECRET), cities)
     mcp.resource("search://{city}", completions={"city": completer})(partial(search, api_key=SECRET, limit=5))
-    mcp.resource_list("search")(functools.update_wrapper(partial(listing, SECRET), listing))
+    mcp.resource_lister("search")(functools.update_wrapper(partial(listing, SECRET), listing))
     mcp.custom_route("/health", timeout=None)(functools.update_wrapper(partial(health, SECRET), health))
     async with Client(mcp) as client:
         completion = await client.complete({"type": "ref/resource", "uri": "search://{city}"}, "city", "B")

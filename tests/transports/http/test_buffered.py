@@ -46,7 +46,7 @@ def whole_server(**options: Any) -> MCPServer:
     async def touch(context: ToolContext, uris: list[str]) -> str:
         await context.progress(1, 2)
         for uri in uris:
-            mcp.resource_updated(uri)
+            mcp.notify_resource_updated(uri)
         return "touched"
 
     @mcp.resource("a://b")
@@ -119,16 +119,16 @@ async def test_signed_sessions_promise_nothing_and_are_told_nothing() -> None:
     assert got.answer["result"]["capabilities"]["resources"] == {}
     for method in ("resources/subscribe", "resources/unsubscribe"):
         assert (await send(mcp, request(method, {"uri": "a://b"}), session)).code == -32601
-    mcp.resource_list_changed()
+    mcp.notify_resources_changed()
     assert not (await send(mcp, PING, session)).streamed
 
 
 async def test_what_changed_is_told_once_before_the_next_answer(mcp: MCPServer) -> None:
     session = await subscribed(mcp, "a://b")
     for _ in range(3):
-        mcp.resource_updated("a://b")
-        mcp.resource_updated("n://1")
-        mcp.resource_list_changed()
+        mcp.notify_resource_updated("a://b")
+        mcp.notify_resource_updated("n://1")
+        mcp.notify_resources_changed()
     got = await send(mcp, PING, session)
     assert got.streamed
     assert b"id: " not in got.body
@@ -136,7 +136,7 @@ async def test_what_changed_is_told_once_before_the_next_answer(mcp: MCPServer) 
     assert got.answer["result"] == {}
     got = await send(mcp, PING, session)
     assert (got.streamed, got.answer["result"]) == (False, {})
-    mcp.resource_updated("a://b")
+    mcp.notify_resource_updated("a://b")
     assert told(await send(mcp, PING, session)) == ["a://b"]
 
 
@@ -170,7 +170,7 @@ async def test_what_a_call_changes_comes_with_its_own_answer(mcp: MCPServer) -> 
 
 async def test_an_error_comes_behind_what_changed(mcp: MCPServer) -> None:
     session = await subscribed(mcp, "a://b")
-    mcp.resource_updated("a://b")
+    mcp.notify_resource_updated("a://b")
     got = await send(mcp, request("resources/read", {"uri": "no://thing"}), session)
     assert told(got) == ["a://b"]
     assert got.code == -32002
@@ -178,7 +178,7 @@ async def test_an_error_comes_behind_what_changed(mcp: MCPServer) -> None:
 
 async def test_news_wait_for_an_answer_that_may_be_a_stream(mcp: MCPServer) -> None:
     session = await subscribed(mcp, "a://b")
-    mcp.resource_updated("a://b")
+    mcp.notify_resource_updated("a://b")
     got = await send(mcp, PING, {**session, "accept": "application/json"})
     assert got.headers["content-type"] == "application/json"
     assert told(await send(mcp, PING, {**session, "accept": "text/event-stream"})) == ["a://b"]
@@ -189,7 +189,7 @@ async def test_a_batch_of_answers_comes_behind_what_changed(mcp: MCPServer) -> N
     begun = await send(mcp, request("initialize", params))
     session = {"mcp-session-id": begun.headers["mcp-session-id"]}
     await send(mcp, [request("resources/subscribe", {"uri": "a://b"})], session)
-    mcp.resource_updated("a://b")
+    mcp.notify_resource_updated("a://b")
     got = await send(mcp, [PING, request("ping", request_id=2)], session)
     news, answers = (json.loads(line[6:]) for line in got.body.splitlines() if line.startswith(b"data: "))
     assert news["params"] == {"uri": "a://b"}
@@ -198,8 +198,8 @@ async def test_a_batch_of_answers_comes_behind_what_changed(mcp: MCPServer) -> N
 
 async def test_what_is_not_wanted_any_more_is_not_told(mcp: MCPServer) -> None:
     session = await subscribed(mcp, "a://b", "n://1")
-    mcp.resource_updated("a://b")
-    mcp.resource_updated("n://1")
+    mcp.notify_resource_updated("a://b")
+    mcp.notify_resource_updated("n://1")
     quiet = {**session, "accept": "application/json"}
     await send(mcp, request("resources/unsubscribe", {"uri": "a://b"}), quiet)
     assert told(await send(mcp, PING, session)) == ["n://1"]
@@ -207,7 +207,7 @@ async def test_what_is_not_wanted_any_more_is_not_told(mcp: MCPServer) -> None:
 
 async def test_others_are_told_nothing_of_what_a_session_subscribed_to(mcp: MCPServer) -> None:
     session, other = await subscribed(mcp, "a://b"), await subscribed(mcp, "n://1")
-    mcp.resource_updated("a://b")
+    mcp.notify_resource_updated("a://b")
     assert not (await send(mcp, PING, other)).streamed
     assert told(await send(mcp, PING, session)) == ["a://b"]
 
@@ -217,7 +217,7 @@ async def test_no_more_waits_than_a_session_wants(mcp: MCPServer) -> None:
     session = await subscribed(mcp, *uris[:2])
     for _ in range(200):
         for uri in uris:
-            mcp.resource_updated(uri)
+            mcp.notify_resource_updated(uri)
     assert told(await send(mcp, PING, session)) == uris[:2]
 
 

@@ -201,7 +201,7 @@ def checked_uri(uri: object) -> str:
 def checked_scheme(scheme: object) -> str:
     """Return a scheme of URIs. Raise RegistrationError for anything else."""
     if callable(scheme):
-        raise RegistrationError('A list of resources needs a scheme. Write @mcp.resource_list("menu").')
+        raise RegistrationError('A list of resources needs a scheme. Write @mcp.resource_lister("menu").')
     if not isinstance(scheme, str) or not _SCHEME.fullmatch(scheme):
         raise RegistrationError(f"{scheme!r} is not a scheme. Pass a word such as 'menu', without '://'.")
     return scheme

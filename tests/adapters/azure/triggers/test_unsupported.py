@@ -120,7 +120,7 @@ def test_what_the_host_leaves_out_is_told_in_the_log(caplog: pytest.LogCaptureFi
     mcp.tool("write", destructive=True, icons=[icon], task="optional")(nothing)
     mcp.resource("a://b", name="b", annotations={"priority": 1.0}, icons=[icon])(lambda: "x")
 
-    @mcp.resource_list("a")
+    @mcp.resource_lister("a")
     def listed() -> list[content.ResourceInfo]:
         return []
 

@@ -152,7 +152,7 @@ async def test_subscriptions_and_streams_are_a_principals_own_and_end_with_the_s
     assert (await shared.at(shared.here, ALICE).get()).status == 409
     his = await opened(shared.at(shared.there, BOB))
     nobodys = await opened(shared.at(shared.here, None))
-    shared.here.resource_updated(MENU)
+    shared.here.notify_resource_updated(MENU)
     assert (await hers.event())["params"] == {"uri": MENU}
     assert (await shared.at(shared.here, None).delete()).status == 204
     assert await rest(his) == await rest(nobodys) == []
@@ -169,7 +169,7 @@ async def test_without_streams_a_principal_hears_of_its_own_subscriptions_only(
     await shared.at(shared.here, ALICE).request("resources/subscribe", {"uri": MENU})
     for key in (BOB, None):
         await shared.at(shared.here, key).request("ping")
-    shared.here.resource_updated(MENU)
+    shared.here.notify_resource_updated(MENU)
     for key in (BOB, None):
         assert (await shared.at(shared.here, key).request("ping")).messages[0]["result"] == {}
     told, answer = (await shared.at(shared.here, ALICE).request("ping")).messages
