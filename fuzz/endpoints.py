@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from funcmcp import HTTPOptions, ListOptions, MCPServer, PromptContext, ResourceContext, ToolContext, ToolError
+from funcmcp import Context, HTTPOptions, ListOptions, MCPServer, ToolError
 from funcmcp._auth.api_key import APIKeys
 from funcmcp._auth.authenticator import first_of
 from funcmcp._auth.easy_auth import EasyAuth
@@ -109,12 +109,12 @@ def _add_tools(mcp: MCPServer) -> None:
         raise ToolError("This order is on its way.")
 
     @mcp.tool(allow_anonymous=True)
-    async def ask(context: ToolContext, a: int = 0, b: int = 0) -> str:
+    async def ask(context: Context, a: int = 0, b: int = 0) -> str:
         answer = await context.elicit("Your name?", _FORM, key="name")
         return f"{answer.action} {a} {b}"
 
     @mcp.tool(allow_anonymous=True)
-    async def report(context: ToolContext, steps: Annotated[int, Field(ge=0, le=3)] = 1) -> str:
+    async def report(context: Context, steps: Annotated[int, Field(ge=0, le=3)] = 1) -> str:
         for step in range(steps):
             await context.progress(step, steps)
             await context.log("warning", {"step": step})
@@ -131,7 +131,7 @@ def _add_resources(mcp: MCPServer) -> None:
         return f"{number} {lang} {tag}"
 
     @mcp.resource("shop://files/{path*}/raw", completions={"path": lambda value: [value + "/a"]})
-    async def raw(path: list[str], context: ResourceContext) -> bytes:
+    async def raw(path: list[str], context: Context) -> bytes:
         return "/".join(path).encode()
 
     @mcp.resource_lister("shop")
@@ -145,5 +145,5 @@ def _add_prompts(mcp: MCPServer) -> None:
         return f"{way} {who}"
 
     @mcp.prompt
-    async def plan(day: dt.date, people: int, context: PromptContext) -> str:
+    async def plan(day: dt.date, people: int, context: Context) -> str:
         return f"{day} {people}"

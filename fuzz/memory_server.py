@@ -6,7 +6,7 @@ import asyncio
 import sys
 from typing import Any
 
-from funcmcp import HTTPOptions, MCPServer, ToolContext
+from funcmcp import Context, HTTPOptions, MCPServer
 
 mcp = MCPServer("Attacked", sessions="memory", http=HTTPOptions(sse="/sse", websocket="/ws"))
 
@@ -24,14 +24,14 @@ async def wait(value: Any) -> None:
 
 
 @mcp.tool(task="optional", timeout=3600)
-async def ask(context: ToolContext, value: Any) -> str:
+async def ask(context: Context, value: Any) -> str:
     """Ask for a text."""
     answer = await context.elicit("Your text?", str)
     return answer.action
 
 
 @mcp.tool(timeout=3600)
-async def report(context: ToolContext, count: int, text: str) -> str:
+async def report(context: Context, count: int, text: str) -> str:
     """Send messages before the result."""
     for number in range(min(count, 5000)):
         await context.progress(number, count, text)

@@ -32,7 +32,7 @@ import asyncio
 import contextlib
 import os
 
-from funcmcp import HTTPOptions, MCPServer, ToolContext
+from funcmcp import HTTPOptions, MCPServer, Context
 
 mcp = MCPServer("listened", http=HTTPOptions(sse="/sse", websocket="/ws"), sessions="memory")
 
@@ -59,7 +59,7 @@ async def change() -> None:
 
 
 @mcp.tool
-async def wait(seconds: float, context: ToolContext) -> str:
+async def wait(seconds: float, context: Context) -> str:
     await context.progress(1)
     await asyncio.sleep(seconds)
     return "the last event"

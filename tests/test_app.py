@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import funcmcp
-from funcmcp import HTTPOptions, MCPServer, RegistrationError, ServerInfo, ToolContext, content
+from funcmcp import Context, HTTPOptions, MCPServer, RegistrationError, ServerInfo, content
 from funcmcp._server.connections.hub import RESOURCES
 from funcmcp._serving import serving_of
 from funcmcp._state.seal import KEY_BYTES, KeyRing
@@ -28,7 +28,7 @@ def asking(**options: Any) -> MCPServer:
     mcp = MCPServer("Küche", **grouped(**{"sessions": SignedSessions(KeyRing()), **options}))
 
     @mcp.tool
-    async def order(context: ToolContext) -> str:
+    async def order(context: Context) -> str:
         return "done"
 
     return mcp
@@ -310,7 +310,6 @@ def test_a_class_without_parentheses_is_not_a_server() -> None:
     ("name", "hint"),
     [
         ("FastMCP", "It is called MCPServer here. funcmcp.compat has FastMCP for servers that move here"),
-        ("Context", "It is called ToolContext here. funcmcp.compat has Context for servers that move here"),
         ("Image", "It is in funcmcp.content"),
         ("UI", "It is in funcmcp.content"),
         ("Client", "It is in funcmcp.client"),

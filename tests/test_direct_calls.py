@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import BaseModel
 
-from funcmcp import ListOptions, MCPError, MCPServer, Principal, ServerInfo, ToolContext, ToolError
+from funcmcp import Context, ListOptions, MCPError, MCPServer, Principal, ServerInfo, ToolError
 from funcmcp.auth import APIKeys
 from funcmcp.client import CallToolResult, Client, GetPromptResult, ReadResourceResult
 from tests import schemas
@@ -129,7 +129,7 @@ def guarded() -> MCPServer:
     mcp = MCPServer("guarded", auth=APIKeys({"ada": KEY}))
 
     @mcp.tool
-    def who(context: ToolContext) -> str:
+    def who(context: Context) -> str:
         return "author" if context.principal is None else context.principal.subject
 
     @mcp.tool(scopes=["admin"])
@@ -170,7 +170,7 @@ async def test_a_tool_calls_another_one_as_its_own_caller() -> None:
     mcp = guarded()
 
     @mcp.tool
-    async def relay(context: ToolContext) -> str:
+    async def relay(context: Context) -> str:
         return (await mcp.call_tool("who", principal=context.principal)).text
 
     async with Client(mcp, headers={"x-api-key": KEY}) as client:
@@ -182,11 +182,11 @@ async def test_a_feature_can_not_ask_and_its_messages_are_dropped(revision: str)
     mcp = MCPServer("asks", info=ServerInfo(revisions=[revision]))
 
     @mcp.tool
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         return str(await context.elicit("Sure?", Answer))
 
     @mcp.tool
-    async def report(context: ToolContext) -> str:
+    async def report(context: Context) -> str:
         await context.progress(1, 2)
         await context.info("half")
         return "done"

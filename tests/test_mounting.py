@@ -8,12 +8,12 @@ import pytest
 
 from funcmcp import (
     Completion,
+    Context,
     MCPError,
     MCPServer,
     Principal,
     RegistrationError,
     ServerInfo,
-    ToolContext,
     ToolError,
 )
 from funcmcp._serving import serving_of
@@ -49,7 +49,7 @@ def billing(**options: Any) -> MCPServer:
         raise LookupError("secret")
 
     @mcp.tool
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         answer = await context.elicit_url("Pay", "https://example.com/pay")
         return answer.action
 
@@ -261,11 +261,11 @@ async def test_lifespans_and_services_are_those_of_the_mounted_server() -> None:
         notes.append("-upper")
 
     @mounted.tool
-    def low(context: ToolContext, store: Store) -> str:
+    def low(context: Context, store: Store) -> str:
         return str(context.lifespan_context)
 
     @mcp.tool
-    def high(context: ToolContext) -> str:
+    def high(context: Context) -> str:
         return str(context.lifespan_context)
 
     async with mcp.lifespan():
@@ -283,7 +283,7 @@ async def test_the_first_request_enters_the_lifespans_of_mounted_servers() -> No
         yield "lower"
 
     @mounted.tool
-    def low(context: ToolContext) -> str:
+    def low(context: Context) -> str:
         return str(context.lifespan_context)
 
     async with Client(serving_of(mcp).exchange) as client:

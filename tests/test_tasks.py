@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp import CancellationToken, MCPServer, RegistrationError, ToolContext
+from funcmcp import CancellationToken, Context, MCPServer, RegistrationError
 from funcmcp._protocol.tasks import EXTENSION
 from funcmcp._serving import serving_of
 from funcmcp.tasks import MemoryTasks, SQLiteTasks, TaskOptions
@@ -82,7 +82,7 @@ async def test_a_task_knows_its_id_and_reports_progress_without_a_token() -> Non
     go = asyncio.Event()
 
     @mcp.tool(task="optional")
-    async def count(context: ToolContext) -> str:
+    async def count(context: Context) -> str:
         await context.progress(1, 2, "counting")
         await context.detach()
         await go.wait()

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 import funcmcp.testing
-from funcmcp import MCPServer, ToolContext
+from funcmcp import Context, MCPServer
 from funcmcp.testing import REVISIONS, Client, accept, cancel, decline
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def mcp() -> MCPServer:
     mcp = MCPServer("Greeter")
 
     @mcp.tool
-    async def greet(context: ToolContext, guests: int = 1) -> str:
+    async def greet(context: Context, guests: int = 1) -> str:
         names = []
         for _ in range(guests):
             answer = await context.elicit("Who?", Guest)

@@ -41,14 +41,14 @@ async def size(value: list[Any]) -> int:
 
 def serve_funcmcp(port: int) -> None:
     """Serve with `MCPServer.run`."""
-    from funcmcp import MCPServer, ToolContext
+    from funcmcp import Context, MCPServer
 
     mcp = MCPServer("attacked", version="1")
     for function in (add, big, count, size):
         mcp.tool(function)
 
     @mcp.tool
-    async def certificate(context: ToolContext) -> str:
+    async def certificate(context: Context) -> str:
         """Return the header field that a proxy sets."""
         headers = context.http_request.headers if context.http_request else {}
         return str(headers.get(CERTIFICATE, "none"))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from funcmcp import Elicit, ListRoots, Sample, ToolContext, tool
+from funcmcp import Context, Elicit, ListRoots, Sample, tool
 
 
 def form(name: str, kind: str = "string") -> dict[str, Any]:
@@ -31,21 +31,21 @@ class Questions:
 
     @tool
     async def test_sampling(
-        self, prompt: Annotated[str, Field(description="What the model is asked")], context: ToolContext
+        self, prompt: Annotated[str, Field(description="What the model is asked")], context: Context
     ) -> str:
         """Ask the client's model to answer a prompt."""
         answer = await context.sample(prompt, max_tokens=100)
         return f"LLM response: {answer.text}"
 
     @tool
-    async def test_missing_capability(self, context: ToolContext) -> str:
+    async def test_missing_capability(self, context: Context) -> str:
         """Ask the client's model, which 2026-07-28 clients without the capability get -32021 for."""
         answer = await context.sample("Say something", max_tokens=100)
         return answer.text
 
     @tool
     async def test_elicitation(
-        self, message: Annotated[str, Field(description="What the user is asked")], context: ToolContext
+        self, message: Annotated[str, Field(description="What the user is asked")], context: Context
     ) -> str:
         """Ask the user for a response."""
         schema = {
@@ -57,7 +57,7 @@ class Questions:
         return f"User response: action={answer.action}, content={answer.content}"
 
     @tool
-    async def test_streaming_elicitation(self, context: ToolContext) -> str:
+    async def test_streaming_elicitation(self, context: Context) -> str:
         """Ask the user for a name after reporting progress."""
         await context.progress(0, total=1)
         answer = await context.elicit("What is your name?", NAME_FORM)
@@ -65,7 +65,7 @@ class Questions:
         return f"User response: {answer.action}"
 
     @tool
-    async def test_elicitation_sep1034_defaults(self, context: ToolContext) -> str:
+    async def test_elicitation_sep1034_defaults(self, context: Context) -> str:
         """Ask with a form whose fields are filled in beforehand."""
         properties = {
             "name": {"type": "string", "description": "User name", "default": "John Doe"},
@@ -80,7 +80,7 @@ class Questions:
         return f"Elicitation completed: action={answer.action}, content={answer.content}"
 
     @tool
-    async def test_elicitation_sep1330_enums(self, context: ToolContext) -> str:
+    async def test_elicitation_sep1330_enums(self, context: Context) -> str:
         """Ask with a form that has every kind of choice."""
         properties = {
             "untitledSingle": {"type": "string", "enum": ["option1", "option2", "option3"]},
@@ -103,37 +103,37 @@ class KeyedQuestions:
     """Tools whose questions have the keys that the conformance suite answers in 2026-07-28."""
 
     @tool
-    async def test_input_required_result_elicitation(self, context: ToolContext) -> str:
+    async def test_input_required_result_elicitation(self, context: Context) -> str:
         """Greet the user by a name that is asked for."""
         answer = await context.elicit("What is your name?", NAME_FORM, key="user_name")
         return f"Hello, {(answer.content or {}).get('name', 'stranger')}!"
 
     @tool
-    async def test_input_required_result_sampling(self, context: ToolContext) -> str:
+    async def test_input_required_result_sampling(self, context: Context) -> str:
         """Let the client's model answer a question."""
         answer = await context.sample("What is the capital of France?", max_tokens=100, key="capital_question")
         return f"LLM response: {answer.text}"
 
     @tool
-    async def test_input_required_result_list_roots(self, context: ToolContext) -> str:
+    async def test_input_required_result_list_roots(self, context: Context) -> str:
         """Tell how many roots the client has."""
         roots = await context.list_roots(key="client_roots")
         return f"Client has {len(roots)} root(s)"
 
     @tool
-    async def test_input_required_result_request_state(self, context: ToolContext) -> str:
+    async def test_input_required_result_request_state(self, context: Context) -> str:
         """Ask for a confirmation, and tell that the sealed state came back."""
         await context.elicit("Please confirm", form("ok", "boolean"), key="confirm")
         return "state-ok"
 
     @tool
-    async def test_input_required_result_tampered_state(self, context: ToolContext) -> str:
+    async def test_input_required_result_tampered_state(self, context: Context) -> str:
         """Ask for a confirmation; a client that changed the state is refused before the tool runs."""
         await context.elicit("Please confirm", form("ok", "boolean"), key="confirm")
         return "state-ok"
 
     @tool
-    async def test_input_required_result_multiple_inputs(self, context: ToolContext) -> str:
+    async def test_input_required_result_multiple_inputs(self, context: Context) -> str:
         """Ask three questions at once."""
         answers = await context.ask(
             {
@@ -145,14 +145,14 @@ class KeyedQuestions:
         return f"Received {len(answers)} answers"
 
     @tool
-    async def test_input_required_result_multi_round(self, context: ToolContext) -> str:
+    async def test_input_required_result_multi_round(self, context: Context) -> str:
         """Ask a question, and another one after its answer."""
         first = await context.elicit("Step 1: What is your name?", NAME_FORM, key="step1")
         second = await context.elicit("Step 2: What is your favorite color?", form("color"), key="step2")
         return f"First: {first.action}, second: {second.action}"
 
     @tool
-    async def test_input_required_result_capabilities(self, context: ToolContext) -> str:
+    async def test_input_required_result_capabilities(self, context: Context) -> str:
         """Ask only what the client can answer."""
         questions: dict[str, Elicit | Sample] = {}
         if context.can("elicitation"):

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from funcmcp import Header, MCPServer, PromptContext, ServerInfo, ToolContext, ToolError, content
+from funcmcp import Context, Header, MCPServer, ServerInfo, ToolError, content
 
 from .questions import KeyedQuestions, Questions, form
 from .tasks import Tasks
@@ -136,7 +136,7 @@ def test_x_mcp_header(
 
 
 @mcp.tool
-async def test_tool_with_logging(context: ToolContext) -> str:
+async def test_tool_with_logging(context: Context) -> str:
     """Send three log messages."""
     await context.info("Tool execution started")
     await asyncio.sleep(PAUSE)
@@ -147,7 +147,7 @@ async def test_tool_with_logging(context: ToolContext) -> str:
 
 
 @mcp.tool
-async def test_tool_with_progress(context: ToolContext) -> str:
+async def test_tool_with_progress(context: Context) -> str:
     """Report progress three times to a client that sent a progress token."""
     await context.progress(0, total=100)
     await asyncio.sleep(PAUSE)
@@ -158,14 +158,14 @@ async def test_tool_with_progress(context: ToolContext) -> str:
 
 
 @mcp.tool
-async def test_logging_tool(context: ToolContext) -> str:
+async def test_logging_tool(context: Context) -> str:
     """Log a sentence, which a 2026-07-28 client only gets if its request names a level."""
     await context.info("This is a log message")
     return "Logged"
 
 
 @mcp.tool(timeout=None)
-async def test_cancellation(label: Annotated[str, Field(description="Names the call")], context: ToolContext) -> str:
+async def test_cancellation(label: Annotated[str, Field(description="Names the call")], context: Context) -> str:
     """Wait until the client cancels the call; the resource test://cancelled-calls then has its label."""
     try:
         await context.progress(0, total=1)  # the client may cancel as soon as it hears of it
@@ -177,7 +177,7 @@ async def test_cancellation(label: Annotated[str, Field(description="Names the c
 
 
 @mcp.tool
-async def test_reconnection(context: ToolContext) -> str:
+async def test_reconnection(context: Context) -> str:
     """End the connection before the answer; a client of the handshake era comes back for the rest."""
     await context.close_stream()
     await asyncio.sleep(PAUSE)
@@ -300,7 +300,7 @@ def test_prompt_with_all_content() -> content.PromptResult:
 
 
 @mcp.prompt
-async def test_input_required_result_prompt(context: PromptContext) -> str:
+async def test_input_required_result_prompt(context: Context) -> str:
     """Ask the user for a context before there is a prompt."""
     question = "What context should the prompt use?"
     answer = await context.elicit(question, form("context"), key="user_context")

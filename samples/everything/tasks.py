@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from funcmcp import Elicit, MCPError, ToolContext, ToolError, tool
+from funcmcp import Context, Elicit, MCPError, ToolError, tool
 from funcmcp.tasks import TaskOptions
 
 
@@ -32,7 +32,7 @@ class Tasks:
         return f"Hello, {name}!"
 
     @tool(task="optional", idempotent=True)
-    async def slow_compute(self, seconds: float, context: ToolContext, label: str = "") -> str:
+    async def slow_compute(self, seconds: float, context: Context, label: str = "") -> str:
         """Compute for some seconds."""
         await context.progress(0, seconds, "computing")
         await asyncio.sleep(seconds)
@@ -51,7 +51,7 @@ class Tasks:
         raise MCPError(-32000, "The job broke the protocol.")
 
     @tool(task="optional")
-    async def confirm_delete(self, filename: str, context: ToolContext) -> str:
+    async def confirm_delete(self, filename: str, context: Context) -> str:
         """Delete a file, if the user agrees."""
         answer = await context.elicit(f"Delete {filename}?", Confirmation)
         if answer.action == "accept" and answer.content.confirm:
@@ -59,7 +59,7 @@ class Tasks:
         return f"Kept {filename}."
 
     @tool(task="optional")
-    async def multi_input(self, context: ToolContext) -> str:
+    async def multi_input(self, context: Context) -> str:
         """Ask the user two questions at once."""
         answers: dict[str, Any] = await context.ask(
             {"name": Elicit("What is your name?", Name), "confirm": Elicit("Do you agree?", Confirmation)}
@@ -68,7 +68,7 @@ class Tasks:
         return f"{name.name if name else 'Nobody'} agrees: {bool(confirmation and confirmation.confirm)}"
 
     @tool(task=TaskOptions("required", detaches=True))
-    async def test_tool_with_task(self, context: ToolContext) -> str:
+    async def test_tool_with_task(self, context: Context) -> str:
         """Ask for a name within the call, then greet as a task."""
         answer = await context.elicit("What is your name?", Name, key="user_name")
         await context.detach()

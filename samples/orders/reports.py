@@ -17,7 +17,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import Context, MCPServer
 from funcmcp.tasks import SQLiteTasks, TaskOptions
 
 from .restaurant import DaySales, Model, Money, OrderService
@@ -49,7 +49,7 @@ class YearReport(Model):
 
 @mcp.tool(read_only=True, task=TaskOptions("optional", ttl=600))
 async def year_report(
-    year: Annotated[int, Field(description="The year", ge=2000, le=2100)], orders: OrderService, context: ToolContext
+    year: Annotated[int, Field(description="The year", ge=2000, le=2100)], orders: OrderService, context: Context
 ) -> YearReport:
     """Report the sales of a year, month by month."""
     months: list[MonthSales] = []

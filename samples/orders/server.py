@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from funcmcp import Arguments, InvalidParams, MCPServer, ServerInfo, ToolContext, ToolError, content
+from funcmcp import Arguments, Context, InvalidParams, MCPServer, ServerInfo, ToolError, content
 
 from .restaurant import Category, CreateOrder, MenuItem, Model, Order, OrderService, SalesReport, as_json
 
@@ -79,7 +79,7 @@ def create_order(request: Arguments[CreateOrder], orders: OrderService) -> Order
 async def cancel_order(
     order_id: OrderID,
     orders: OrderService,
-    context: ToolContext,
+    context: Context,
     *,
     confirmed: Annotated[
         bool, Field(description="True once the user has agreed; counts only where the client can't ask the user")
@@ -105,7 +105,7 @@ async def sales_report(
     first_day: Annotated[date, Field(description="First day of the report")],
     last_day: Annotated[date, Field(description="Last day of the report")],
     orders: OrderService,
-    context: ToolContext,
+    context: Context,
 ) -> SalesReport:
     """Report sales day by day."""
     count = (last_day - first_day).days + 1

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from funcmcp import MCPServer, ServerInfo, ToolContext
+from funcmcp import Context, MCPServer, ServerInfo
 
 mcp = MCPServer(
     "travel-desk",
@@ -61,9 +61,7 @@ def search_trips(origin: str, destination: str, day: date, travelers: int = 1) -
 
 
 @mcp.tool(destructive=False)
-async def book_trip(
-    trip: str, departs: datetime, passengers: list[Passenger], context: ToolContext, note: str = ""
-) -> str:
+async def book_trip(trip: str, departs: datetime, passengers: list[Passenger], context: Context, note: str = "") -> str:
     """Book a trip for one or more passengers.
 
     Args:

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.feature_context import (
         CancellationToken,
-        PromptContext,
-        ResourceContext,
-        ToolContext,
+        Context,
     )
     from funcmcp._authoring.calling.questions import Elicit, ListRoots, Sample
     from funcmcp._authoring.features.prompts import prompt
@@ -45,6 +43,7 @@ __all__ = [
     "Auth",
     "CancellationToken",
     "Completion",
+    "Context",
     "Elicit",
     "Format",
     "HTTPOptions",
@@ -57,13 +56,10 @@ __all__ = [
     "MCPServer",
     "Middleware",
     "Principal",
-    "PromptContext",
     "RegistrationError",
-    "ResourceContext",
     "ResourceNotFound",
     "Sample",
     "ServerInfo",
-    "ToolContext",
     "ToolError",
     "content",
     "prompt",
@@ -75,7 +71,7 @@ _HOMES = {
     "_app": ["MCPServer"],
     "_auth.policy": ["Auth"],
     "_auth.principal": ["Principal"],
-    "_authoring.calling.feature_context": ["CancellationToken", "PromptContext", "ResourceContext", "ToolContext"],
+    "_authoring.calling.feature_context": ["CancellationToken", "Context"],
     "_authoring.calling.questions": ["Elicit", "ListRoots", "Sample"],
     "_authoring.features.prompts": ["prompt"],
     "_authoring.features.resources": ["resource"],

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 IMPORTS = {
     "FastMCP": "It is called MCPServer here. funcmcp.compat has FastMCP for servers that move here.",
-    "Context": "It is called ToolContext here. funcmcp.compat has Context for servers that move here.",
     "Image": "It is in funcmcp.content.",
     "UI": "It is in funcmcp.content.",
     "UIResource": "It is in funcmcp.content.",

@@ -10,7 +10,7 @@ Example:
 
 
     @mcp.tool(task="optional", idempotent=True)
-    async def reindex(catalog: str, context: ToolContext) -> str: ...
+    async def reindex(catalog: str, context: Context) -> str: ...
     ```
 """
 

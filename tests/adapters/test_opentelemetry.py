@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 from pydantic import BaseModel
 
-from funcmcp import MCPServer, ToolContext, ToolError
+from funcmcp import Context, MCPServer, ToolError
 from funcmcp._authoring.values.content import ToolResult
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import MCPError
@@ -89,7 +89,7 @@ def add_looks(mcp: MCPServer, tracer: otel.Tracer) -> None:
         return seen(what)
 
     @mcp.tool
-    async def stream(what: str, context: ToolContext) -> str:
+    async def stream(what: str, context: Context) -> str:
         await context.progress(1)
         await asyncio.sleep(0)
         return seen(what)
@@ -440,7 +440,7 @@ def offer_tasks(mcp: MCPServer) -> None:
     options = TaskOptions(poll=0.02)
 
     @mcp.tool(task=options)
-    async def export(how: str, context: ToolContext) -> str:
+    async def export(how: str, context: Context) -> str:
         if how == "ask":
             await context.elicit("Really?", Agreement)
         if how == "fail":

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field
 
-from funcmcp._authoring.calling.feature_context import CancellationToken, ToolContext
+from funcmcp._authoring.calling.feature_context import CancellationToken, Context
 from funcmcp._authoring.calling.services import Services
 from funcmcp._authoring.features.decorators import features_of
 from funcmcp._authoring.features.tools import tool
@@ -286,7 +286,7 @@ async def test_services_alone_beside_the_request() -> None:
     assert result.message["result"]["_meta"] == {"logger": "tools"}
 
 
-@pytest.mark.parametrize("special", [JSONRPCRequest, ToolContext, CancellationToken, Repository])
+@pytest.mark.parametrize("special", [JSONRPCRequest, Context, CancellationToken, Repository])
 async def test_special_parameter(special: Any) -> None:
     got: list[Any] = []
 

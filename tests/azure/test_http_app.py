@@ -45,7 +45,7 @@ import os
 import azure.functions as func
 
 import funcmcp.azure
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer, Context
 from funcmcp._auth.api_key import APIKeys
 from funcmcp._auth.policy import Auth
 
@@ -77,7 +77,7 @@ async def lifespan():
     note("left")
 
 @mcp.tool
-def where(context: ToolContext, shop: Shop) -> str:
+def where(context: Context, shop: Shop) -> str:
     assert context.lifespan_context == "value"
     return context.http_request.url
 

@@ -38,7 +38,7 @@ import asyncio
 import os
 
 import funcmcp.azure
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer, Context
 from funcmcp.tasks import AzureTasks, TaskOptions
 from pydantic import BaseModel
 
@@ -50,7 +50,7 @@ class Name(BaseModel):
 
 
 @mcp.tool(task="optional")
-async def double(number: int, context: ToolContext) -> int:
+async def double(number: int, context: Context) -> int:
     with open(os.environ["RUNS"], "a") as runs:
         print(number, file=runs)
     await context.progress(1, 2, "counting")
@@ -58,7 +58,7 @@ async def double(number: int, context: ToolContext) -> int:
 
 
 @mcp.tool(task="optional")
-async def greet(context: ToolContext) -> str:
+async def greet(context: Context) -> str:
     answer = await context.elicit("Who are you?", Name)
     return f"Hello {answer.content.name}, in {context.task_id}"
 

@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from funcmcp import MCPServer, ToolContext, ToolError
+from funcmcp import MCPServer, Context, ToolError
 from funcmcp._authoring.values.content import EmbeddedResource, Image, ResourceLink, Text, ToolResult
 
 mcp = MCPServer("Kinds")
@@ -77,14 +77,14 @@ def blocks() -> list[Text | Image | ResourceLink | EmbeddedResource]:
 
 
 @mcp.tool
-async def choose(context: ToolContext) -> str:
+async def choose(context: Context) -> str:
     """Ask with a form."""
     answer = await context.elicit("What will it be?", Choice)
     return f"{answer.action}: {answer.content}"
 
 
 @mcp.tool
-async def count(context: ToolContext) -> str:
+async def count(context: Context) -> str:
     """Tell progress and log."""
     for number in range(3):
         await context.progress(number + 1, total=3, message=f"step {number + 1}")
@@ -102,7 +102,7 @@ import asyncio
 import re
 import threading
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer, Context
 
 mcp = MCPServer("Hanging")
 
@@ -159,7 +159,7 @@ def backtrack_in_a_thread() -> None:
 
 
 @mcp.tool(timeout=None)
-async def stream(context: ToolContext) -> None:
+async def stream(context: Context) -> None:
     """Keep an event stream open for ever."""
     await context.progress(1)
     print("begun", flush=True)
@@ -195,7 +195,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from funcmcp import MCPServer, PromptContext, ToolError, content
+from funcmcp import MCPServer, Context, ToolError, content
 
 mcp = MCPServer("Menu")
 
@@ -245,7 +245,7 @@ def suggest(guests: int, taste: str = "hearty") -> list[str | content.Message]:
 
 
 @mcp.prompt
-async def ask(context: PromptContext) -> list[str | content.Image]:
+async def ask(context: Context) -> list[str | content.Image]:
     answer = await context.elicit("Which word?", Answer)
     return [answer.action, content.Image(b"123", mime_type="image/png")]
 ''',
@@ -260,14 +260,14 @@ def look() -> str:
     return "seen"
 """,
     "closed.py": """
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer, Context
 from funcmcp._auth.api_key import APIKeys
 
 mcp = MCPServer("Closed", auth=APIKeys({"ann": "key-of-ann-123456"}))
 
 
 @mcp.tool
-async def whose(context: ToolContext) -> str:
+async def whose(context: Context) -> str:
     await context.info("someone asks")
     await context.progress(1, total=2, message="half done")
     return context.principal.subject
@@ -283,13 +283,13 @@ def greet() -> str:
     return "hello"
 """,
     "bearer.py": """
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer, Context
 
 mcp = MCPServer("Bearer")
 
 
 @mcp.tool
-def token(context: ToolContext) -> str:
+def token(context: Context) -> str:
     return context.http_request.headers["authorization"]
 """,
     "looping.py": """

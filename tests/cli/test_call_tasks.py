@@ -25,7 +25,7 @@ import asyncio
 
 from pydantic import BaseModel
 
-from funcmcp import MCPError, MCPServer, ToolContext
+from funcmcp import MCPError, MCPServer, Context
 from funcmcp.tasks import TaskOptions
 
 mcp = MCPServer("Long work")
@@ -38,7 +38,7 @@ class Form(BaseModel):
 
 
 @mcp.tool(task=BRIEF)
-async def read(context: ToolContext) -> str:
+async def read(context: Context) -> str:
     """Read for half a second."""
     await context.progress(1, 2, "reading")
     await asyncio.sleep(0.5)
@@ -46,7 +46,7 @@ async def read(context: ToolContext) -> str:
 
 
 @mcp.tool(task=BRIEF)
-async def hang(context: ToolContext) -> str:
+async def hang(context: Context) -> str:
     """Work until the task is cancelled."""
     await context.progress(1, 2, "hanging")
     try:
@@ -62,7 +62,7 @@ def count_ended() -> int:
 
 
 @mcp.tool(task=BRIEF)
-async def ask(context: ToolContext) -> str:
+async def ask(context: Context) -> str:
     """Ask for a name."""
     answer = await context.elicit("Who are you?", Form)
     return f"Hello, {answer.content.name}" if answer.content else answer.action

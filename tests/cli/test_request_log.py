@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SERVER = """
 import logging
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer, Context
 
 mcp = MCPServer("Sums")
 log = logging.getLogger("sums")
@@ -37,7 +37,7 @@ def add(a: int, b: int) -> int:
 
 
 @mcp.tool
-async def count(context: ToolContext) -> str:
+async def count(context: Context) -> str:
     await context.progress(1)
     return "counted"
 """

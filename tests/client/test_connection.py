@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import BaseModel
 
-from funcmcp import HTTPOptions, ListOptions, PromptContext, ResourceContext, ServerInfo
+from funcmcp import Context, HTTPOptions, ListOptions, ServerInfo
 from funcmcp._app import MCPServer
 from funcmcp._protocol.codec import decode, encode
 from funcmcp._protocol.errors import InvalidParams, MCPError
@@ -184,12 +184,12 @@ async def test_questions_of_resources_and_prompts_are_answered(revision: str) ->
         name: str
 
     @mcp.resource("menu://guest")
-    async def guest(context: ResourceContext) -> str:
+    async def guest(context: Context) -> str:
         answer = await context.elicit("Who are you?", Guest)
         return answer.content.name if answer.content else ""
 
     @mcp.prompt
-    async def greet(context: PromptContext) -> str:
+    async def greet(context: Context) -> str:
         answer = await context.elicit("Who are you?", Guest)
         return answer.content.name if answer.content else ""
 

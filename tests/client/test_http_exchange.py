@@ -36,7 +36,7 @@ import asyncio
 
 from pydantic import BaseModel
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer, Context
 from funcmcp._state.sessions.memory import MemorySessions
 
 sessions = MemorySessions()
@@ -49,14 +49,14 @@ class Guest(BaseModel):
 
 
 @mcp.tool
-async def greet(context: ToolContext) -> str:
+async def greet(context: Context) -> str:
     """Ask for a name."""
     answer = await context.elicit("Who?", Guest)
     return f"Hello, {answer.content.name}!" if answer.content else answer.action
 
 
 @mcp.tool
-async def count(context: ToolContext) -> str:
+async def count(context: Context) -> str:
     """Report progress."""
     for number in (1, 2, 3):
         await context.progress(number, total=3)

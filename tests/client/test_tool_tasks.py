@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from funcmcp import Elicit, MCPError, MCPServer, ToolContext, ToolError
+from funcmcp import Context, Elicit, MCPError, MCPServer, ToolError
 from funcmcp._protocol.replies import result_reply
 from funcmcp._serving import serving_of
 from funcmcp._transports.http.messages import HttpResponse
@@ -60,13 +60,13 @@ class Shop:
         self.proceed = asyncio.Event()
 
         @mcp.tool(task=brief())
-        async def count(context: ToolContext) -> str:
+        async def count(context: Context) -> str:
             await context.progress(1, 2, "counting")
             await self.proceed.wait()
             return f"counted in a task: {context.task_id is not None}"
 
         @mcp.tool(task=brief())
-        async def greet(context: ToolContext) -> str:
+        async def greet(context: Context) -> str:
             first = await context.elicit("Who?", Name)
             answers: dict[str, Any] = await context.ask(
                 {"name": Elicit("And who?", Name), "agreed": Elicit("Do you agree?", Agreement)}
@@ -91,7 +91,7 @@ class Shop:
             return "never"
 
         @mcp.tool(task=brief(detaches=True))
-        async def quote(context: ToolContext, *, cached: bool = False) -> str:
+        async def quote(context: Context, *, cached: bool = False) -> str:
             if cached:
                 return "42"
             answer = await context.elicit("For whom?", Name)

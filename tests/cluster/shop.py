@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import Context, MCPServer
 from funcmcp._adapters.redis.bus import RedisBus
 from funcmcp._adapters.redis.link import RedisLink
 from funcmcp._adapters.redis.revocations import RedisRevocations
@@ -65,7 +65,7 @@ def add(a: int, b: int) -> int:
 
 
 @mcp.tool
-def whoami(context: ToolContext) -> str:
+def whoami(context: Context) -> str:
     """Name the caller, what the client called itself when the session began, and the instance."""
     caller = context.principal.subject if context.principal else "nobody"
     return f"{caller} {context.client_info['name']} {INSTANCE}"
@@ -78,14 +78,14 @@ def instance() -> str:
 
 
 @mcp.tool
-async def order(what: str, context: ToolContext) -> str:
+async def order(what: str, context: Context) -> str:
     """Order something; the size is asked for."""
     answer = await context.elicit("Which size?", Size)
     return f"{what} in {answer.content.size}" if answer.content else answer.action
 
 
 @mcp.tool
-async def log(context: ToolContext) -> str:
+async def log(context: Context) -> str:
     """Log at two levels, and show which instance ran it."""
     await context.info("a word")
     await context.error("a worry")
@@ -93,7 +93,7 @@ async def log(context: ToolContext) -> str:
 
 
 @mcp.tool
-async def break_off(context: ToolContext) -> str:
+async def break_off(context: Context) -> str:
     """End the connection in the middle, so that the client has to take the stream up again."""
     await context.error("before")
     await context.close_stream()
@@ -110,7 +110,7 @@ def tick(token: str) -> str:
 
 
 @mcp.tool
-async def count(to: int, context: ToolContext) -> str:
+async def count(to: int, context: Context) -> str:
     """Log the numbers below a limit, and end the connection in the middle."""
     for number in range(to):
         await context.error(str(number))
@@ -121,7 +121,7 @@ async def count(to: int, context: ToolContext) -> str:
 
 
 @mcp.tool
-async def wait(context: ToolContext) -> str:
+async def wait(context: Context) -> str:
     """Say that it has begun, and wait until it is cancelled."""
     await context.error("begun")
     await asyncio.Event().wait()

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import Context, MCPServer
 from funcmcp._adapters.redis.link import RedisLink
 from funcmcp._serving import serving_of
 from funcmcp.tasks import RedisTasks
@@ -88,7 +88,7 @@ def make_server(url: str, path: Path, *, concurrency: int, name: str = NAME, lea
     mcp = MCPServer(name, tasks=RedisTasks(RedisLink(url, timeout=TIMEOUT), lease=lease, concurrency=concurrency))
     ledger = Ledger(path)
 
-    async def run(context: ToolContext, seconds: float = 0.5) -> str:
+    async def run(context: Context, seconds: float = 0.5) -> str:
         assert context.task_id is not None
         ledger.write("begin", context.task_id)
         await asyncio.sleep(seconds)

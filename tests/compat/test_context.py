@@ -157,7 +157,7 @@ async def test_the_context_without_a_parameter_and_other_features() -> None:
 
     async with Client(mcp) as client:
         assert (await client.call_tool("read")).text == "First. text/plain"
-        assert "Use funcmcp.ToolContext" in (await client.call_tool("missing")).text
+        assert "Use funcmcp.Context" in (await client.call_tool("missing")).text
     with pytest.raises(RuntimeError, match="No active context"):
         get_context()
 

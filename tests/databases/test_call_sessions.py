@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from funcmcp import InvalidParams, MCPError, MCPServer, ToolContext, ToolError, tool
+from funcmcp import Context, InvalidParams, MCPError, MCPServer, ToolError, tool
 from funcmcp.tasks import MemoryTasks
 from funcmcp.testing import Client, accept
 from tests.databases.shop import Database, add
@@ -66,7 +66,7 @@ def add_failing_tools(mcp: MCPServer, database: Database) -> None:
         raise Rejected
 
     @mcp.tool
-    def raises_in_a_thread(session: AsyncSession, context: ToolContext) -> str:
+    def raises_in_a_thread(session: AsyncSession, context: Context) -> str:
         context.wait(add(session, "raises in a thread"))
         raise Rejected
 
@@ -115,7 +115,7 @@ def add_tools_that_fail_late(mcp: MCPServer) -> None:
         return "written"
 
     @mcp.tool
-    async def unfinished(session: AsyncSession, context: ToolContext) -> str:
+    async def unfinished(session: AsyncSession, context: Context) -> str:
         await add(session, "unfinished")
         await context.elicit("How many?", Amount)
         return "finished"
@@ -144,12 +144,12 @@ def add_succeeding_tools(mcp: MCPServer) -> None:
         return "ordered"
 
     @mcp.tool
-    def order_in_a_thread(session: AsyncSession, context: ToolContext) -> str:
+    def order_in_a_thread(session: AsyncSession, context: Context) -> str:
         context.wait(add(session, "order in a thread"))
         return "ordered"
 
     @mcp.tool
-    async def order_after_a_question(session: AsyncSession, context: ToolContext) -> str:
+    async def order_after_a_question(session: AsyncSession, context: Context) -> str:
         await add(session, "order after a question")
         await context.elicit("How many?", Amount)
         return "ordered"

@@ -34,13 +34,13 @@ SERVER = '''
 import asyncio
 import os
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer, Context
 
 mcp = MCPServer("Handled", sessions="memory")
 
 
 @mcp.tool
-async def count(n: int, context: ToolContext) -> int:
+async def count(n: int, context: Context) -> int:
     """Count, and report each step."""
     for number in range(n):
         await context.progress(number, n)

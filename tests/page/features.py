@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel
 
-from funcmcp import Header, MCPServer, ServerInfo, ToolContext, ToolError
+from funcmcp import Context, Header, MCPServer, ServerInfo, ToolError
 from funcmcp.content import Audio, EmbeddedResource, Image, ResourceLink, Text
 from funcmcp.http import Request, Response
 
@@ -104,7 +104,7 @@ class Features:
         self.calls.append(arguments)
         return arguments
 
-    async def wait(self, context: ToolContext) -> str:
+    async def wait(self, context: Context) -> str:
         """Report progress and wait."""
         await context.progress(2, 5, "Halfway <b>there</b>")
         await context.warning({"left": 3}, "clock")
@@ -115,7 +115,7 @@ class Features:
             raise
         return "It was worth it."
 
-    async def flood(self, count: int, context: ToolContext) -> str:
+    async def flood(self, count: int, context: Context) -> str:
         """Send messages as quickly as possible, and wait."""
         for number in range(1, count + 1):
             await context.info(f"line {number}")
@@ -131,24 +131,24 @@ class Features:
         """Return an empty text."""
         return ""
 
-    async def seat(self, context: ToolContext) -> str:
+    async def seat(self, context: Context) -> str:
         """Ask for a seat."""
         answer = await context.elicit("Which seat?", Seat)
         if answer.action != "accept":
             return f"You {answer.action}."
         return f"Row {answer.content.row}, window {answer.content.window}."
 
-    async def link(self, url: str, context: ToolContext) -> str:
+    async def link(self, url: str, context: Context) -> str:
         """Ask the user to open a page."""
         answer = await context.elicit_url("Pay there.", url)
         return f"You {answer.action}."
 
-    async def model(self, context: ToolContext) -> str:
+    async def model(self, context: Context) -> str:
         """Ask a language model."""
         answer = await context.sample("What is the capital of France?", max_tokens=9)
         return f"The model said {answer.text}."
 
-    async def roots(self, context: ToolContext) -> list[str]:
+    async def roots(self, context: Context) -> list[str]:
         """Ask for folders."""
         return [root.uri for root in await context.list_roots()]
 
@@ -175,7 +175,7 @@ class Features:
         """Take an argument that a header repeats."""
         return f"Region {region}"
 
-    async def job(self, context: ToolContext) -> str:
+    async def job(self, context: Context) -> str:
         """Work as a task."""
         answer = await context.elicit("Shall it begin?", Seat)
         await context.progress(1, 2, "working")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SERVER = '''
 from pydantic import BaseModel
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer, Context
 
 
 class Size(BaseModel):
@@ -37,7 +37,7 @@ def greet(name: str) -> str:
 
 
 @mcp.tool
-async def order(what: str, context: ToolContext) -> str:
+async def order(what: str, context: Context) -> str:
     """Order something."""
     answer = await context.elicit("Which size?", Size)
     return f"{what} in {answer.content.size}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from funcmcp import Elicit, ListOptions, ListRoots, MCPServer, PromptContext, ResourceContext, Sample, ToolContext
+from funcmcp import Context, Elicit, ListOptions, ListRoots, MCPServer, Sample
 from funcmcp._authoring.values.content import (
     Audio,
     Content,
@@ -65,7 +65,7 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-async def cook(dish: str, context: ToolContext) -> list[str | Content]:
+async def cook(dish: str, context: Context) -> list[str | Content]:
     """Cook a dish, and tell how it goes."""
     await context.progress(1, 2, "Chopping")
     await context.log("debug", {"dish": dish}, logger="kitchen")
@@ -74,20 +74,20 @@ async def cook(dish: str, context: ToolContext) -> list[str | Content]:
     return [dish, Image(b"png"), ResourceLink("menu://today", "today")]
 
 
-async def greet_user(context: ToolContext) -> str:
+async def greet_user(context: Context) -> str:
     """Ask the user for a name."""
     answer = await context.elicit("What is your name?", NAME, key="name")
     return f"Hello {answer.content['name']}" if answer.action == "accept" else "Hello"
 
 
-async def survey(context: ToolContext) -> str:
+async def survey(context: Context) -> str:
     """Ask the client's model and for its roots."""
     questions: dict[str, Sample | ListRoots] = {"dish": Sample("Name a dish.", max_tokens=20), "roots": ListRoots()}
     answers = await context.ask(questions)
     return f"{answers['dish'].text} in {len(answers['roots'])} roots"
 
 
-async def wait(context: ToolContext) -> str:
+async def wait(context: Context) -> str:
     """Begin, and never end."""
     await context.progress(1)
     await asyncio.Event().wait()
@@ -114,7 +114,7 @@ async def week() -> list[Contents]:
     return [Contents("Fish", uri="menu://week/1"), Contents("Chips", uri="menu://week/2")]
 
 
-async def greeting(context: ResourceContext) -> str:
+async def greeting(context: Context) -> str:
     """Tell something personal."""
     return await _personal(context)
 
@@ -146,11 +146,11 @@ def every_content() -> list[str | Content]:
     return ["words", Image(b"png"), Audio(b"wav"), EmbeddedResource("menu://today", text="# Fish")]
 
 
-async def personal(context: PromptContext) -> str:
+async def personal(context: Context) -> str:
     """Say something personal."""
     return await _personal(context)
 
 
-async def _personal(context: ResourceContext | PromptContext) -> str:
+async def _personal(context: Context) -> str:
     answers = await context.ask({"name": Elicit("What is your name?", NAME)})
     return f"Fish for {answers['name'].content['name']}"

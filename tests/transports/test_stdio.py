@@ -32,7 +32,7 @@ import subprocess
 import sys
 import threading
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer, Context
 
 print("printed while imported")
 mcp = MCPServer("Streams")
@@ -72,7 +72,7 @@ def read_stdin() -> str:
 
 
 @mcp.tool(timeout=None)
-async def wait(context: ToolContext) -> str:
+async def wait(context: Context) -> str:
     """Wait until `release` is called, or for ever."""
     global here
     here = asyncio.Event()
@@ -93,7 +93,7 @@ async def release() -> str:
 
 
 @mcp.tool
-async def ask(context: ToolContext) -> str:
+async def ask(context: Context) -> str:
     """Ask for a name."""
     form = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
     answer = await context.elicit("Your name?", form, key="name")

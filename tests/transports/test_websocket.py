@@ -29,7 +29,7 @@ HOST = {"host": "127.0.0.1:8000"}
 SERVER = '''
 import asyncio
 
-from funcmcp import HTTPOptions, Limits, MCPServer, ToolContext
+from funcmcp import HTTPOptions, Limits, MCPServer, Context
 
 mcp = MCPServer("Sockets", http=HTTPOptions(websocket="/ws"), limits=Limits(message_bytes=20_000))
 
@@ -49,7 +49,7 @@ async def work() -> str:
 
 
 @mcp.tool
-async def ask(context: ToolContext) -> str:
+async def ask(context: Context) -> str:
     """Ask for a name."""
     form = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
     return (await context.elicit("Your name?", form, key="name")).action

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from funcmcp import MCPServer, PromptContext, ResourceContext, ToolContext
+from funcmcp import Context, MCPServer
 from funcmcp._auth.api_key import APIKeys
 from funcmcp._auth.policy import Auth, Lists
 from funcmcp._auth.protected_resource import ProtectedResource
@@ -105,12 +105,12 @@ def _add_tools(shop: Shop, *, anonymous: bool) -> None:
     mcp, ran = shop.mcp, shop.ran
 
     @mcp.tool(allow_anonymous=anonymous)
-    async def hours(context: ToolContext) -> str:
+    async def hours(context: Context) -> str:
         ran.append("hours")
         return _name(context.principal)
 
     @mcp.tool
-    async def whoami(context: ToolContext) -> str:
+    async def whoami(context: Context) -> str:
         ran.append("whoami")
         return _name(context.principal)
 
@@ -125,7 +125,7 @@ def _add_tools(shop: Shop, *, anonymous: bool) -> None:
         return "audited"
 
     @mcp.tool(allow_anonymous=anonymous)
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         ran.append("ask")
         answer = await context.elicit("What is your name?", {"type": "object", "properties": {}})
         return f"{_name(context.principal)} {answer.action}"
@@ -139,7 +139,7 @@ def _add_resources(shop: Shop, *, anonymous: bool) -> None:
     mcp, ran = shop.mcp, shop.ran
 
     @mcp.resource("shop://hours", allow_anonymous=anonymous)
-    async def hours_page(context: ResourceContext) -> str:
+    async def hours_page(context: Context) -> str:
         ran.append("shop://hours")
         return _name(context.principal)
 
@@ -168,7 +168,7 @@ def _add_prompts(shop: Shop, *, anonymous: bool) -> None:
     mcp, ran = shop.mcp, shop.ran
 
     @mcp.prompt(allow_anonymous=anonymous, completions={"who": lambda value: [value + "!"]})
-    async def greet(who: str, context: PromptContext) -> str:
+    async def greet(who: str, context: Context) -> str:
         ran.append("greet")
         return f"{who} {_name(context.principal)}"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from funcmcp import MCPServer, PromptContext, ResourceContext, ResourceNotFound, ToolError
+from funcmcp import Context, MCPServer, ResourceNotFound, ToolError
 from funcmcp._authoring.values.content import (
     Audio,
     Content,
@@ -154,7 +154,7 @@ def _fail_completing(value: str) -> list[str]:
     raise ValueError(SECRET + value)
 
 
-async def talk(context: ResourceContext | PromptContext) -> str:
+async def talk(context: Context) -> str:
     """Report progress, some of it no progress, and log."""
     for step in (1, 1, 2, 0.5, 3):
         await context.progress(step, 3)
@@ -163,7 +163,7 @@ async def talk(context: ResourceContext | PromptContext) -> str:
     return "talked"
 
 
-async def ask(context: ResourceContext | PromptContext) -> str:
+async def ask(context: Context) -> str:
     """Ask two questions, one after the other."""
     answers = []
     for key in ("name", "colour"):
@@ -181,16 +181,16 @@ async def hang() -> str:
 def _add_waiting(app: MCPServer, gates: Gates) -> None:
     """Add what talks, asks or waits."""
 
-    async def talk_resource(context: ResourceContext) -> str:
+    async def talk_resource(context: Context) -> str:
         return await talk(context)
 
-    async def talk_prompt(context: PromptContext) -> str:
+    async def talk_prompt(context: Context) -> str:
         return await talk(context)
 
-    async def ask_resource(context: ResourceContext) -> str:
+    async def ask_resource(context: Context) -> str:
         return await ask(context)
 
-    async def ask_prompt(context: PromptContext) -> str:
+    async def ask_prompt(context: Context) -> str:
         return await ask(context)
 
     async def held(key: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from funcmcp import Elicit, InvalidParams, ListOptions, MCPError, MCPServer, ServerInfo, ToolContext, ToolError
+from funcmcp import Context, Elicit, InvalidParams, ListOptions, MCPError, MCPServer, ServerInfo, ToolError
 from funcmcp._authoring.values.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._state.sessions.memory import MemorySessions
@@ -107,12 +107,12 @@ def add_held_tools(app: MCPServer, gates: Gates) -> None:
         return key
 
     @app.tool
-    async def wait_quietly(key: str, context: ToolContext) -> str:
+    async def wait_quietly(key: str, context: Context) -> str:
         await gates.hold(key)
         return key
 
     @app.tool
-    async def talk(context: ToolContext, key: str | None = None) -> str:
+    async def talk(context: Context, key: str | None = None) -> str:
         await context.progress(1)
         if key is not None:
             await gates.hold(key)
@@ -154,38 +154,38 @@ async def checked(
     return f"{count} {word} {code}"
 
 
-async def log(context: ToolContext) -> str:
+async def log(context: Context) -> str:
     """Send a log message."""
     await context.log("warning", "hot")
     return "logged"
 
 
-async def ask(context: ToolContext, greeting: str = "Hello") -> str:
+async def ask(context: Context, greeting: str = "Hello") -> str:
     """Ask for a name."""
     return f"{greeting} {_answer_text(await context.elicit('Your name?', _FORM, key='name'))}"
 
 
-async def ask_both(context: ToolContext) -> str:
+async def ask_both(context: Context) -> str:
     """Ask two questions at once."""
     answers = await context.ask({"name": Elicit("Your name?", _FORM), "colour": Elicit("Your colour?", _FORM)})
     return f"{_answer_text(answers['name'])} likes {_answer_text(answers['colour'])}"
 
 
-async def ask_twice(context: ToolContext) -> str:
+async def ask_twice(context: Context) -> str:
     """Ask one question after the other."""
     name = await context.elicit("Your name?", _FORM, key="name")
     colour = await context.elicit("Your colour?", _FORM, key="colour")
     return f"{_answer_text(name)} then {_answer_text(colour)}"
 
 
-async def ask_same_key(context: ToolContext) -> str:
+async def ask_same_key(context: Context) -> str:
     """Ask two questions under one key."""
     name = await context.elicit("Your name?", _FORM, key="it")
     colour = await context.elicit("Your colour?", _FORM, key="it")
     return f"{_answer_text(name)} is not {_answer_text(colour)}"
 
 
-async def sample(context: ToolContext) -> str:
+async def sample(context: Context) -> str:
     """Ask the client's model."""
     answer = await context.sample("Say something", max_tokens=10, key="said")
     return answer.text

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SERVER = """
 import asyncio
-from funcmcp import InvalidParams, MCPServer, ToolContext, ToolError
+from funcmcp import InvalidParams, MCPServer, Context, ToolError
 
 mcp = MCPServer("shop")
 
@@ -34,7 +34,7 @@ async def fail_all(*errors):
 
 
 @mcp.tool
-async def answers(context: ToolContext) -> None:
+async def answers(context: Context) -> None:
     await context.info("before")  # the response is a stream
     await fail_all(ToolError("closed"), ToolError("sold out"))
 

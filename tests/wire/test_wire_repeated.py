@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ALICE, BOB = "key-of-" + "alice" * 4, "key-of-" + "bobby" * 4
 
 SERVER = f"""
-from funcmcp import HTTPOptions, MCPServer, ToolContext
+from funcmcp import HTTPOptions, MCPServer, Context
 from funcmcp._auth.api_key import APIKeys
 from funcmcp._auth.authenticator import first_of
 
@@ -38,7 +38,7 @@ mcp = MCPServer("Twice", auth=auth, http=HTTPOptions(sse="/sse", websocket="/ws"
 
 
 @mcp.tool(allow_anonymous=True)
-def whoami(context: ToolContext) -> str:
+def whoami(context: Context) -> str:
     print("ran", flush=True)
     return "nobody" if context.principal is None else context.principal.subject
 """

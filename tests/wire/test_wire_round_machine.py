@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import Context, MCPServer
 from funcmcp._server.calls import rounds
 from funcmcp._state.seal import KeyRing
 from funcmcp._state.sessions.signed import SignedSessions
@@ -76,7 +76,7 @@ class Instance:
         self.app.tool(introduce)
 
 
-async def introduce(greeting: str, context: ToolContext) -> str:
+async def introduce(greeting: str, context: Context) -> str:
     """Ask three questions, one after the other."""
     answers = [await context.elicit(f"The {key} name?", FORM, key=key) for key in QUESTIONS]
     names = [answer.content["name"] if answer.action == "accept" else answer.action for answer in answers]

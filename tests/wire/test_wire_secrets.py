@@ -21,7 +21,7 @@ KEY = f"{SECRET}-key-of-alice"
 SERVER = f"""
 import logging
 
-from funcmcp import HTTPOptions, MCPServer, ToolContext, ToolError
+from funcmcp import HTTPOptions, MCPServer, Context, ToolError
 from funcmcp._auth.api_key import APIKeys
 from funcmcp._auth.authenticator import first_of
 from funcmcp._auth.tokens.bearer import BearerTokens
@@ -37,7 +37,7 @@ mcp = MCPServer("Secrets", auth=auth, http=HTTPOptions(sse="/sse", websocket="/w
 
 
 @mcp.tool
-async def fail(how: str, context: ToolContext) -> str:
+async def fail(how: str, context: Context) -> str:
     logging.getLogger("author").warning("%r %r", context, context.principal)
     if how == "tool error":
         raise ToolError("Closed.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp import MCPError, MCPServer, ToolContext, ToolError
+from funcmcp import Context, MCPError, MCPServer, ToolError
 from funcmcp.testing import Client
 
 LONE, SENT = "a\ud800b", "a\ufffdb"
@@ -16,7 +16,7 @@ def make_server() -> MCPServer:
     mcp = MCPServer("Surrogates")
 
     @mcp.tool
-    async def notify(context: ToolContext) -> str:
+    async def notify(context: Context) -> str:
         await context.progress(1, 2, LONE)
         await context.log("info", {"text": LONE})
         return LONE

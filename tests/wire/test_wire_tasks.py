@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from funcmcp import HTTPOptions, MCPServer, ToolContext, ToolError
+from funcmcp import Context, HTTPOptions, MCPServer, ToolError
 from funcmcp._protocol.errors import MCPError
 from funcmcp._state.rates import MemoryRates
 from funcmcp._state.tasks.record import TaskKey
@@ -153,7 +153,7 @@ async def test_a_lone_surrogate_is_refused_in_arguments_and_replaced_in_what_a_t
         return "\ud800"
 
     @mcp.tool(task="optional")
-    async def report(context: ToolContext) -> str:
+    async def report(context: Context) -> str:
         await context.progress(1, message="\ud800")
         return "reported"
 
@@ -186,7 +186,7 @@ async def test_a_tool_that_calls_itself_as_a_task_ends_with_all_its_calls() -> N
     callers: list[TaskCaller] = []
 
     @mcp.tool(task="optional")
-    async def count(number: int, context: ToolContext) -> int:
+    async def count(number: int, context: Context) -> int:
         assert context.task_id is not None
         if number == 0:
             return 0
@@ -321,7 +321,7 @@ async def test_a_tool_that_cancels_its_own_task_is_cancelled() -> None:
     callers: list[TaskCaller] = []
 
     @mcp.tool(task="optional")
-    async def cancel_itself(context: ToolContext) -> str:
+    async def cancel_itself(context: Context) -> str:
         assert context.task_id is not None
         await callers[0].result("tasks/cancel", taskId=context.task_id)
         await asyncio.sleep(0)

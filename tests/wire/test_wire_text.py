@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp import MCPServer, PromptContext, ResourceContext, ToolContext
+from funcmcp import Context, MCPServer
 from tests import rules
 from tests.server_options import grouped
 from tests.wire.peer import ERAS, HANDSHAKE, PER_REQUEST, connect, exchange
@@ -38,24 +38,24 @@ def parrot(**options: Any) -> MCPServer:
     app.services.register_value(Service, Service())
 
     @app.tool
-    async def say(text: str, context: ToolContext) -> str:
+    async def say(text: str, context: Context) -> str:
         await context.progress(1, message=text)
         await context.log("warning", text, logger=text)
         return text
 
     @app.prompt
-    async def write(text: str, context: PromptContext) -> str:
+    async def write(text: str, context: Context) -> str:
         await context.log("warning", text)
         return text
 
     @app.resource("parrot://said/{+text}")
-    async def said(text: str, context: ResourceContext) -> str:
+    async def said(text: str, context: Context) -> str:
         await context.log("warning", text)
         return text
 
     @app.tool
-    async def who(service: Service, context: ToolContext, word: str = "none") -> str:
-        return f"{service.name}, {context.tool_name}, {word}"
+    async def who(service: Service, context: Context, word: str = "none") -> str:
+        return f"{service.name}, {context.name}, {word}"
 
     return app
 

@@ -11,7 +11,7 @@ import asyncio
 from pydantic import BaseModel
 
 import funcmcp.azure
-from funcmcp import MCPServer, ToolContext
+from funcmcp import Context, MCPServer
 from funcmcp.tasks import AzureTasks, TaskOptions
 
 CHAPTERS = ("sales", "returns", "stock")
@@ -28,7 +28,7 @@ class Approval(BaseModel):
 
 
 @mcp.tool(task=TaskOptions("optional", ttl=1200), read_only=True)
-async def write_report(year: int, context: ToolContext) -> str:
+async def write_report(year: int, context: Context) -> str:
     """Write the report of a year, chapter by chapter."""
     lines = [f"Report of {year}"]
     for number, chapter in enumerate(CHAPTERS, 1):
@@ -39,7 +39,7 @@ async def write_report(year: int, context: ToolContext) -> str:
 
 
 @mcp.tool(task=TaskOptions("optional", ttl=1200))
-async def order_paper(reams: int, context: ToolContext) -> str:
+async def order_paper(reams: int, context: Context) -> str:
     """Order paper, after an approval. No instance of the app waits for the answer."""
     answer = await context.elicit(f"Order {reams} reams of paper?", Approval)
     if answer.action != "accept" or not answer.content.approve:

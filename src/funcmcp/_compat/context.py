@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVarTuple, Unpack
 
     from funcmcp._app import MCPServer
-    from funcmcp._authoring.calling.feature_context import FeatureContext
+    from funcmcp._authoring.calling.feature_context import Context as InnerContext
     from funcmcp._authoring.calling.questions import Root
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._server.calls.context import RequestContext
@@ -39,8 +39,8 @@ _OTHER_NAMES = {
     "enable_components": "mcp.enable(...)",
     "disable_components": "mcp.disable(...)",
     "reset_visibility": "mcp.enable(...)",
-    "is_background_task": "funcmcp.ToolContext and its task_id",
-    "task_id": "funcmcp.ToolContext and its task_id",
+    "is_background_task": "funcmcp.Context and its task_id",
+    "task_id": "funcmcp.Context and its task_id",
 }
 """What funcmcp has for attributes of FastMCP's Context that this one has not."""
 
@@ -52,9 +52,7 @@ class Context(Generic[*Types]):
     A function gets it through a parameter of this type, or from `get_context`.
     """
 
-    def __init__(
-        self, request: RequestContext, inner: FeatureContext, server: MCPServer, state: dict[str, Any]
-    ) -> None:
+    def __init__(self, request: RequestContext, inner: InnerContext, server: MCPServer, state: dict[str, Any]) -> None:
         self._request = request
         self._inner = inner
         self._server = server

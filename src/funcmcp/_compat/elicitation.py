@@ -56,7 +56,7 @@ class CancelledElicitation(ElicitationResult[Any]):
 
 
 def question_of(form: Any) -> Any:
-    """Return the schema of a form for `FeatureContext.elicit`. A dict without a type has choices and their titles."""
+    """Return the schema of a form for `funcmcp.Context.elicit`. A dict without a type has choices and their titles."""
     if form is None:
         return {"type": "object", "properties": {}}
     if isinstance(form, dict) and "type" not in form:

@@ -51,7 +51,7 @@ class SamplingResult:
 
 
 def sampling_messages(messages: Any) -> list[Any]:
-    """Return the messages of a sampling request in the form that `FeatureContext.sample` takes."""
+    """Return the messages of a sampling request in the form that `funcmcp.Context.sample` takes."""
     if isinstance(messages, str | Content) or not isinstance(messages, list | tuple):
         messages = [messages]
     return [_message(message) for message in messages]
@@ -66,7 +66,7 @@ def _message(message: Any) -> Any:
 def sampling_options(
     system_prompt: str | None, temperature: float | None, model_preferences: Any, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the options that `FeatureContext.sample` takes.
+    """Return the options that `funcmcp.Context.sample` takes.
 
     Raises:
         TypeError: An option is one that funcmcp does not have.

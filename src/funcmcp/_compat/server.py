@@ -8,7 +8,7 @@ from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from funcmcp._authoring.calling.feature_context import FeatureContext
+from funcmcp._authoring.calling.feature_context import Context as InnerContext
 from funcmcp._authoring.features.prompts import make_prompt
 from funcmcp._authoring.features.resources import checked_uri, make_resource
 from funcmcp._authoring.features.tools import make_tool
@@ -463,7 +463,7 @@ class FastMCP(ServerTransports):
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Reply:
         """Set the context of the request while it runs: a middleware."""
         outer = context_variable.get()
-        inner = FeatureContext(request, self._services.lifespans)
+        inner = InnerContext(request, self._services.lifespans, "")
         context_variable.set(Context(request, inner, self, self._state_of(request)))
         try:
             return await call_next(request)

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SERVER = """
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer, Context
 
 mcp = MCPServer("mounted", version="1.0.0")
 
 @mcp.tool
-async def add(a: int, b: int, context: ToolContext) -> int:
+async def add(a: int, b: int, context: Context) -> int:
     await context.progress(1)
     return a + b
 """

@@ -26,14 +26,14 @@ import asyncio
 import azure.functions as func
 
 import funcmcp.azure
-from funcmcp import MCPServer, ToolContext
+from funcmcp import MCPServer, Context
 from funcmcp._server.limits import Limits
 
 mcp = MCPServer("live", limits=Limits(message_bytes=2000), sessions="memory")
 gates = {}
 
 @mcp.tool
-async def wait(context: ToolContext, name: str) -> str:
+async def wait(context: Context, name: str) -> str:
     gate = gates.setdefault(name, asyncio.Event())
     await context.progress(1)
     try:

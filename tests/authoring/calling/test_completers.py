@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from funcmcp import MCPServer, ResourceContext
+from funcmcp import Context, MCPServer
 from funcmcp._authoring.signatures.choices import choices_of
 from funcmcp._server.catalog.completion import Completion
 from funcmcp._serving import serving_of
@@ -102,7 +102,7 @@ async def test_a_completer_may_take_a_context_and_services(mcp: MCPServer) -> No
     class Calendar:
         days = DAYS
 
-    async def days(value: str, calendar: Any, context: ResourceContext) -> list[str]:
+    async def days(value: str, calendar: Any, context: Context) -> list[str]:
         return [f"{day} {context.protocol_version}" for day in calendar.days]
 
     days.__annotations__["calendar"] = Calendar

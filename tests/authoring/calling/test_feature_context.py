@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from funcmcp._authoring.calling.feature_context import CancellationToken, ToolContext
+from funcmcp._authoring.calling.feature_context import CancellationToken, Context
 from funcmcp._authoring.calling.questions import Elicit, ListRoots, Sample
 from funcmcp._protocol.errors import MissingClientCapability, ToolError
 from tests.authoring.tool_calls import Peer, call, context, tool_of
@@ -29,14 +29,14 @@ class Name(BaseModel):
 async def test_a_tool_sees_the_facts_of_its_call() -> None:
     http: Any = SimpleNamespace(method="POST", headers={"a": "b"}, principal=None)
     trace = {"traceparent": "00-1", "tracestate": "x=1", "baggage": "k=v"}
-    seen: list[ToolContext] = []
+    seen: list[Context] = []
 
-    async def look(a: int, context: ToolContext) -> None:
+    async def look(a: int, context: Context) -> None:
         seen.append(context)
 
     await call(look, {"a": 1}, within=context(meta={**trace, "other": 1}, http=http))
     it = seen[0]
-    assert (it.tool_name, it.arguments, it.principal, it.session_id) == ("look", {"a": 1}, None, "session-1")
+    assert (it.name, it.arguments, it.principal, it.session_id) == ("look", {"a": 1}, None, "session-1")
     assert it.protocol_version == "2026-07-28"
     assert it.client_info == {"name": "tester", "version": "1"}
     assert it.http_request is http
@@ -48,7 +48,7 @@ async def test_a_tool_sees_the_facts_of_its_call() -> None:
 
 
 async def test_arguments_are_read_as_types_by_name() -> None:
-    def read(arguments: dict[str, Any], context: ToolContext) -> list[Any]:
+    def read(arguments: dict[str, Any], context: Context) -> list[Any]:
         with pytest.raises(ToolError, match=r"^missing: is required$"):
             context.get_required_argument("missing", str)
         with pytest.raises(ToolError, match=r"^word: must be an integer, not a string$"):
@@ -73,7 +73,7 @@ async def test_arguments_are_read_as_types_by_name() -> None:
 async def test_a_type_with_marks_that_can_not_be_hashed_is_read_too() -> None:
     marked: Any = Annotated[int, Field(le=1), ["not", "hashable"]]
 
-    def read(arguments: dict[str, Any], context: ToolContext) -> int:
+    def read(arguments: dict[str, Any], context: Context) -> int:
         number: int = context.get_required_argument("number", marked)
         return number
 
@@ -82,7 +82,7 @@ async def test_a_type_with_marks_that_can_not_be_hashed_is_read_too() -> None:
 
 
 async def test_progress_goes_up_to_those_who_asked_for_it() -> None:
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         await context.progress(1, 3, "one")
         await context.progress(1)
         await context.progress(0.5)
@@ -102,7 +102,7 @@ async def test_progress_goes_up_to_those_who_asked_for_it() -> None:
 
 @pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
 async def test_the_usual_levels_have_a_method(level: str) -> None:
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         await getattr(context, level)("a")
         await getattr(context, level)({"b": 1}, logger="kitchen")
 
@@ -116,7 +116,7 @@ async def test_the_usual_levels_have_a_method(level: str) -> None:
 
 
 async def test_log_messages_go_out_with_their_level() -> None:
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         await context.log("warning", {"a": 1}, logger="kitchen")
         await context.log("error", "b")
         with pytest.raises(ValueError, match="debug, info"):
@@ -132,7 +132,7 @@ async def test_log_messages_go_out_with_their_level() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, object()])
 async def test_what_json_can_not_say_is_refused_where_the_author_sees_it(bad: Any) -> None:
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         with pytest.raises(ValueError, match=r"."):
             await context.log("error", bad)
 
@@ -142,9 +142,9 @@ async def test_what_json_can_not_say_is_refused_where_the_author_sees_it(bad: An
 
 
 async def test_nothing_is_sent_after_the_call() -> None:
-    kept: list[ToolContext] = []
+    kept: list[Context] = []
 
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         kept.append(context)
 
     peer = Peer()
@@ -155,7 +155,7 @@ async def test_nothing_is_sent_after_the_call() -> None:
 
 
 async def test_questions_are_numbered_by_kind() -> None:
-    async def work(context: ToolContext) -> str:
+    async def work(context: Context) -> str:
         first = await context.elicit("Name?", Name)
         second = await context.elicit("Name again?", {"type": "object"})
         url = await context.elicit_url("Visit", "https://example.com")
@@ -174,7 +174,7 @@ async def test_questions_are_numbered_by_kind() -> None:
 
 
 async def test_a_question_may_have_a_key_of_its_own() -> None:
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         await context.elicit("Name?", Name, key="a")
         await context.elicit_url("Visit", "https://example.com", key="b")
         await context.sample("Hi", max_tokens=5, key="c")
@@ -187,7 +187,7 @@ async def test_a_question_may_have_a_key_of_its_own() -> None:
 
 
 async def test_several_questions_are_asked_at_once() -> None:
-    async def work(context: ToolContext) -> list[str]:
+    async def work(context: Context) -> list[str]:
         assert await context.ask({}) == {}
         answers = await context.ask({"n": Elicit("?", Name), "s": Sample("?", max_tokens=1), "r": ListRoots()})
         return [answers["n"].content.name, answers["s"].text, answers["r"][0].uri]
@@ -197,7 +197,7 @@ async def test_several_questions_are_asked_at_once() -> None:
 
 
 async def test_a_client_that_can_not_be_asked_is_not() -> None:
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         await context.list_roots()
 
     with pytest.raises(MissingClientCapability):
@@ -205,7 +205,7 @@ async def test_a_client_that_can_not_be_asked_is_not() -> None:
 
 
 async def test_a_plain_function_waits_for_the_loop() -> None:
-    def work(context: ToolContext) -> str:
+    def work(context: Context) -> str:
         answer = context.wait(context.elicit("Name?", Name))
         context.wait(context.progress(1))
         return str(answer.content.name)
@@ -225,7 +225,7 @@ async def test_what_ends_the_run_passes_through_a_thread() -> None:
         async def ask(self, questions: Any) -> Any:
             raise Interruption
 
-    def work(context: ToolContext) -> None:
+    def work(context: Context) -> None:
         context.wait(context.list_roots())
 
     with pytest.raises(Interruption):
@@ -233,7 +233,7 @@ async def test_what_ends_the_run_passes_through_a_thread() -> None:
 
 
 async def test_waiting_on_the_loop_itself_is_refused() -> None:
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         with pytest.raises(RuntimeError, match="Use await"):
             context.wait(context.list_roots())
         with pytest.raises(RuntimeError, match="Use await"):
@@ -252,7 +252,7 @@ async def test_threads_that_wait_are_let_go_when_the_call_is_given_up() -> None:
             waiting.set()
             await asyncio.Event().wait()
 
-    def work(context: ToolContext, token: CancellationToken) -> None:
+    def work(context: Context, token: CancellationToken) -> None:
         for _ in range(2):
             try:
                 context.wait(context.list_roots())
@@ -295,7 +295,7 @@ async def test_progress_that_can_not_be_sent_is_refused_whether_the_client_asked
 ) -> None:
     refused = []
 
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         try:
             await context.progress(**report)
         except ValueError as error:
@@ -308,9 +308,9 @@ async def test_progress_that_can_not_be_sent_is_refused_whether_the_client_asked
 
 
 def test_an_attribute_of_other_frameworks_is_an_error_that_names_ours() -> None:
-    tool_context = ToolContext.__new__(ToolContext)
-    with pytest.raises(AttributeError, match=r"ToolContext has no attribute 'client_id'. Use context.principal."):
+    tool_context = Context.__new__(Context)
+    with pytest.raises(AttributeError, match=r"Context has no attribute 'client_id'. Use context.principal."):
         _ = tool_context.client_id  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match=r"ToolContext has no attribute 'other'\.$"):
+    with pytest.raises(AttributeError, match=r"Context has no attribute 'other'\.$"):
         _ = tool_context.other  # type: ignore[attr-defined]
     assert not hasattr(tool_context, "report_progress")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from funcmcp._authoring.calling.feature_context import CancellationToken, ToolContext
+from funcmcp._authoring.calling.feature_context import CancellationToken, Context
 from funcmcp._authoring.calling.function_call import is_async
 from funcmcp._authoring.calling.services import Services
 from funcmcp._authoring.signatures.signature import JSONRPCRequest
@@ -70,10 +70,10 @@ async def test_partials_and_callable_objects_are_called() -> None:
 
 
 async def test_special_parameters_are_filled_whatever_they_are_called() -> None:
-    def look(a: int, req: JSONRPCRequest, stop: CancellationToken | None, *, ctx: ToolContext, too: ToolContext) -> str:
+    def look(a: int, req: JSONRPCRequest, stop: CancellationToken | None, *, ctx: Context, too: Context) -> str:
         assert ctx is too
         assert stop is not None
-        return f"{a} {req.id} {stop.cancelled} {ctx.tool_name}"
+        return f"{a} {req.id} {stop.cancelled} {ctx.name}"
 
     made = tool_of(look)
     assert list(made.describe()["inputSchema"]["properties"]) == ["a"]
@@ -85,7 +85,7 @@ async def test_exceptions_pass_through(error: BaseException) -> None:
     async def fail() -> None:
         raise error
 
-    async def fail_with_company(context: ToolContext) -> None:
+    async def fail_with_company(context: Context) -> None:
         raise error
 
     for function in (fail, fail_with_company):
@@ -97,7 +97,7 @@ async def test_a_tool_can_not_end_the_process() -> None:
     async def leave() -> None:
         raise SystemExit(3)
 
-    async def leave_with_company(context: ToolContext) -> None:
+    async def leave_with_company(context: Context) -> None:
         raise SystemExit(3)
 
     def leave_plainly() -> None:

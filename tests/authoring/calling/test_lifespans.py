@@ -15,7 +15,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import Context, MCPServer
 from funcmcp._authoring.calling.lifespans import LifespanError
 from funcmcp._serving import serving_of
 from funcmcp.client import Client
@@ -35,7 +35,7 @@ class Shop:
         self.mcp = MCPServer("shop")
 
         @self.mcp.tool
-        def state(context: ToolContext) -> dict[str, Any]:
+        def state(context: Context) -> dict[str, Any]:
             value = context.lifespan_context
             return value if isinstance(value, dict) else {"value": value}
 

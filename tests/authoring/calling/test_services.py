@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from funcmcp import MCPError, MCPServer, ToolContext
+from funcmcp import Context, MCPError, MCPServer
 from funcmcp._authoring.calling.services import Services
 from funcmcp._protocol.errors import ToolError
 from funcmcp._server.catalog.registry import RegistrationError
@@ -664,7 +664,7 @@ async def test_services_are_closed_before_the_answer_is_sent(*, streams: bool, f
     mcp.services.register_factory(Unit, commit)
 
     @mcp.tool
-    async def work(unit: Unit, context: ToolContext) -> str:
+    async def work(unit: Unit, context: Context) -> str:
         await context.progress(1)
         return "worked"
 

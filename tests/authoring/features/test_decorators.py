@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import funcmcp
-from funcmcp import MCPServer, PromptContext, RegistrationError, ResourceContext
+from funcmcp import Context, MCPServer, RegistrationError
 from funcmcp._authoring.features.decorators import decorate, with_name
 from funcmcp._serving import serving_of
 from tests.server.parts import answer, context
@@ -37,7 +37,7 @@ class Menu:
         return self.kitchen.dish
 
     @funcmcp.resource("menu://{day}")
-    async def other(self, day: str, context: ResourceContext) -> str:
+    async def other(self, day: str, context: Context) -> str:
         return f"{self.kitchen.dish} {day} {context.uri}"
 
     @funcmcp.prompt
@@ -45,8 +45,8 @@ class Menu:
         return f"Praise {who} for {self.kitchen.dish}"
 
     @funcmcp.prompt("blame", title="Blame")
-    async def blame_it(self, context: PromptContext) -> str:
-        return f"{context.prompt_name} {self.kitchen.dish}"
+    async def blame_it(self, context: Context) -> str:
+        return f"{context.name} {self.kitchen.dish}"
 
     @staticmethod
     @funcmcp.prompt

@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel, BeforeValidator, Field
 from typing_extensions import TypedDict
 
-from funcmcp import MCPServer, RegistrationError, ResourceContext, ResourceNotFound, ToolContext, ToolError
+from funcmcp import Context, MCPServer, RegistrationError, ResourceNotFound, ToolError
 from funcmcp._authoring.features.resources import resource
 from funcmcp._authoring.signatures.signature import Arguments
 from funcmcp._authoring.values.content import Contents, Icon, ResourceInfo
@@ -289,16 +289,16 @@ async def test_a_function_keeps_working_as_it_did_and_runs_in_a_thread_of_its_ow
 
 async def test_the_context_knows_what_is_read_and_reaches_the_client(mcp: MCPServer) -> None:
     @mcp.resource("menu://{dish}")
-    async def dish(dish: str, context: ResourceContext) -> str:
+    async def dish(dish: str, context: Context) -> str:
         await context.progress(1, 2, "cooking")
         await context.log("warning", {"dish": dish})
-        return f"{context.uri} at {context.protocol_version}"
+        return f"{context.name}, {dict(context.arguments)}, {context.uri} at {context.protocol_version}"
 
     channel = Recorder()
     params = {"uri": "menu://fish", "_meta": {"progressToken": 7}}
     assert serving_of(mcp).server.routes.route(context("resources/read", params).request).interactive
     contents = (await ask(mcp, "resources/read", params, channel=channel))["result"]["contents"]
-    assert contents[0]["text"] == f"menu://fish at {NEWEST}"
+    assert contents[0]["text"] == f"dish, {{}}, menu://fish at {NEWEST}"
     assert channel.sent == [
         ("notifications/progress", {"progressToken": 7, "progress": 1, "total": 2, "message": "cooking"}),
         ("notifications/message", {"level": "warning", "data": {"dish": "fish"}}),
@@ -309,7 +309,7 @@ async def test_services_are_injected_and_are_no_variables(mcp: MCPServer) -> Non
     class Kitchen:
         name = "big kitchen"
 
-    async def dish(dish: str, kitchen: Any, context: ResourceContext) -> str:
+    async def dish(dish: str, kitchen: Any, context: Context) -> str:
         return f"{dish} of the {kitchen.name}"
 
     dish.__annotations__["kitchen"] = Kitchen
@@ -613,7 +613,6 @@ def test_a_uri_and_a_template_are_each_registered_once(mcp: MCPServer) -> None:
     ("hint", "why"),
     [
         (int, "not a variable of menu://{dish}"),
-        (ToolContext, "ResourceContext"),
         (Arguments[CreateOrder], "only tools can have"),
     ],
 )
@@ -641,7 +640,7 @@ async def test_a_function_may_list_resources_whenever_somebody_asks(mcp: MCPServ
         return ""
 
     @mcp.resource_lister("menu")
-    async def listing(context: ResourceContext) -> list[ResourceInfo]:
+    async def listing(context: Context) -> list[ResourceInfo]:
         icon = Icon("https://example.com/icon.png")
         details: dict[str, Any] = {
             "title": context.uri,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import pytest
 from pydantic import BaseModel, Field, StringConstraints
 
-from funcmcp._authoring.calling.feature_context import ToolContext
+from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.calling.services import Services
 from funcmcp._authoring.features.decorators import features_of
 from funcmcp._authoring.features.tools import ToolOptions, make_tool, tool
@@ -50,7 +50,7 @@ def test_a_bare_function_says_everything_itself() -> None:
 
 
 def test_the_whole_docstring_is_the_description_without_what_the_schema_says() -> None:
-    def search(query: Annotated[str, Field(description="Its own words.")], limit: int, context: ToolContext) -> None:
+    def search(query: Annotated[str, Field(description="Its own words.")], limit: int, context: Context) -> None:
         """Search the archive.
 
         Use it for questions about the past:
@@ -185,10 +185,12 @@ def test_what_is_no_function_of_one_result_is_refused() -> None:
 
 
 def test_a_tool_that_takes_the_context_is_interactive() -> None:
-    def alone(a: int) -> ToolContext | None: ...
-    def with_context(a: int, *, it: ToolContext | None = None) -> None: ...
-    def unknown(a: Unknown, it: ToolContext) -> None: ...  # type: ignore[name-defined]  # noqa: F821 - the point of the test
+    def alone(a: int) -> Context | None: ...
+    def with_context(a: int, *, it: Context | None = None) -> None: ...
+    def unknown(a: Unknown, it: Context) -> None: ...  # type: ignore[name-defined]  # noqa: F821 - the point of the test
+    def other_context(it: UnknownContext) -> None: ...  # type: ignore[name-defined]  # noqa: F821 - as above
 
+    assert not tool_of(other_context).interactive
     assert not tool_of(alone).interactive
     assert tool_of(with_context).interactive
     assert tool_of(unknown).interactive

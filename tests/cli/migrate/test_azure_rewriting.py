@@ -301,7 +301,7 @@ SHOP_AFTER = '''import json
 
 import azure.functions as func
 import funcmcp.azure
-from funcmcp import MCPServer, PromptContext, ResourceContext
+from funcmcp import Context, MCPServer
 from typing import Annotated
 
 app = func.FunctionApp()
@@ -333,14 +333,14 @@ def find_dish(name: str) -> str:
         "weekly": True,
     },
 )
-def menu(day: str, context: ResourceContext) -> str:
+def menu(day: str, context: Context) -> str:
     # The URI has the day.
     content = {"uri": context.uri}
     return "# Menu of " + content["uri"].rpartition("/")[2]
 
 
 @mcp.resource("menu://logo", name="logo", size=3)
-def logo(context: ResourceContext) -> bytes:
+def logo(context: Context) -> bytes:
     del context
     return b"abc"
 
@@ -360,14 +360,14 @@ def readme():
         },
     ],
 )
-def suggest(taste: Annotated[str, "The taste."], context: PromptContext, style: str | None = None) -> str:
+def suggest(taste: Annotated[str, "The taste."], context: Context, style: str | None = None) -> str:
     """Return the message."""
     return f"Suggest a {context.arguments['taste']} dish, {context.arguments.get('style', 'plain')}."
 
 
 @mcp.prompt("cook")
-def cook(dish: str, context: PromptContext, taste: Annotated[str | None, "The taste."] = None) -> str:
-    data = {"name": context.prompt_name, "arguments": context.arguments}
+def cook(dish: str, context: Context, taste: Annotated[str | None, "The taste."] = None) -> str:
+    data = {"name": context.name, "arguments": context.arguments}
     return f"Cook {data['arguments']['dish']}."
 
 

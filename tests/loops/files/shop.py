@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator  # noqa: TC003 - an annotation of a factory
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import Context, MCPServer
 
 mcp = MCPServer("Shop")
 
@@ -50,12 +50,12 @@ mcp.services.register_factory(Cache, open_cache, scope="app")
 
 
 @mcp.tool
-async def use(context: ToolContext, cache: Cache) -> str:
+async def use(context: Context, cache: Cache) -> str:
     """Use the pool of the lifespan and the service of the loop."""
     return f"{await context.lifespan_context.use()} {await cache.use()}"
 
 
 @mcp.tool
-def use_in_a_thread(context: ToolContext, cache: Cache) -> str:
+def use_in_a_thread(context: Context, cache: Cache) -> str:
     """Use both in a plain function."""
     return f"{context.wait(context.lifespan_context.use())} {context.wait(cache.use())}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp import InvalidParams, MCPError, MCPServer, ToolContext, ToolError
+from funcmcp import Context, InvalidParams, MCPError, MCPServer, ToolError
 from funcmcp.compat import FastMCP, Middleware
 from funcmcp.testing import Client, accept
 from tests.server.parts import NEWEST, PER_REQUEST
@@ -211,7 +211,7 @@ async def test_a_question_in_a_task_group_is_asked(revision: str) -> None:
     mcp = MCPServer("shop")
 
     @mcp.tool
-    async def order(context: ToolContext) -> str:
+    async def order(context: Context) -> str:
         async with asyncio.TaskGroup() as group:
             question = group.create_task(context.elicit("How many?", {"type": "object", "properties": {}}))
         return question.result().action

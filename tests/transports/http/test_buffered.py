@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import Context, MCPServer
 from funcmcp._serving import serving_of
 from funcmcp._state.sessions.signed import SignedSessions
 from funcmcp.testing import MemoryRequest
@@ -33,17 +33,17 @@ def whole_server(**options: Any) -> MCPServer:
     mcp = MCPServer("whole", **grouped(**options))
 
     @mcp.tool
-    async def work(context: ToolContext) -> str:
+    async def work(context: Context) -> str:
         await context.progress(1, 2)
         return "done"
 
     @mcp.tool
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         answer = await context.elicit("Who?", FORM)
         return str(answer.content)
 
     @mcp.tool
-    async def touch(context: ToolContext, uris: list[str]) -> str:
+    async def touch(context: Context, uris: list[str]) -> str:
         await context.progress(1, 2)
         for uri in uris:
             mcp.notify_resource_updated(uri)

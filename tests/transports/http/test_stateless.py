@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from funcmcp import HTTPOptions, MCPServer, ToolContext
+from funcmcp import Context, HTTPOptions, MCPServer
 from funcmcp._auth.api_key import APIKeys
 from funcmcp._serving import serving_of
 from funcmcp._state.sessions.store import Handshake, NoSessions
@@ -25,12 +25,12 @@ def server(**options: Any) -> MCPServer:
         return a + b
 
     @mcp.tool
-    async def count(context: ToolContext) -> str:
+    async def count(context: Context) -> str:
         await context.progress(1, total=2)
         return "counted"
 
     @mcp.tool
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         return (await context.elicit("Your name?", {"type": "object", "properties": {}}, key="name")).action
 
     return mcp
@@ -140,7 +140,7 @@ async def test_a_server_that_requires_no_session_serves_requests_with_and_withou
     mcp = MCPServer("Sums", sessions=sessions, http=HTTPOptions(require_session=False))
 
     @mcp.tool
-    def session(context: ToolContext) -> str:
+    def session(context: Context) -> str:
         return context.session_id or "none"
 
     alone = Peer(mcp, BATCHES)

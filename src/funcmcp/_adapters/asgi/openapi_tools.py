@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._adapters.asgi.in_process_calls import CallError, Request, call, lifespan
-from funcmcp._authoring.calling.feature_context import ToolContext
+from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.calling.unknown_arguments import unknown_arguments
 from funcmcp._authoring.features.options import DEFAULT_TIMEOUT, checked_options
 from funcmcp._authoring.features.permissions import AccessOptions
@@ -153,7 +153,7 @@ def _caller(
 
     base_url = options.get("base_url", _BASE_URL)
 
-    async def run(context: ToolContext, started: Any) -> ToolResult:
+    async def run(context: Context, started: Any) -> ToolResult:
         accepted = plan.input_schema["properties"].keys()
         unknown = context.arguments.keys() - accepted
         if unknown:
@@ -163,7 +163,7 @@ def _caller(
         request = Request(operation.method, target.path, target.query, headers, target.body)
         return result_of(await call(app, request, base_url=base_url, state=started.state), operation.name)
 
-    run.__annotations__ = {"context": ToolContext, "started": running, "return": ToolResult}
+    run.__annotations__ = {"context": Context, "started": running, "return": ToolResult}
     return run
 
 

@@ -16,7 +16,7 @@ from funcmcp._adapters.azure.app_functions import functions_of
 from funcmcp._adapters.azure.route_templates import path_of, variables_of
 from funcmcp._adapters.azure.settings import hostname, is_local, route_prefix
 from funcmcp._authoring.calling.arguments import input_schema, parts_of
-from funcmcp._authoring.calling.feature_context import ToolContext
+from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.calling.function_call import is_async
 from funcmcp._authoring.features.options import checked_options
 from funcmcp._authoring.features.tools import ToolOptions, make_tool
@@ -217,7 +217,7 @@ def _caller(
     names = tuple(name.lower() for name in options.get("forward_headers", ()))
 
     async def run(**values: Any) -> ToolResult:
-        context: ToolContext = values[_CONTEXT]
+        context: Context = values[_CONTEXT]
         request = _request(function.route, shape, method, context.arguments, forwarded(context, names))
         if is_async(function.code):
             returned = await function.code(**{function.request: request})
@@ -225,9 +225,9 @@ def _caller(
             returned = await services.threads.run(function.code, {function.request: request})
             if inspect.isawaitable(returned):
                 returned = await returned
-        return result_of(_response(returned), context.tool_name)
+        return result_of(_response(returned), context.name)
 
-    parameters = [Parameter(_CONTEXT, ToolContext, EMPTY)]
+    parameters = [Parameter(_CONTEXT, Context, EMPTY)]
     parameters += [
         Parameter(variable.name, variable.annotation, None if variable.optional else EMPTY)
         for variable in shape.variables

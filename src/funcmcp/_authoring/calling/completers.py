@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from funcmcp._authoring.calling.feature_context import ResourceContext
 from funcmcp._authoring.calling.function_call import FunctionCall
 from funcmcp._authoring.signatures.choices import choices_of
 from funcmcp._server.catalog.registry import RegistrationError
@@ -39,8 +38,6 @@ class CompletionArguments(NamedTuple):
 
 class CompleterCall(FunctionCall[CompletionArguments, "Completion"]):
     """Calls a completer."""
-
-    context_type = ResourceContext
 
     async def complete(self, context: RequestContext, text: str, resolved: Mapping[str, str]) -> Completion:
         """Return the completions of a text: a `Completer`."""
@@ -73,9 +70,6 @@ class CompleterCall(FunctionCall[CompletionArguments, "Completion"]):
             if not isinstance(text, str):
                 raise TypeError(f"{self.name} must return strings, not {type(text).__name__}.")
         return Completion(texts, completion.total, completion.has_more)
-
-    def _new_context(self, context: RequestContext, arguments: CompletionArguments) -> ResourceContext:  # noqa: ARG002 - it has no URI
-        return ResourceContext(context, self._services.lifespans)
 
 
 def completers_of(

@@ -1,8 +1,8 @@
-"""Contexts of features: data of the request, and messages and questions to the client; `CancellationToken`.
+"""The context of a call: data of the request, and messages and questions to the client; `CancellationToken`.
 
-How it works: a function that has a parameter of a context's type gets one object for the length of one call. Messages
+How it works: a function that has a parameter of the type `Context` gets one object for the length of one call. Messages
 and questions go through the request's `RequestContext`. When the call ends, `FunctionCall` closes the context: messages
-are ignored from then on, and threads that wait in `FeatureContext.wait` are released with a ToolError. A plain function
+are ignored from then on, and threads that wait in `Context.wait` are released with a ToolError. A plain function
 may outlive its call, because a thread can't be stopped from outside.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from uuid import uuid4
 
@@ -72,16 +73,45 @@ class CancellationToken:
         self._cancelled = True
 
 
-class FeatureContext:
-    """Data of a request, and messages and questions to the client.
+@public("funcmcp")
+class Context:
+    """The context of one call: data of its request, and messages and questions to the client.
 
-    A function gets its context through a parameter of its type. A plain function runs in a worker thread and calls the
-    async methods through `wait`: ``context.wait(context.progress(1, 10))``.
+    A function of a tool, resource, template or prompt, a lister and a completer get it through a parameter of this
+    type. A plain function runs in a worker thread and calls the async methods through `wait`:
+    ``context.wait(context.progress(1, 10))``.
+
+    Attributes:
+        name: The name of the tool, resource, template or prompt, or of the function that lists or completes.
+        arguments: The arguments of a tool or prompt as the client sent them, of prompts texts. Otherwise empty.
+        uri: The requested URI of a resource or a template. Otherwise empty.
     """
 
-    __slots__ = ("_closed", "_context", "_counts", "_lifespans", "_loop", "_progress", "_waits")
+    __slots__ = (
+        "_closed",
+        "_context",
+        "_counts",
+        "_lifespans",
+        "_loop",
+        "_progress",
+        "_waits",
+        "arguments",
+        "name",
+        "uri",
+    )
 
-    def __init__(self, context: RequestContext, lifespans: Lifespans) -> None:
+    def __init__(
+        self,
+        context: RequestContext,
+        lifespans: Lifespans,
+        name: str,
+        *,
+        arguments: Mapping[str, Any] = MappingProxyType({}),
+        uri: str = "",
+    ) -> None:
+        self.name: str = name
+        self.arguments: Mapping[str, Any] = arguments
+        self.uri: str = uri
         self._context = context
         self._lifespans = lifespans
         self._loop = asyncio.get_running_loop()
@@ -96,7 +126,7 @@ class FeatureContext:
             """Raise AttributeError that names funcmcp's counterpart of an attribute of other frameworks."""
             from funcmcp._other_frameworks import CONTEXT_ATTRIBUTES  # noqa: PLC0415 - only errors need it
 
-            message = f"{type(self).__name__} has no attribute {name!r}."
+            message = f"Context has no attribute {name!r}."
             if name in CONTEXT_ATTRIBUTES:
                 message += f" Use {CONTEXT_ATTRIBUTES[name]}."
             raise AttributeError(message, name=name, obj=self)
@@ -307,34 +337,9 @@ class FeatureContext:
         finally:
             self._waits.discard(future)
 
-    def close(self) -> None:
-        """End the context with its call: later messages are ignored, and threads in `wait` get a ToolError."""
-        self._closed = True
-        for future in tuple(self._waits):
-            future.cancel()
-
-
-@public("funcmcp")
-class ToolContext(FeatureContext):
-    """The context of a tool's call.
-
-    Attributes:
-        tool_name: The tool's name.
-        arguments: The arguments as the client sent them.
-    """
-
-    __slots__ = ("arguments", "tool_name")
-
-    def __init__(
-        self, context: RequestContext, lifespans: Lifespans, tool_name: str, arguments: Mapping[str, Any]
-    ) -> None:
-        super().__init__(context, lifespans)
-        self.tool_name: str = tool_name
-        self.arguments: Mapping[str, Any] = arguments
-
     @property
     def task_id(self) -> str | None:
-        """The id of the task that the tool runs as. None in a plain call."""
+        """The id of the task that a tool runs as. None in a plain call."""
         return self._context.task_id
 
     async def detach(self) -> None:
@@ -371,39 +376,11 @@ class ToolContext(FeatureContext):
         result: T = _read(name, self.arguments[name], type)
         return result
 
-
-@public("funcmcp")
-class ResourceContext(FeatureContext):
-    """The context of a read of a resource, or of a list of resources.
-
-    Attributes:
-        uri: The requested URI. It is empty in a list of resources and in completions.
-    """
-
-    __slots__ = ("uri",)
-
-    def __init__(self, context: RequestContext, lifespans: Lifespans, uri: str = "") -> None:
-        super().__init__(context, lifespans)
-        self.uri: str = uri
-
-
-@public("funcmcp")
-class PromptContext(FeatureContext):
-    """The context of a prompt.
-
-    Attributes:
-        prompt_name: The prompt's name.
-        arguments: The arguments as the client sent them, texts by name.
-    """
-
-    __slots__ = ("arguments", "prompt_name")
-
-    def __init__(
-        self, context: RequestContext, lifespans: Lifespans, prompt_name: str, arguments: Mapping[str, str]
-    ) -> None:
-        super().__init__(context, lifespans)
-        self.prompt_name: str = prompt_name
-        self.arguments: Mapping[str, str] = arguments
+    def close(self) -> None:
+        """End the context with its call: later messages are ignored, and threads in `wait` get a ToolError."""
+        self._closed = True
+        for future in tuple(self._waits):
+            future.cancel()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -5,7 +5,8 @@ classes that do not exist yet and services that are not registered yet, so it on
 `FunctionCall.prepare` does the rest, once, at the first call. It decides what each parameter is (`Plan`), and creates
 the reader, which turns a call's arguments into keyword arguments, and the renderer, which turns a returned value into a
 result. `FunctionCall.run` is the only way to call the function. Tools, resources, prompts, completers and lists of
-resources are subclasses, which differ in how they read arguments, how they render values, and in their context.
+resources are subclasses, which differ in how they read arguments, how they render values, and in what their context
+has.
 
 A function that takes nothing but its arguments is called directly. Every other call gets a scope of services, a context
 and a cancellation token of its own, which end with the call.
@@ -17,21 +18,17 @@ import functools
 import inspect
 from asyncio import CancelledError
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, get_origin
 
 from funcmcp._authoring.calling.arguments import is_spread
 from funcmcp._authoring.calling.feature_context import (
     CancellationToken,
-    FeatureContext,
-    PromptContext,
-    ResourceContext,
-    ToolContext,
+    Context,
 )
 from funcmcp._authoring.calling.services import Scope
 from funcmcp._authoring.signatures.annotations import without_marks
 from funcmcp._authoring.signatures.signature import EMPTY, JSONRPCRequest, Signature
 from funcmcp._authoring.values.iterators import with_members
-from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
     from funcmcp._authoring.signatures.signature import Parameter
     from funcmcp._server.calls.context import RequestContext
 
-SPECIAL: tuple[type, ...] = (ToolContext, ResourceContext, PromptContext, CancellationToken, JSONRPCRequest, Scope)
+SPECIAL: tuple[type, ...] = (Context, CancellationToken, JSONRPCRequest, Scope)
 """Types of parameters that are never arguments."""
 
 Arguments = TypeVar("Arguments")
@@ -77,8 +74,6 @@ class FunctionCall(Generic[Arguments, Result]):
         RegistrationError: The function takes parameters that JSON arguments can't fill.
     """
 
-    context_type: ClassVar[type[FeatureContext]] = FeatureContext
-
     def __init__(
         self,
         name: str,
@@ -104,7 +99,7 @@ class FunctionCall(Generic[Arguments, Result]):
     def plan(self) -> Plan:
         """What each parameter is. Types that are registered as services at the first look are injected."""
         if self._plan is None:
-            self._plan = plan_of(self.signature, self._services, self.context_type, self._input_schema)
+            self._plan = plan_of(self.signature, self._services, self._input_schema)
         return self._plan
 
     def prepare(self) -> Callable[[Arguments], dict[str, Any]]:
@@ -127,9 +122,9 @@ class FunctionCall(Generic[Arguments, Result]):
         """Return the function that turns what the function returns into a result."""
         raise NotImplementedError
 
-    def _new_context(self, context: RequestContext, arguments: Arguments) -> FeatureContext:
-        """Return the object that a parameter of `context_type` gets."""
-        raise NotImplementedError
+    def _new_context(self, context: RequestContext, arguments: Arguments) -> Context:  # noqa: ARG002 - for subclasses
+        """Return the context of one call."""
+        return Context(context, self._services.lifespans, self.name)
 
     def _check_result(self, result: Result, context: RequestContext) -> None:
         """Raise ValueError if a result does not answer the request. Results of direct calls are not checked."""
@@ -200,9 +195,9 @@ class FunctionCall(Generic[Arguments, Result]):
         token: CancellationToken,
         context: RequestContext,
         arguments: Arguments,
-    ) -> FeatureContext | None:
+    ) -> Context | None:
         """Add the parameters of the types in `SPECIAL`. Return the context that they share, or None if none gets it."""
-        feature_context: FeatureContext | None = None
+        feature_context: Context | None = None
         for name, kind in self.plan.special.items():
             if kind is CancellationToken:
                 kwargs[name] = token
@@ -246,7 +241,6 @@ def is_async(function: Any) -> bool:
 def plan_of(
     signature: Signature,
     services: Services,
-    context_type: type[FeatureContext],
     input_schema: Mapping[str, Any] | None,
 ) -> Plan:
     """Return what each parameter of a function is.
@@ -254,11 +248,10 @@ def plan_of(
     Args:
         signature: The function's signature.
         services: Types that are registered here are injected.
-        context_type: The type of context that the feature has.
         input_schema: The hand-written schema of the arguments, if there is one.
 
     Raises:
-        RegistrationError: A type hint can't be resolved, or is the context of another kind of feature.
+        RegistrationError: A type hint can't be resolved.
     """
     arguments: list[Parameter] = []
     special: dict[str, type] = {}
@@ -267,10 +260,6 @@ def plan_of(
         kind = special_type(parameter.annotation)
         bare = without_marks(parameter.annotation)
         if kind is not None:
-            if issubclass(kind, FeatureContext) and kind is not context_type:
-                raise RegistrationError(
-                    f"The parameter {parameter.name!r} is a {kind.__name__}. Use {context_type.__name__} here."
-                )
             special[parameter.name] = kind
         elif bare in services and not is_spread(parameter):
             injected[parameter.name] = bare

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp._authoring.calling.arguments import input_schema, optional_of, reader_of, text_parts_of
-from funcmcp._authoring.calling.feature_context import PromptContext
+from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.calling.function_call import FunctionCall
 from funcmcp._authoring.calling.unknown_arguments import KnownArguments, checking_names
 from funcmcp._authoring.signatures.annotations import marks_of, union_members, without_marks
@@ -53,8 +53,6 @@ class PromptCall(FunctionCall["dict[str, str]", "PromptCallResult"]):
         description: Returns the prompt's description, which its results repeat.
         unknown: What happens to unknown arguments.
     """
-
-    context_type = PromptContext
 
     def __init__(
         self,
@@ -130,8 +128,8 @@ class PromptCall(FunctionCall["dict[str, str]", "PromptCallResult"]):
             return render
         return lambda value: render(convert(value))
 
-    def _new_context(self, context: RequestContext, arguments: dict[str, str]) -> PromptContext:
-        return PromptContext(context, self._services.lifespans, self.name, arguments)
+    def _new_context(self, context: RequestContext, arguments: dict[str, str]) -> Context:
+        return Context(context, self._services.lifespans, self.name, arguments=arguments)
 
 
 def _json_value(name: str, example: str, text: str) -> Any:

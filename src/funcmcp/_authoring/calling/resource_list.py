@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._authoring.calling.feature_context import ResourceContext
 from funcmcp._authoring.calling.function_call import FunctionCall
 from funcmcp._authoring.values.content import ResourceInfo
 
@@ -25,8 +24,6 @@ class ResourceListCall(FunctionCall[None, "list[dict[str, Any]]"]):
         owner: The class that is constructed for each call, if the function is one of its methods.
         scheme: The scheme of the resources' URIs.
     """
-
-    context_type = ResourceContext
 
     def __init__(
         self,
@@ -66,6 +63,3 @@ class ResourceListCall(FunctionCall[None, "list[dict[str, Any]]"]):
                     f"{self.name} lists resources of the scheme {self._scheme!r}, not {definition['uri']!r}."
                 )
         return definitions
-
-    def _new_context(self, context: RequestContext, arguments: None) -> ResourceContext:  # noqa: ARG002 - a list has no URI
-        return ResourceContext(context, self._services.lifespans)

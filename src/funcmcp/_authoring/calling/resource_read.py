@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_origin
 
 from funcmcp._authoring.calling.arguments import is_field, reader_of, text_parts_of
-from funcmcp._authoring.calling.feature_context import ResourceContext
+from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.calling.function_call import FunctionCall
 from funcmcp._authoring.signatures.annotations import marks_of, union_members, without_marks
 from funcmcp._authoring.values.resource_contents import ContentsWriter
@@ -47,8 +47,6 @@ class ResourceRead(FunctionCall[RequestedURI, EncodedResult]):
         mime_type: The media type that the author chose, if any.
         ui: The ``_meta.ui`` of the contents.
     """
-
-    context_type = ResourceContext
 
     def __init__(  # noqa: PLR0913 - four of them are the base class's
         self,
@@ -110,8 +108,8 @@ class ResourceRead(FunctionCall[RequestedURI, EncodedResult]):
                 readers[name] = "/".join
         return readers
 
-    def _new_context(self, context: RequestContext, arguments: RequestedURI) -> ResourceContext:
-        return ResourceContext(context, self._services.lifespans, arguments.uri)
+    def _new_context(self, context: RequestContext, arguments: RequestedURI) -> Context:
+        return Context(context, self._services.lifespans, self.name, uri=arguments.uri)
 
 
 def check_lists(name: str, template: URITemplate, parameters: Iterable[Parameter]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from funcmcp._authoring.calling.arguments import handwritten_reader, input_schema, parts_of, reader_of
-from funcmcp._authoring.calling.feature_context import ToolContext
+from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.calling.function_call import FunctionCall
 from funcmcp._authoring.calling.unknown_arguments import DEFAULT_RULES, ArgumentRules, checking_names, known_arguments
 from funcmcp._authoring.values.tool_results import handwritten_rendering, rendering_of
@@ -48,8 +48,6 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
         schemas: The tool's hand-written schemas.
         rules: How arguments are read.
     """
-
-    context_type = ToolContext
 
     def __init__(
         self,
@@ -114,8 +112,8 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
     def _new_renderer(self) -> Callable[[Any], ToolCallResult]:
         return self._rendering().render
 
-    def _new_context(self, context: RequestContext, arguments: dict[str, Any]) -> ToolContext:
-        return ToolContext(context, self._services.lifespans, self.name, arguments)
+    def _new_context(self, context: RequestContext, arguments: dict[str, Any]) -> Context:
+        return Context(context, self._services.lifespans, self.name, arguments=arguments)
 
     def _check_result(self, result: ToolCallResult, context: RequestContext) -> None:
         if isinstance(result, RawResponse):

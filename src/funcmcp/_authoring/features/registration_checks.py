@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.calling.arguments import input_schema, parts_of
-from funcmcp._authoring.calling.feature_context import FeatureContext, PromptContext, ResourceContext, ToolContext
+from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.calling.function_call import special_type
 from funcmcp._authoring.signatures.annotations import parts_of_type, union_members, unsupported_type, without_marks
 from funcmcp._authoring.signatures.naming import is_name, is_text, snake_case, title_of
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SIMPLE: dict[Any, tuple[type, ...]] = {bool: (bool,), int: (int,), float: (int, float), str: (str,), bytes: (bytes,)}
 """Types whose defaults are checked at registration, with the types of the values that fit."""
 
-_CONTEXTS = (ToolContext.__name__, ResourceContext.__name__, PromptContext.__name__)
+_CONTEXT = re.compile(r"\bContext\b")
 _NAME_RULE = "1 to 128 letters, digits, '_', '-' and '.'"
 _TEXT_RULE = "a text without line breaks and control characters"
 
@@ -120,13 +120,8 @@ def is_interactive(signature: Signature) -> bool:
     """Return whether a function takes a context. If a hint can't be resolved yet, its text decides."""
     hints = signature.try_hints()
     if hints is None:
-        texts = [str(hint) for hint in signature.raw_annotations().values()]
-        return any(context in text for text in texts for context in _CONTEXTS)
-    for parameter, hint in hints.items():
-        kind = special_type(hint)
-        if parameter != "return" and kind is not None and issubclass(kind, FeatureContext):
-            return True
-    return False
+        return any(_CONTEXT.search(str(hint)) for hint in signature.raw_annotations().values())
+    return any(special_type(hint) is Context for parameter, hint in hints.items() if parameter != "return")
 
 
 def mirrored_arguments(

@@ -16,7 +16,7 @@ from funcmcp._protocol.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from funcmcp._authoring.calling.feature_context import ToolContext
+    from funcmcp._authoring.calling.feature_context import Context
 
 _RESERVED = frozenset(
     {
@@ -141,7 +141,7 @@ def header_text(name: str, value: Any) -> str:
     return text
 
 
-def forwarded(context: ToolContext, names: Iterable[str]) -> dict[str, str]:
+def forwarded(context: Context, names: Iterable[str]) -> dict[str, str]:
     """Return the headers of the MCP request with certain names."""
     request = context.http_request
     if request is None:

@@ -150,7 +150,7 @@ class _Rewriter(cst.CSTTransformer):
         self.variables = assignments(module)
         self.server = "mcp" if b"mcp =" not in module.bytes else "mcp_server"
         self.imports: set[str] = set()
-        self.contexts: set[str] = set()
+        self.names = {"MCPServer"}
         self.features = 0
         self.notes: list[Note] = []
 
@@ -280,7 +280,7 @@ class _Rewriter(cst.CSTTransformer):
             "Context" in dotted(parameter.annotation.annotation) for parameter in parameters if parameter.annotation
         ):
             raise UnknownValueError(
-                "it takes Azure's context; write context: funcmcp.ToolContext, and context.arguments, "
+                "it takes Azure's context; write context: funcmcp.Context, and context.arguments, "
                 "context.session_id, context.client_info in place of its members"
             )
         if not descriptions.keys() <= {parameter.name.value for parameter in parameters}:
@@ -376,8 +376,8 @@ class _Rewriter(cst.CSTTransformer):
         self.check_returned(node, _RESOURCE_OBSTACLES)
         parameters = [f"{name}: str" for name in variables]
         if uses_context:
-            self.contexts.add("ResourceContext")
-            parameters.append(f"{parameter}: ResourceContext")
+            self.names.add("Context")
+            parameters.append(f"{parameter}: Context")
         decorator = _call_text(f"{self.server}.resource", uri, written)
         return node.with_changes(params=_parameters(parameters), decorators=[_decorator(node, decorator)])
 
@@ -385,7 +385,7 @@ class _Rewriter(cst.CSTTransformer):
         arguments = json_value(options.get("arguments", []))
         arguments.sort(key=lambda argument: not argument.get("required"))  # parameters without a default come first
         self.check_parameters([*(argument["name"] for argument in arguments), parameter])
-        data = f'{{"name": {parameter}.prompt_name, "arguments": {parameter}.arguments}}'
+        data = f'{{"name": {parameter}.name, "arguments": {parameter}.arguments}}'
         node, uses_context = _with_context(node, parameter, parameter, data, {"arguments"})
         written = {
             "title": options.get("title"),
@@ -397,8 +397,8 @@ class _Rewriter(cst.CSTTransformer):
         required = [self.argument(argument) for argument in arguments if argument.get("required")]
         optional = [f"{self.argument(argument)} = None" for argument in arguments if not argument.get("required")]
         if uses_context:
-            self.contexts.add("PromptContext")
-            required.append(f"{parameter}: PromptContext")
+            self.names.add("Context")
+            required.append(f"{parameter}: Context")
         decorator = _call_text(f"{self.server}.prompt", options["name"], written)
         return node.with_changes(params=_parameters(required + optional), decorators=[_decorator(node, decorator)])
 
@@ -623,7 +623,7 @@ def _with_server(module: cst.Module, app: str, rewriter: _Rewriter) -> cst.Modul
         body.append(line)
         if not has_imports and _imports_azure(line):
             has_imports = True
-            imported = ", ".join(sorted({"MCPServer", *rewriter.contexts}))
+            imported = ", ".join(sorted(rewriter.names))
             body += _lines(["import funcmcp.azure", f"from funcmcp import {imported}"])
             if rewriter.imports:
                 body += _lines([f"from typing import {', '.join(sorted(rewriter.imports))}"])

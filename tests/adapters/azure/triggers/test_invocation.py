@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp import Elicit, MCPServer, PromptContext, ResourceContext, ToolContext
+from funcmcp import Context, Elicit, MCPServer
 from tests.azure.host import read_prompt, read_resource, read_tool
 from tests.azure.triggers import Triggers
 
@@ -25,7 +25,7 @@ NULLS = {"sessionid": None, "clientinfo": None, "transport": None}
 mcp = MCPServer("contexts")
 
 
-def told(context: ToolContext | ResourceContext | PromptContext) -> dict[str, Any]:
+def told(context: Context) -> dict[str, Any]:
     http = context.http_request
     return {
         "session": context.session_id,
@@ -38,18 +38,18 @@ def told(context: ToolContext | ResourceContext | PromptContext) -> dict[str, An
 
 
 @mcp.tool("tell")
-def tell_tool(context: ToolContext) -> dict[str, Any]:
-    return {**told(context), "name": context.tool_name, "arguments": dict(context.arguments)}
+def tell_tool(context: Context) -> dict[str, Any]:
+    return {**told(context), "name": context.name, "arguments": dict(context.arguments)}
 
 
 @mcp.resource("a://{name}", name="tell")
-async def tell_resource(name: str, context: ResourceContext) -> dict[str, Any]:
+async def tell_resource(name: str, context: Context) -> dict[str, Any]:
     return {**told(context), "name": name, "uri": context.uri}
 
 
 @mcp.prompt("tell")
-async def tell_prompt(context: PromptContext, word: str = "") -> str:
-    return json.dumps({**told(context), "name": context.prompt_name, "arguments": dict(context.arguments)})
+async def tell_prompt(context: Context, word: str = "") -> str:
+    return json.dumps({**told(context), "name": context.name, "arguments": dict(context.arguments)})
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ async def test_what_needs_a_way_back_to_the_client_says_that_there_is_none() -> 
     server = MCPServer("asking")
 
     @server.tool
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         assert not context.can("elicitation")
         await context.progress(1, 2)
         await context.log("info", "here")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp import HTTPOptions, MCPServer, ToolContext
+from funcmcp import Context, HTTPOptions, MCPServer
 from funcmcp._serving import serving_of
 from funcmcp._transports.http.messages import HttpRequest, RequestHeader
 from funcmcp.auth import BearerTokens, StaticKeys
@@ -61,7 +61,7 @@ class Shop:
         self.add_tool()
 
     def add_tool(self, **access: Any) -> None:
-        def add(context: ToolContext) -> str:
+        def add(context: Context) -> str:
             assert context.principal is not None
             self.callers.append(context.principal.subject)
             return "done"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import Context, MCPServer
 from funcmcp._auth.policy import Auth
 from funcmcp._server.connections.hub import TOOLS
 from funcmcp._serving import serving_of
@@ -28,19 +28,19 @@ def shop(memory: SharedMemory) -> MCPServer:
     mcp = MCPServer("Shop", auth=Auth(KEYS, lists="open"), sessions=SharedMemorySessions(memory))
 
     @mcp.tool
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         answer = await context.elicit("Well?", {"type": "object", "properties": {}})
         caller = context.principal
         return f"{caller.subject if caller else 'nobody'} {answer.action}"
 
     @mcp.tool
-    async def log(context: ToolContext) -> str:
+    async def log(context: Context) -> str:
         await context.info("a word")
         await context.error("a worry")
         return "logged"
 
     @mcp.tool
-    async def break_off(context: ToolContext) -> str:
+    async def break_off(context: Context) -> str:
         await context.error("before")
         await context.close_stream()
         await context.error("after")
