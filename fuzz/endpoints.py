@@ -116,7 +116,7 @@ def _add_tools(mcp: MCPServer) -> None:
     @mcp.tool(allow_anonymous=True)
     async def report(context: Context, steps: Annotated[int, Field(ge=0, le=3)] = 1) -> str:
         for step in range(steps):
-            await context.progress(step, steps)
+            await context.report_progress(step, steps)
             await context.log("warning", {"step": step})
         return "reported"
 

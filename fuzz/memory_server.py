@@ -34,7 +34,7 @@ async def ask(context: Context, value: Any) -> str:
 async def report(context: Context, count: int, text: str) -> str:
     """Send messages before the result."""
     for number in range(min(count, 5000)):
-        await context.progress(number, count, text)
+        await context.report_progress(number, count, text)
         await context.log("warning", text)
     return "reported"
 

@@ -60,7 +60,7 @@ async def change() -> None:
 
 @mcp.tool
 async def wait(seconds: float, context: Context) -> str:
-    await context.progress(1)
+    await context.report_progress(1)
     await asyncio.sleep(seconds)
     return "the last event"
 

@@ -187,7 +187,7 @@ async def test_a_feature_can_not_ask_and_its_messages_are_dropped(revision: str)
 
     @mcp.tool
     async def report(context: Context) -> str:
-        await context.progress(1, 2)
+        await context.report_progress(1, 2)
         await context.info("half")
         return "done"
 

@@ -83,7 +83,7 @@ async def test_a_task_knows_its_id_and_reports_progress_without_a_token() -> Non
 
     @mcp.tool(task="optional")
     async def count(context: Context) -> str:
-        await context.progress(1, 2, "counting")
+        await context.report_progress(1, 2, "counting")
         await context.detach()
         await go.wait()
         return str(context.task_id)

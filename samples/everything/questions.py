@@ -59,9 +59,9 @@ class Questions:
     @tool
     async def test_streaming_elicitation(self, context: Context) -> str:
         """Ask the user for a name after reporting progress."""
-        await context.progress(0, total=1)
+        await context.report_progress(0, total=1)
         answer = await context.elicit("What is your name?", NAME_FORM)
-        await context.progress(1, total=1)
+        await context.report_progress(1, total=1)
         return f"User response: {answer.action}"
 
     @tool

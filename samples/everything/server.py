@@ -149,11 +149,11 @@ async def test_tool_with_logging(context: Context) -> str:
 @mcp.tool
 async def test_tool_with_progress(context: Context) -> str:
     """Report progress three times to a client that sent a progress token."""
-    await context.progress(0, total=100)
+    await context.report_progress(0, total=100)
     await asyncio.sleep(PAUSE)
-    await context.progress(50, total=100)
+    await context.report_progress(50, total=100)
     await asyncio.sleep(PAUSE)
-    await context.progress(100, total=100)
+    await context.report_progress(100, total=100)
     return "Tool with progress executed successfully"
 
 
@@ -168,7 +168,7 @@ async def test_logging_tool(context: Context) -> str:
 async def test_cancellation(label: Annotated[str, Field(description="Names the call")], context: Context) -> str:
     """Wait until the client cancels the call; the resource test://cancelled-calls then has its label."""
     try:
-        await context.progress(0, total=1)  # the client may cancel as soon as it hears of it
+        await context.report_progress(0, total=1)  # the client may cancel as soon as it hears of it
         await asyncio.Event().wait()
     finally:
         cancelled.append(label)

@@ -34,7 +34,7 @@ class Tasks:
     @tool(task="optional", idempotent=True)
     async def slow_compute(self, seconds: float, context: Context, label: str = "") -> str:
         """Compute for some seconds."""
-        await context.progress(0, seconds, "computing")
+        await context.report_progress(0, seconds, "computing")
         await asyncio.sleep(seconds)
         return f"Computed {label or 'something'} for {seconds:g} seconds."
 

@@ -56,7 +56,7 @@ async def year_report(
     best: DaySales | None = None
     for number in range(1, 13):
         first = date(year, number, 1)
-        await context.progress(number, total=12, message=f"reading {first:%B}")
+        await context.report_progress(number, total=12, message=f"reading {first:%B}")
         days = await asyncio.to_thread(sales_of_month, orders, first)
         revenue = sum((day.revenue for day in days), Decimal(0))
         months.append(MonthSales(month=first, orders=sum(day.orders for day in days), revenue=revenue))

@@ -114,7 +114,7 @@ async def sales_report(
     days = []
     for number in range(count):
         days.append(await asyncio.to_thread(orders.sales, first_day + timedelta(days=number)))
-        await context.progress(number + 1, total=count, message=f"{days[-1].day}")
+        await context.report_progress(number + 1, total=count, message=f"{days[-1].day}")
     return SalesReport(
         days=days, orders=sum(day.orders for day in days), revenue=sum((day.revenue for day in days), Decimal(0))
     )

@@ -72,7 +72,7 @@ async def book_trip(trip: str, departs: datetime, passengers: list[Passenger], c
         note: A note for the travel desk
     """
     for step, message in enumerate(["Checking the fare", "Holding two seats", "Waiting for the railway"], 1):
-        await context.progress(step, 5, message)
+        await context.report_progress(step, 5, message)
         await context.log("info", f"{message} of {trip}")
         await asyncio.sleep(0.1)
     answer = await context.elicit("Which seats do you prefer?", Seats)

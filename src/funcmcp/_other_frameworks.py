@@ -39,7 +39,6 @@ SERVER_ATTRIBUTES = {
 """Attributes of servers, and what to use."""
 
 CONTEXT_ATTRIBUTES = {
-    "report_progress": "context.progress(...)",
     "request_context": "context.lifespan_context, context.meta, context.http_request or context.client_info",
     "client_id": "context.principal",
     "notify_resource_updated": "mcp.notify_resource_updated(uri)",

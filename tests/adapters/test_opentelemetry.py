@@ -90,7 +90,7 @@ def add_looks(mcp: MCPServer, tracer: otel.Tracer) -> None:
 
     @mcp.tool
     async def stream(what: str, context: Context) -> str:
-        await context.progress(1)
+        await context.report_progress(1)
         await asyncio.sleep(0)
         return seen(what)
 

@@ -53,7 +53,7 @@ class Name(BaseModel):
 async def double(number: int, context: Context) -> int:
     with open(os.environ["RUNS"], "a") as runs:
         print(number, file=runs)
-    await context.progress(1, 2, "counting")
+    await context.report_progress(1, 2, "counting")
     return number * 2
 
 

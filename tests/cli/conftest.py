@@ -87,7 +87,7 @@ async def choose(context: Context) -> str:
 async def count(context: Context) -> str:
     """Tell progress and log."""
     for number in range(3):
-        await context.progress(number + 1, total=3, message=f"step {number + 1}")
+        await context.report_progress(number + 1, total=3, message=f"step {number + 1}")
     await context.warning("all counted")
     return "counted"
 
@@ -161,7 +161,7 @@ def backtrack_in_a_thread() -> None:
 @mcp.tool(timeout=None)
 async def stream(context: Context) -> None:
     """Keep an event stream open for ever."""
-    await context.progress(1)
+    await context.report_progress(1)
     print("begun", flush=True)
     await asyncio.Event().wait()
 ''',
@@ -269,7 +269,7 @@ mcp = MCPServer("Closed", auth=APIKeys({"ann": "key-of-ann-123456"}))
 @mcp.tool
 async def whose(context: Context) -> str:
     await context.info("someone asks")
-    await context.progress(1, total=2, message="half done")
+    await context.report_progress(1, total=2, message="half done")
     return context.principal.subject
 
 

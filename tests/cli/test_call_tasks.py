@@ -40,7 +40,7 @@ class Form(BaseModel):
 @mcp.tool(task=BRIEF)
 async def read(context: Context) -> str:
     """Read for half a second."""
-    await context.progress(1, 2, "reading")
+    await context.report_progress(1, 2, "reading")
     await asyncio.sleep(0.5)
     return "done"
 
@@ -48,7 +48,7 @@ async def read(context: Context) -> str:
 @mcp.tool(task=BRIEF)
 async def hang(context: Context) -> str:
     """Work until the task is cancelled."""
-    await context.progress(1, 2, "hanging")
+    await context.report_progress(1, 2, "hanging")
     try:
         await asyncio.Event().wait()
     finally:

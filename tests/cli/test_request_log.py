@@ -38,7 +38,7 @@ def add(a: int, b: int) -> int:
 
 @mcp.tool
 async def count(context: Context) -> str:
-    await context.progress(1)
+    await context.report_progress(1)
     return "counted"
 """
 MILLISECONDS = r"\d+\.\d ms"

@@ -53,7 +53,7 @@ async def greet(context: Context) -> str:
 async def count(context: Context) -> str:
     """Report progress."""
     for number in (1, 2, 3):
-        await context.progress(number, total=3)
+        await context.report_progress(number, total=3)
     await context.log("warning", "counted")
     return "done"
 

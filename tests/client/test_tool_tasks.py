@@ -61,7 +61,7 @@ class Shop:
 
         @mcp.tool(task=brief())
         async def count(context: Context) -> str:
-            await context.progress(1, 2, "counting")
+            await context.report_progress(1, 2, "counting")
             await self.proceed.wait()
             return f"counted in a task: {context.task_id is not None}"
 

@@ -43,7 +43,7 @@ mcp = MCPServer("Handled", sessions="memory")
 async def count(n: int, context: Context) -> int:
     """Count, and report each step."""
     for number in range(n):
-        await context.progress(number, n)
+        await context.report_progress(number, n)
     return os.getpid()
 
 

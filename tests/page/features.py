@@ -106,7 +106,7 @@ class Features:
 
     async def wait(self, context: Context) -> str:
         """Report progress and wait."""
-        await context.progress(2, 5, "Halfway <b>there</b>")
+        await context.report_progress(2, 5, "Halfway <b>there</b>")
         await context.warning({"left": 3}, "clock")
         try:
             await self.proceed.wait()
@@ -119,7 +119,7 @@ class Features:
         """Send messages as quickly as possible, and wait."""
         for number in range(1, count + 1):
             await context.info(f"line {number}")
-            await context.progress(number, count)
+            await context.report_progress(number, count)
         try:
             await self.proceed.wait()
         except asyncio.CancelledError:
@@ -178,7 +178,7 @@ class Features:
     async def job(self, context: Context) -> str:
         """Work as a task."""
         answer = await context.elicit("Shall it begin?", Seat)
-        await context.progress(1, 2, "working")
+        await context.report_progress(1, 2, "working")
         if answer.action != "accept":
             await self.proceed.wait()
         return f"The task is over: {answer.action}."

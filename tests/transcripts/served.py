@@ -67,10 +67,10 @@ def add(a: int, b: int) -> int:
 
 async def cook(dish: str, context: Context) -> list[str | Content]:
     """Cook a dish, and tell how it goes."""
-    await context.progress(1, 2, "Chopping")
+    await context.report_progress(1, 2, "Chopping")
     await context.log("debug", {"dish": dish}, logger="kitchen")
     await context.log("warning", "The oven is hot.")
-    await context.progress(2, 2)
+    await context.report_progress(2, 2)
     return [dish, Image(b"png"), ResourceLink("menu://today", "today")]
 
 
@@ -89,7 +89,7 @@ async def survey(context: Context) -> str:
 
 async def wait(context: Context) -> str:
     """Begin, and never end."""
-    await context.progress(1)
+    await context.report_progress(1)
     await asyncio.Event().wait()
     return "never"
 

@@ -157,7 +157,7 @@ def _fail_completing(value: str) -> list[str]:
 async def talk(context: Context) -> str:
     """Report progress, some of it no progress, and log."""
     for step in (1, 1, 2, 0.5, 3):
-        await context.progress(step, 3)
+        await context.report_progress(step, 3)
     await context.log("debug", "small")
     await context.log("error", {"what": "big"}, logger="kitchen")
     return "talked"

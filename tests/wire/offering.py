@@ -113,10 +113,10 @@ def add_held_tools(app: MCPServer, gates: Gates) -> None:
 
     @app.tool
     async def talk(context: Context, key: str | None = None) -> str:
-        await context.progress(1)
+        await context.report_progress(1)
         if key is not None:
             await gates.hold(key)
-        await context.progress(2)
+        await context.report_progress(2)
         return "talked"
 
     @app.tool(timeout=TIMEOUT)

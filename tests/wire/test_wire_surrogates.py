@@ -17,7 +17,7 @@ def make_server() -> MCPServer:
 
     @mcp.tool
     async def notify(context: Context) -> str:
-        await context.progress(1, 2, LONE)
+        await context.report_progress(1, 2, LONE)
         await context.log("info", {"text": LONE})
         return LONE
 

@@ -154,7 +154,7 @@ async def test_a_lone_surrogate_is_refused_in_arguments_and_replaced_in_what_a_t
 
     @mcp.tool(task="optional")
     async def report(context: Context) -> str:
-        await context.progress(1, message="\ud800")
+        await context.report_progress(1, message="\ud800")
         return "reported"
 
     @mcp.tool(task="optional")

@@ -39,7 +39,7 @@ def parrot(**options: Any) -> MCPServer:
 
     @app.tool
     async def say(text: str, context: Context) -> str:
-        await context.progress(1, message=text)
+        await context.report_progress(1, message=text)
         await context.log("warning", text, logger=text)
         return text
 

@@ -32,7 +32,7 @@ async def write_report(year: int, context: Context) -> str:
     """Write the report of a year, chapter by chapter."""
     lines = [f"Report of {year}"]
     for number, chapter in enumerate(CHAPTERS, 1):
-        await context.progress(number, len(CHAPTERS), chapter)
+        await context.report_progress(number, len(CHAPTERS), chapter)
         await asyncio.sleep(PAUSE)
         lines.append(f"{number}. {chapter}")
     return "\n".join(lines)

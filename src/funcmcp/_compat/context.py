@@ -146,7 +146,7 @@ class Context(Generic[*Types]):
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress to a client that asked for it."""
-        await self._inner.progress(progress, total, message)
+        await self._inner.report_progress(progress, total, message)
 
     async def log(
         self, message: Any = "", *more: Any, level: str | None = None, logger_name: str | None = None, **extra: Any

@@ -30,7 +30,7 @@ mcp = MCPServer("mounted", version="1.0.0")
 
 @mcp.tool
 async def add(a: int, b: int, context: Context) -> int:
-    await context.progress(1)
+    await context.report_progress(1)
     return a + b
 """
 STARLETTE = (

@@ -35,7 +35,7 @@ gates = {}
 @mcp.tool
 async def wait(context: Context, name: str) -> str:
     gate = gates.setdefault(name, asyncio.Event())
-    await context.progress(1)
+    await context.report_progress(1)
     try:
         await gate.wait()
     finally:

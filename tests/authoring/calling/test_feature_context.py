@@ -83,10 +83,10 @@ async def test_a_type_with_marks_that_can_not_be_hashed_is_read_too() -> None:
 
 async def test_progress_goes_up_to_those_who_asked_for_it() -> None:
     async def work(context: Context) -> None:
-        await context.progress(1, 3, "one")
-        await context.progress(1)
-        await context.progress(0.5)
-        await context.progress(2)
+        await context.report_progress(1, 3, "one")
+        await context.report_progress(1)
+        await context.report_progress(0.5)
+        await context.report_progress(2)
 
     peer = Peer()
     await call(work, within=context(peer, meta={"progressToken": "t"}))
@@ -149,7 +149,7 @@ async def test_nothing_is_sent_after_the_call() -> None:
 
     peer = Peer()
     await call(work, within=context(peer, revision="2025-11-25", meta={"progressToken": 1}))
-    await kept[0].progress(1)
+    await kept[0].report_progress(1)
     await kept[0].log("error", "late")
     assert not peer.sent
 
@@ -207,7 +207,7 @@ async def test_a_client_that_can_not_be_asked_is_not() -> None:
 async def test_a_plain_function_waits_for_the_loop() -> None:
     def work(context: Context) -> str:
         answer = context.wait(context.elicit("Name?", Name))
-        context.wait(context.progress(1))
+        context.wait(context.report_progress(1))
         return str(answer.content.name)
 
     peer = Peer(ANSWERS)
@@ -297,7 +297,7 @@ async def test_progress_that_can_not_be_sent_is_refused_whether_the_client_asked
 
     async def work(context: Context) -> None:
         try:
-            await context.progress(**report)
+            await context.report_progress(**report)
         except ValueError as error:
             refused.append(error)
 
@@ -313,4 +313,4 @@ def test_an_attribute_of_other_frameworks_is_an_error_that_names_ours() -> None:
         _ = tool_context.client_id  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"Context has no attribute 'other'\.$"):
         _ = tool_context.other  # type: ignore[attr-defined]
-    assert not hasattr(tool_context, "report_progress")
+    assert not hasattr(tool_context, "client_id")

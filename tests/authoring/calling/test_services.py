@@ -665,7 +665,7 @@ async def test_services_are_closed_before_the_answer_is_sent(*, streams: bool, f
 
     @mcp.tool
     async def work(unit: Unit, context: Context) -> str:
-        await context.progress(1)
+        await context.report_progress(1)
         return "worked"
 
     async def app(scope: Any, receive: Any, send: Any) -> None:

@@ -345,7 +345,7 @@ async def test_a_function_keeps_working_as_it_did_and_runs_in_a_thread_of_its_ow
 async def test_the_context_knows_the_prompt_and_reaches_the_client(mcp: MCPServer) -> None:
     @mcp.prompt
     async def say(number: int, context: Context) -> str:
-        await context.progress(1)
+        await context.report_progress(1)
         await context.log("error", "hot")
         return f"{context.name} {dict(context.arguments)} {context.session_id}"
 

@@ -290,7 +290,7 @@ async def test_a_function_keeps_working_as_it_did_and_runs_in_a_thread_of_its_ow
 async def test_the_context_knows_what_is_read_and_reaches_the_client(mcp: MCPServer) -> None:
     @mcp.resource("menu://{dish}")
     async def dish(dish: str, context: Context) -> str:
-        await context.progress(1, 2, "cooking")
+        await context.report_progress(1, 2, "cooking")
         await context.log("warning", {"dish": dish})
         return f"{context.name}, {dict(context.arguments)}, {context.uri} at {context.protocol_version}"
 

@@ -34,7 +34,7 @@ def whole_server(**options: Any) -> MCPServer:
 
     @mcp.tool
     async def work(context: Context) -> str:
-        await context.progress(1, 2)
+        await context.report_progress(1, 2)
         return "done"
 
     @mcp.tool
@@ -44,7 +44,7 @@ def whole_server(**options: Any) -> MCPServer:
 
     @mcp.tool
     async def touch(context: Context, uris: list[str]) -> str:
-        await context.progress(1, 2)
+        await context.report_progress(1, 2)
         for uri in uris:
             mcp.notify_resource_updated(uri)
         return "touched"

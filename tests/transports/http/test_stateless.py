@@ -26,7 +26,7 @@ def server(**options: Any) -> MCPServer:
 
     @mcp.tool
     async def count(context: Context) -> str:
-        await context.progress(1, total=2)
+        await context.report_progress(1, total=2)
         return "counted"
 
     @mcp.tool

@@ -79,7 +79,7 @@ class Context:
 
     A function of a tool, resource, template or prompt, a lister and a completer get it through a parameter of this
     type. A plain function runs in a worker thread and calls the async methods through `wait`:
-    ``context.wait(context.progress(1, 10))``.
+    ``context.wait(context.report_progress(1, 10))``.
 
     Attributes:
         name: The name of the tool, resource, template or prompt, or of the function that lists or completes.
@@ -184,7 +184,7 @@ class Context:
         """Return whether the client declared a capability: ``"elicitation"``, ``"sampling"`` or ``"roots"``."""
         return isinstance(self._context.client.capabilities.get(capability), dict)
 
-    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+    async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress. Nothing is sent if the client did not ask for it, or if the progress did not increase.
 
         In a task the progress becomes the status message, such as "reading (3 of 10)".

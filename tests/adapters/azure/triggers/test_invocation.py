@@ -120,7 +120,7 @@ async def test_what_needs_a_way_back_to_the_client_says_that_there_is_none() -> 
     @server.tool
     async def ask(context: Context) -> str:
         assert not context.can("elicitation")
-        await context.progress(1, 2)
+        await context.report_progress(1, 2)
         await context.log("info", "here")
         await context.close_stream()
         await context.ask({"x": Elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})})
