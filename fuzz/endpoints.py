@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from funcmcp import Context, HTTPOptions, ListOptions, MCPServer, ToolError
+from funcmcp import Context, HTTPOptions, MCPServer, ProtocolOptions, ToolError
 from funcmcp._auth.api_key import APIKeys
 from funcmcp._auth.authenticator import first_of
 from funcmcp._auth.easy_auth import EasyAuth
@@ -56,7 +56,7 @@ def serving() -> Exchange:
     free = MCPServer(
         "Free",
         sessions=MemorySessions(keys=keys),
-        lists=ListOptions(page_size=2),
+        protocol=ProtocolOptions(page_size=2),
         http=HTTPOptions(sse="/sse"),
         limits=Limits(message_bytes=_MOST_BYTES),
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from funcmcp import HTTPOptions, ListOptions, ServerInfo
+from funcmcp import HTTPOptions, ProtocolOptions, ServerInfo
 
-_GROUPS: dict[str, Any] = {"http": HTTPOptions, "info": ServerInfo, "lists": ListOptions}
+_GROUPS: dict[str, Any] = {"http": HTTPOptions, "info": ServerInfo, "protocol": ProtocolOptions}
 
 
 def grouped(**options: Any) -> dict[str, Any]:

@@ -187,7 +187,7 @@ def test_icons_of_a_server_are_icon_objects_or_dicts() -> None:
         ({"lifespan": None}, r"Use @mcp\.add_lifespan"),
         ({"path": "/"}, r"Use http=HTTPOptions\(path=\.\.\.\)"),
         ({"rates": None}, r"Use http=HTTPOptions\(rates=\.\.\.\)"),
-        ({"page_size": 1}, r"Use lists=ListOptions\(page_size=\.\.\.\)"),
+        ({"page_size": 1}, r"Use protocol=ProtocolOptions\(page_size=\.\.\.\)"),
         ({"title": ""}, r"Use info=ServerInfo\(title=\.\.\.\)"),
         ({"keys": None}, r"Use sessions=SignedSessions\(keys=\.\.\.\)"),
         ({"bus": None}, r"Use sessions=SignedSessions\(bus=\.\.\.\)"),
@@ -221,7 +221,7 @@ def test_a_text_after_the_name_is_refused_with_what_to_write() -> None:
         ({"limits": {"requests": 5}}, r"^limits must be Limits\(\.\.\.\); got dict\.$"),
         ({"auth": APIKeys}, r"^auth must be an authenticator, not a class\. Write auth=APIKeys\(\.\.\.\)\.$"),
         ({"auth": "secret"}, r"^auth must be an authenticator, such as APIKeys\({\.\.\.}\), or .*; got str\.$"),
-        ({"lists": 50}, r"^lists must be ListOptions\(\.\.\.\); got int\.$"),
+        ({"protocol": 50}, r"^protocol must be ProtocolOptions\(\.\.\.\); got int\.$"),
         ({"info": "A shop."}, r"^info must be ServerInfo\(\.\.\.\); got str\.$"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import BaseModel
 
-from funcmcp import Context, ListOptions, MCPError, MCPServer, Principal, ServerInfo, ToolError
+from funcmcp import Context, MCPError, MCPServer, Principal, ProtocolOptions, ToolError
 from funcmcp.auth import APIKeys
 from funcmcp.client import CallToolResult, Client, GetPromptResult, ReadResourceResult
 from tests import schemas
@@ -60,7 +60,7 @@ async def test_a_tool_returns_what_a_client_gets() -> None:
 
 @EVERY_REVISION
 async def test_the_result_is_one_of_the_newest_revision_of_the_server(revision: str) -> None:
-    mcp = shop(info=ServerInfo(revisions=[revision]))
+    mcp = shop(protocol=ProtocolOptions(revisions=[revision]))
     result = await mcp.call_tool("add", {"a": 1, "b": 2})
     assert result.text == "3"
     schemas.validate_as(result, revision, "CallToolResult")
@@ -88,7 +88,7 @@ async def test_resources_templates_and_prompts() -> None:
 
 
 async def test_lists_have_the_definitions_of_all_pages() -> None:
-    mcp = shop(lists=ListOptions(page_size=1))
+    mcp = shop(protocol=ProtocolOptions(page_size=1))
     assert [tool.name for tool in await mcp.list_tools()] == ["add", "fail"]
     assert [resource.uri for resource in await mcp.list_resources()] == ["menu://today"]
     assert [template.uri_template for template in await mcp.list_resource_templates()] == ["menu://days/{day}"]
@@ -96,7 +96,7 @@ async def test_lists_have_the_definitions_of_all_pages() -> None:
 
 
 async def test_a_server_without_features_has_empty_lists() -> None:
-    mcp = MCPServer("empty", lists=ListOptions(enable_tools=None))
+    mcp = MCPServer("empty", protocol=ProtocolOptions(offer_tools=None))
     assert await mcp.list_tools() == []
     assert await mcp.list_resources() == []
     assert await mcp.list_resource_templates() == []
@@ -179,7 +179,7 @@ async def test_a_tool_calls_another_one_as_its_own_caller() -> None:
 
 @EVERY_REVISION
 async def test_a_feature_can_not_ask_and_its_messages_are_dropped(revision: str) -> None:
-    mcp = MCPServer("asks", info=ServerInfo(revisions=[revision]))
+    mcp = MCPServer("asks", protocol=ProtocolOptions(revisions=[revision]))
 
     @mcp.tool
     async def ask(context: Context) -> str:

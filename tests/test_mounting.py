@@ -12,8 +12,8 @@ from funcmcp import (
     MCPError,
     MCPServer,
     Principal,
+    ProtocolOptions,
     RegistrationError,
-    ServerInfo,
     ToolError,
 )
 from funcmcp._serving import serving_of
@@ -390,7 +390,7 @@ def test_a_server_that_would_lose_a_rule_is_refused() -> None:
     with pytest.raises(RegistrationError, match="billing has auth, and shop, which mounts it, has none"):
         shop(billing(auth=APIKeys({"ada": KEY})))
     with pytest.raises(RegistrationError, match="billing does not speak 2024-11-05, 2025-03-26"):
-        shop(billing(info=ServerInfo(revisions=["2026-07-28"])))
+        shop(billing(protocol=ProtocolOptions(revisions=["2026-07-28"])))
 
 
 async def test_services_of_servers_that_are_mounted_at_any_depth_are_closed() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp import Auth, HTTPOptions, Limits, ListOptions, MCPServer, RegistrationError, ServerInfo
+from funcmcp import Auth, HTTPOptions, Limits, MCPServer, ProtocolOptions, RegistrationError, ServerInfo
 from funcmcp.auth import APIKeys
 from funcmcp.redis import RedisSessions
 from funcmcp.tasks import RedisTasks, TaskOptions
@@ -28,10 +28,30 @@ async def anyone(_credentials: object) -> None:
         (HTTPOptions, [], {"proxies": "1"}, r"^HTTPOptions\.proxies must be an integer, 0 or more; got '1'\.$"),
         (HTTPOptions, [], {"allowed_hosts": 5}, r"^HTTPOptions\.allowed_hosts must be a list of strings; got 5\.$"),
         (Limits, [], {"foo": 1}, r"^Limits has no option 'foo'\. Valid options: message_bytes"),
-        (ListOptions, [], {"foo": 1}, r"^ListOptions has no option 'foo'\. Valid options: page_size, list_ttl"),
-        (ListOptions, [], {"page_size": "5"}, r"^ListOptions\.page_size must be an integer, or None; got '5'\.$"),
-        (ListOptions, [], {"list_ttl": "5"}, r"^ListOptions\.list_ttl must be a number of seconds, .*; got '5'\.$"),
-        (ListOptions, [], {"enable_tools": 1}, r"^ListOptions\.enable_tools must be True, False or None; got 1\.$"),
+        (
+            ProtocolOptions,
+            [],
+            {"foo": 1},
+            r"^ProtocolOptions has no option 'foo'\. Valid options: revisions, offer_tools",
+        ),
+        (
+            ProtocolOptions,
+            [],
+            {"page_size": "5"},
+            r"^ProtocolOptions\.page_size must be an integer, or None; got '5'\.$",
+        ),
+        (
+            ProtocolOptions,
+            [],
+            {"list_ttl": "5"},
+            r"^ProtocolOptions\.list_ttl must be a number of seconds, .*; got '5'\.$",
+        ),
+        (
+            ProtocolOptions,
+            [],
+            {"offer_tools": 1},
+            r"^ProtocolOptions\.offer_tools must be True, False or None; got 1\.$",
+        ),
         (ServerInfo, [], {"foo": 1}, r"^ServerInfo has no option 'foo'\. Valid options: title"),
         (ServerInfo, [], {"icons": "x.png"}, r"^ServerInfo\.icons must be a list of Icon .*; got 'x\.png'\.$"),
         (ServerInfo, [], {"icons": 5}, r"^ServerInfo\.icons must be a list of Icon objects, .*; got 5\.$"),
@@ -89,16 +109,18 @@ def test_options_can_not_be_changed() -> None:
 
 
 def test_options_are_compared_by_their_values() -> None:
-    assert ListOptions(page_size=5) == ListOptions(page_size=5)
-    assert hash(ListOptions(page_size=5)) == hash(ListOptions(page_size=5))
-    assert ListOptions(page_size=5) != ListOptions(page_size=6)
-    assert ListOptions().__eq__(ServerInfo()) is NotImplemented
+    assert ProtocolOptions(page_size=5) == ProtocolOptions(page_size=5)
+    assert hash(ProtocolOptions(page_size=5)) == hash(ProtocolOptions(page_size=5))
+    assert ProtocolOptions(page_size=5) != ProtocolOptions(page_size=6)
+    assert ProtocolOptions().__eq__(ServerInfo()) is NotImplemented
 
 
 def test_copies_of_options_have_their_values() -> None:
-    options = ListOptions(page_size=5, read_ttl=2)
-    assert pickle.loads(pickle.dumps(options)) == copy.deepcopy(options) == ListOptions(**asdict(options)) == options
-    assert replace(options, page_size=6) == ListOptions(page_size=6, read_ttl=2)
+    options = ProtocolOptions(page_size=5, read_ttl=2)
+    assert (
+        pickle.loads(pickle.dumps(options)) == copy.deepcopy(options) == ProtocolOptions(**asdict(options)) == options
+    )
+    assert replace(options, page_size=6) == ProtocolOptions(page_size=6, read_ttl=2)
     with pytest.raises(ValueError, match=r"page_size must be at least 1"):
         replace(options, page_size=0)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from funcmcp._server.catalog.registry import RegistrationError
     from funcmcp._server.limits import Limits
     from funcmcp._server.middleware import Middleware
-    from funcmcp._server.options import ListOptions, ServerInfo
+    from funcmcp._server.options import ProtocolOptions, ServerInfo
     from funcmcp._transports.http.options import HTTPOptions
 
 __version__ = "0.1.0"
@@ -50,12 +50,12 @@ __all__ = [
     "Header",
     "InvalidParams",
     "Limits",
-    "ListOptions",
     "ListRoots",
     "MCPError",
     "MCPServer",
     "Middleware",
     "Principal",
+    "ProtocolOptions",
     "RegistrationError",
     "ResourceNotFound",
     "Sample",
@@ -84,7 +84,7 @@ _HOMES = {
     "_server.catalog.registry": ["RegistrationError"],
     "_server.limits": ["Limits"],
     "_server.middleware": ["Middleware"],
-    "_server.options": ["ListOptions", "ServerInfo"],
+    "_server.options": ["ProtocolOptions", "ServerInfo"],
     "_transports.http.options": ["HTTPOptions"],
 }
 

@@ -35,7 +35,7 @@ from funcmcp._public_names import public
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.catalog.visibility import visibility_rule
 from funcmcp._server.limits import Limits
-from funcmcp._server.options import ListOptions, ServerInfo, ServerOptions
+from funcmcp._server.options import ProtocolOptions, ServerInfo, ServerOptions
 from funcmcp._serving import Serving, serving_of
 from funcmcp._transports.http.options import HTTPOptions
 
@@ -88,7 +88,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         name: The server's name, as clients see it.
         instructions: Guidance for the client's model on how to use the server.
         version: The server's own version.
-        info: Title, description, icons, website and protocol revisions of the server.
+        info: Title, description, icons and website of the server.
         http: Options of HTTP: paths of the endpoints, accepted hosts and origins, proxies, rates.
         auth: Authenticates callers: an authenticator such as `funcmcp.auth.APIKeys`, or `Auth` with one and more
             options. With None every caller may use everything.
@@ -97,7 +97,7 @@ class MCPServer(DirectCalls, ASGIApplication):
             process, which also allows subscriptions, `list_changed` and resuming broken streams. A store, such as
             `funcmcp.redis.RedisSessions`, does the same for several instances. None is the stateless mode: there are
             no session ids, clients need no `initialize`, and tools can't ask clients of these revisions anything.
-        lists: Page size, caching and visibility of the lists of tools, resources and prompts.
+        protocol: Revisions and capabilities of the server, and page size and caching of its lists.
         limits: How much one process accepts; see docs/reference/limits.md.
         show_errors: Exceptions whose text clients get when a tool, resource or prompt raises them: True for all
             exceptions, an exception type, or a list of types. For other exceptions clients get a neutral sentence with
@@ -117,7 +117,7 @@ class MCPServer(DirectCalls, ASGIApplication):
 
     Example:
         ```python
-        mcp = MCPServer("Orders", version="1.0.0", http=HTTPOptions(sse="/sse"), lists=ListOptions(page_size=50))
+        mcp = MCPServer("Orders", version="1.0.0", http=HTTPOptions(sse="/sse"), protocol=ProtocolOptions(page_size=50))
         ```
     """
 
@@ -132,7 +132,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         http: HTTPOptions | None = None,
         auth: Authenticator | Auth | None = None,
         sessions: SessionStore | Literal["signed", "memory"] | None = "signed",
-        lists: ListOptions | None = None,
+        protocol: ProtocolOptions | None = None,
         limits: Limits | None = None,
         show_errors: ShowErrors = False,
         middleware: Sequence[Middleware] = (),
@@ -146,7 +146,7 @@ class MCPServer(DirectCalls, ASGIApplication):
             version,
             instructions,
             info=replace(info, icons=icon_list(info.icons)),
-            lists=lists or ListOptions(),
+            protocol=protocol or ProtocolOptions(),
             limits=limits or Limits(),
             show_errors=show_errors,
         )

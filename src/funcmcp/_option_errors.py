@@ -9,7 +9,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from funcmcp._server.limits import Limits
-from funcmcp._server.options import ListOptions, ServerInfo
+from funcmcp._server.options import ProtocolOptions, ServerInfo
 from funcmcp._transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., None]")
 
-_TYPES = {"info": ServerInfo, "http": HTTPOptions, "lists": ListOptions, "limits": Limits}
+_TYPES = {"info": ServerInfo, "http": HTTPOptions, "protocol": ProtocolOptions, "limits": Limits}
 
 
 def explains_options(init: F) -> F:

@@ -67,7 +67,7 @@ SERVER_OPTIONS = {
     "host": "mcp.run(host=...)",
     "keys": "sessions=SignedSessions(keys=...), or keys= of another store",
     "lifespan": "@mcp.add_lifespan",
-    "list_page_size": "lists=ListOptions(page_size=...)",
+    "list_page_size": "protocol=ProtocolOptions(page_size=...)",
     "mask_error_details": "show_errors=",
     "message_path": "http=HTTPOptions(sse=...)",
     "mount_path": "Starlette(routes=[Mount(path, mcp)], lifespan=mcp.lifespan)",

@@ -112,7 +112,7 @@ class Serving(Served):
         self.services = services
         self.server = Server(
             options,
-            [REVISIONS[date] for date in sorted(options.info.revisions)],
+            [REVISIONS[date] for date in sorted(options.protocol.revisions)],
             keys=keys,
             auth=auth,
             bus=getattr(self._store, "bus", None),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import BaseModel
 
-from funcmcp import Context, HTTPOptions, ListOptions, ServerInfo
+from funcmcp import Context, HTTPOptions, ProtocolOptions
 from funcmcp._app import MCPServer
 from funcmcp._protocol.codec import decode, encode
 from funcmcp._protocol.errors import InvalidParams, MCPError
@@ -99,12 +99,14 @@ async def test_a_client_speaks_every_revision(revision: str) -> None:
     ],
 )
 async def test_the_default_revision_is_the_newest_one_of_the_server(revisions: list[str], chosen: str) -> None:
-    async with Client(MCPServer("orders", info=ServerInfo(revisions=revisions))) as client:
+    async with Client(MCPServer("orders", protocol=ProtocolOptions(revisions=revisions))) as client:
         assert client.revision == chosen
 
 
 async def test_the_handshake_replaces_a_revision_that_the_server_lacks() -> None:
-    async with Client(MCPServer("orders", info=ServerInfo(revisions=[NEWEST])), revision="2024-11-05") as client:
+    async with Client(
+        MCPServer("orders", protocol=ProtocolOptions(revisions=[NEWEST])), revision="2024-11-05"
+    ) as client:
         assert client.revision == NEWEST
 
 
@@ -140,7 +142,7 @@ async def test_the_target_can_be_an_exchange() -> None:
 
 @EVERY_REVISION
 async def test_a_list_of_many_pages_is_read_to_its_end(revision: str) -> None:
-    mcp = MCPServer("orders", lists=ListOptions(page_size=2))
+    mcp = MCPServer("orders", protocol=ProtocolOptions(page_size=2))
     for number in range(7):
         serving_of(mcp).server.catalog.tools.add(tool(f"t{number}"))
     async with Client(mcp, revision=revision) as client:
@@ -149,7 +151,7 @@ async def test_a_list_of_many_pages_is_read_to_its_end(revision: str) -> None:
 
 @EVERY_REVISION
 async def test_resources_templates_and_prompts_can_be_used(revision: str) -> None:
-    mcp = MCPServer("menu", lists=ListOptions(page_size=1))
+    mcp = MCPServer("menu", protocol=ProtocolOptions(page_size=1))
 
     @mcp.resource("menu://today")
     def today() -> str:

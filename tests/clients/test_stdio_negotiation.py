@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SERVER = '''
-from funcmcp import MCPServer, ServerInfo
+from funcmcp import MCPServer, ProtocolOptions
 
-mcp = MCPServer("One era", info=ServerInfo(revisions=[{revision!r}]))
+mcp = MCPServer("One era", protocol=ProtocolOptions(revisions=[{revision!r}]))
 
 
 @mcp.tool

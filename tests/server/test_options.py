@@ -8,7 +8,7 @@ import pytest
 
 from funcmcp._protocol import adaptation
 from funcmcp._protocol.revisions import REVISIONS
-from funcmcp._server.options import ListOptions, ServerInfo, ServerOptions, shown_types
+from funcmcp._server.options import ProtocolOptions, ServerInfo, ServerOptions, shown_types
 from tests import schemas
 
 ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"]}
@@ -47,13 +47,17 @@ def test_everything_that_is_set_is_told_in_valid_form(date: str) -> None:
     ("revisions", "unknown"), [([], "none"), (["2025-06-18", "2025-06-19"], "2025-06-19"), (["x", "y"], "x, y")]
 )
 def test_a_revision_is_a_known_one(revisions: list[str], unknown: str) -> None:
-    with pytest.raises(ValueError, match=rf"ServerInfo\.revisions must be some of 2024-11-05, .*; got {unknown}\.$"):
-        ServerInfo(revisions=revisions)
+    with pytest.raises(
+        ValueError, match=rf"ProtocolOptions\.revisions must be some of 2024-11-05, .*; got {unknown}\.$"
+    ):
+        ProtocolOptions(revisions=revisions)
 
 
 def test_one_string_is_not_a_list_of_revisions() -> None:
-    with pytest.raises(TypeError, match=r"^ServerInfo\.revisions must be a list of dates\. Write \['2025-06-18'\]\.$"):
-        ServerInfo(revisions="2025-06-18")
+    with pytest.raises(
+        TypeError, match=r"^ProtocolOptions\.revisions must be a list of dates\. Write \['2025-06-18'\]\.$"
+    ):
+        ProtocolOptions(revisions="2025-06-18")
 
 
 @pytest.mark.parametrize(
@@ -69,4 +73,4 @@ def test_one_string_is_not_a_list_of_revisions() -> None:
 )
 def test_a_page_or_a_time_that_is_none_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        ListOptions(**wrong)  # type: ignore[arg-type]
+        ProtocolOptions(**wrong)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from funcmcp import Context, Elicit, ListOptions, ListRoots, MCPServer, Sample
+from funcmcp import Context, Elicit, ListRoots, MCPServer, ProtocolOptions, Sample
 from funcmcp._authoring.values.content import (
     Audio,
     Content,
@@ -30,7 +30,11 @@ NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required"
 def serve() -> MCPServer:
     """Return the server."""
     mcp = MCPServer(
-        "menu", version="1.0", instructions="Ask for the menu.", sessions="memory", lists=ListOptions(page_size=4)
+        "menu",
+        version="1.0",
+        instructions="Ask for the menu.",
+        sessions="memory",
+        protocol=ProtocolOptions(page_size=4),
     )
     for tool in (add, cook, greet_user, survey, wait, fail):
         mcp.tool(tool)

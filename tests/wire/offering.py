@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from funcmcp import Context, Elicit, InvalidParams, ListOptions, MCPError, MCPServer, ServerInfo, ToolError
+from funcmcp import Context, Elicit, InvalidParams, MCPError, MCPServer, ToolError
 from funcmcp._authoring.values.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._state.sessions.memory import MemorySessions
@@ -79,8 +79,7 @@ def offer(
     store: Any = sessions
     if sessions is None:
         store = MemorySessions() if live else PlainSessions()
-    info, lists = ServerInfo(revisions=revisions), ListOptions(page_size=page_size)
-    arguments = grouped(**{"version": "1.0", "http": http, "info": info, "lists": lists, **options})
+    arguments = grouped(**{"version": "1.0", "http": http, "revisions": revisions, "page_size": page_size, **options})
     app = MCPServer("wire", sessions=store, **arguments)
     gates = Gates()
     for function in (nothing, add, fail, every_block, ask, ask_both, ask_twice, ask_same_key, sample, log, checked):

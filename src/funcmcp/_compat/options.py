@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("funcmcp.compat")
 
-_NATIVE = frozenset({"http", "info", "limits", "lists", "sessions", "show_errors", "tasks", "unknown_arguments"})
+_NATIVE = frozenset({"http", "info", "limits", "protocol", "sessions", "show_errors", "tasks", "unknown_arguments"})
 _SERVER = frozenset(
     {
         *("title", "description", "icons", "website_url", "list_page_size", "mask_error_details", "middleware"),

@@ -38,7 +38,7 @@ from funcmcp._protocol.errors import MCPError
 from funcmcp._public_names import public
 from funcmcp._server.catalog.features import ResourceTemplate
 from funcmcp._server.catalog.visibility import KINDS
-from funcmcp._server.options import ListOptions, ServerInfo
+from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -135,7 +135,7 @@ class FastMCP(ServerTransports):
             version=version or "0.1.0",
             info=chosen.pop("info", None) or _info(options),
             http=chosen.pop("http", None) or http_options(self.settings),
-            lists=chosen.pop("lists", None) or ListOptions(page_size=options.get("list_page_size")),
+            protocol=chosen.pop("protocol", None) or ProtocolOptions(page_size=options.get("list_page_size")),
             show_errors=show_errors,
             middleware=[self._set_context],
             lax=not options.get("strict_input_validation"),

@@ -23,7 +23,7 @@ from funcmcp._functions_host.workers.supervised import RestartPolicy, Supervised
 from funcmcp._functions_host.workers.worker import LoadFailed
 from funcmcp._protocol.errors import INTERNAL_ERROR
 from funcmcp._protocol.loopback import is_loopback
-from funcmcp._server.options import ListOptions
+from funcmcp._server.options import ProtocolOptions
 from funcmcp._serving import serving_of
 from funcmcp._transports.http.admission.cors import CORS
 from funcmcp._transports.http.options import HTTPOptions
@@ -144,7 +144,7 @@ class FunctionsHost(Served):
             instructions=options.instructions,
             http=http,
             sessions="memory" if self.settings.reload else "signed",  # only the former can push list_changed
-            lists=ListOptions(enable_resources=True, enable_prompts=True),
+            protocol=ProtocolOptions(offer_resources=True, offer_prompts=True),
         )
         self._serving = serving_of(self.mcp)
         answer: Exchange = self._answer

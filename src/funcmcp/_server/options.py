@@ -1,4 +1,4 @@
-"""Options of a server that hold on every transport: its description, its lists and the errors that clients get."""
+"""Options of a server that hold on every transport: its description, its protocol and the errors that clients get."""
 
 from __future__ import annotations
 
@@ -29,75 +29,78 @@ class ServerInfo:
         icons: Icons of the server, as `funcmcp.content.Icon` objects or as the specification's Icon objects, such as
             ``{"src": "https://example.com/icon.png", "mimeType": "image/png"}``.
         website_url: The URL of a page about the server.
-        revisions: Dates of the protocol revisions that the server speaks, such as ``["2025-11-25", "2026-07-28"]``. The
-            default is all revisions that funcmcp knows.
 
     Raises:
-        ValueError: A revision is unknown, or there is none.
-        TypeError: `revisions` is one string.
+        TypeError: `icons` is not a list.
     """
 
     title: str | None = None
     description: str | None = None
     icons: Sequence[Any] = ()
     website_url: str | None = None
-    revisions: Sequence[str] = tuple(REVISIONS)
 
     def __post_init__(self) -> None:
-        if isinstance(self.revisions, str):
-            raise TypeError(f"ServerInfo.revisions must be a list of dates. Write [{self.revisions!r}].")
         if isinstance(self.icons, str) or not isinstance(self.icons, list | tuple):
             raise TypeError(
                 'ServerInfo.icons must be a list of Icon objects, such as [Icon("https://example.com/icon.png")]; '
                 f"got {self.icons!r:.60}."
             )
-        unknown = [date for date in self.revisions if date not in REVISIONS]
-        if unknown or not self.revisions:
-            raise ValueError(
-                f"ServerInfo.revisions must be some of {', '.join(REVISIONS)}; got {', '.join(unknown) or 'none'}."
-            )
 
 
 @public("funcmcp")
 @options_by_name
-class ListOptions:
-    """How the server answers lists of tools, resources, templates and prompts, and how long clients may cache.
+class ProtocolOptions:
+    """What the server uses of the protocol: its revisions, capabilities, pages of lists, and times for caches.
 
     Attributes:
+        revisions: Dates of the protocol revisions that the server supports, such as ``["2025-11-25", "2026-07-28"]``.
+            The default is all revisions that funcmcp knows.
+        offer_tools: Whether the server offers tools. True offers them even while there is none, False never does, and
+            None does while there are any. Methods of what a server does not offer are answered with -32601.
+        offer_resources: The same for resources, templates and listers.
+        offer_prompts: The same for prompts.
         page_size: Number of items on one page of a list. None puts all items on one page.
         list_ttl: Seconds for which a client may cache a list, sent as ``ttlMs`` (2026-07-28).
         read_ttl: Seconds for which a client may cache the contents of a resource, sent as ``ttlMs`` (2026-07-28).
-        enable_tools: Whether the server offers tools. True offers them even while there is none, False never does, and
-            None does while there are any. Methods of what a server does not offer are answered with -32601.
-        enable_resources: The same for resources, templates and dynamic lists of resources.
-        enable_prompts: The same for prompts.
 
     Raises:
-        ValueError: `page_size` is below 1, or a time is negative or infinite.
+        ValueError: A revision is unknown, or there is none; `page_size` is below 1, or a time is negative or infinite.
+        TypeError: `revisions` is one string, or an option has the wrong type.
     """
 
+    revisions: Sequence[str] = tuple(REVISIONS)
+    offer_tools: bool | None = True
+    offer_resources: bool | None = None
+    offer_prompts: bool | None = None
     page_size: int | None = None
     list_ttl: float = 60.0
     read_ttl: float = 0.0
-    enable_tools: bool | None = True
-    enable_resources: bool | None = None
-    enable_prompts: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.page_size is not None and type(self.page_size) is not int:
-            raise TypeError(f"ListOptions.page_size must be an integer, or None; got {self.page_size!r}.")
-        for name in ("enable_tools", "enable_resources", "enable_prompts"):
+        self._check_revisions()
+        for name in ("offer_tools", "offer_resources", "offer_prompts"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, bool):
-                raise TypeError(f"ListOptions.{name} must be True, False or None; got {value!r}.")
+                raise TypeError(f"ProtocolOptions.{name} must be True, False or None; got {value!r}.")
+        if self.page_size is not None and type(self.page_size) is not int:
+            raise TypeError(f"ProtocolOptions.page_size must be an integer, or None; got {self.page_size!r}.")
         if self.page_size is not None and self.page_size < 1:
-            raise ValueError(f"ListOptions.page_size must be at least 1, or None; got {self.page_size}.")
+            raise ValueError(f"ProtocolOptions.page_size must be at least 1, or None; got {self.page_size}.")
         for name in ("list_ttl", "read_ttl"):
             seconds = getattr(self, name)
             if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-                raise TypeError(f"ListOptions.{name} must be a number of seconds, 0 or more; got {seconds!r}.")
+                raise TypeError(f"ProtocolOptions.{name} must be a number of seconds, 0 or more; got {seconds!r}.")
             if not 0 <= seconds < math.inf:
-                raise ValueError(f"ListOptions.{name} must be a number of seconds, 0 or more; got {seconds}.")
+                raise ValueError(f"ProtocolOptions.{name} must be a number of seconds, 0 or more; got {seconds}.")
+
+    def _check_revisions(self) -> None:
+        if isinstance(self.revisions, str):
+            raise TypeError(f"ProtocolOptions.revisions must be a list of dates. Write [{self.revisions!r}].")
+        unknown = [date for date in self.revisions if date not in REVISIONS]
+        if unknown or not self.revisions:
+            raise ValueError(
+                f"ProtocolOptions.revisions must be some of {', '.join(REVISIONS)}; got {', '.join(unknown) or 'none'}."
+            )
 
 
 class ServerOptions(Definition):
@@ -108,7 +111,7 @@ class ServerOptions(Definition):
         version: The server's own version.
         instructions: Guidance for the client's model on how to use the server.
         info: How the server describes itself.
-        lists: How the server answers lists.
+        protocol: What the server uses of the protocol.
         limits: How much one process accepts.
         show_errors: Exceptions whose text clients get: True for all, False for none, a type, or types. Clients always
             get the text of `ToolError` and of the protocol's own errors.
@@ -118,7 +121,7 @@ class ServerOptions(Definition):
     version: str = "0.1.0"
     instructions: str | None = None
     info: ServerInfo = ServerInfo()
-    lists: ListOptions = ListOptions()
+    protocol: ProtocolOptions = ProtocolOptions()
     limits: Limits = Limits()
     show_errors: ShowErrors = False
 

@@ -33,8 +33,8 @@ class Results:
 
     def __init__(self, options: ServerOptions, revisions: Sequence[Revision], *, cache_scope: CacheScope) -> None:
         self.cache_scope = cache_scope
-        self.list_ttl = _milliseconds(options.lists.list_ttl)
-        self.read_ttl = _milliseconds(options.lists.read_ttl)
+        self.list_ttl = _milliseconds(options.protocol.list_ttl)
+        self.read_ttl = _milliseconds(options.protocol.read_ttl)
         self._implementation = options.implementation()
         self._meta = {envelope.SERVER_INFO: self._implementation}
         self._end = b"," + encode({"_meta": self._meta})[1:]

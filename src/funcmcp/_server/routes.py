@@ -166,7 +166,7 @@ class Routes:
 def _lists(parts: Parts) -> dict[str, FeatureList]:
     """Return the lists of registered features, by method."""
     catalog, results, guard = parts.catalog, parts.results, parts.guard
-    make = partial(FeatureList, results=results, guard=guard, page_size=parts.options.lists.page_size)
+    make = partial(FeatureList, results=results, guard=guard, page_size=parts.options.protocol.page_size)
     return {
         "tools/list": make("tools", catalog.tools, adaptation.tool_definition),
         "resources/list": make("resources", catalog.resources, adaptation.definition),

@@ -47,9 +47,9 @@ def test_what_is_offered_is_declared_as_far_as_the_revision_knows_it() -> None:
 
 
 def test_an_offer_can_be_switched_off_and_made_before_there_is_anything() -> None:
-    served = server(*EVERYTHING, enable_tools=False, enable_prompts=False, enable_resources=False)
+    served = server(*EVERYTHING, offer_tools=False, offer_prompts=False, offer_resources=False)
     assert set(capabilities(served.catalog, REVISIONS["2026-07-28"], pushes=True)) == set()
-    empty = server(enable_prompts=True, enable_resources=True, enable_tools=None)
+    empty = server(offer_prompts=True, offer_resources=True, offer_tools=None)
     assert set(capabilities(empty.catalog, REVISIONS["2026-07-28"], pushes=True)) == {"prompts", "resources"}
 
 
@@ -64,5 +64,5 @@ def test_completions_are_declared_as_soon_and_as_long_as_something_completes() -
 
 
 def test_pages_are_declared_only_where_there_is_one() -> None:
-    for served in (server(resource("menu://a")), server(resource("ui://a"), enable_resources=False)):
+    for served in (server(resource("menu://a")), server(resource("ui://a"), offer_resources=False)):
         assert "extensions" not in capabilities(served.catalog, REVISIONS["2026-07-28"], pushes=True)

@@ -10,7 +10,7 @@ from funcmcp._auth.access import Access
 from funcmcp._server.catalog.catalog import Catalog
 from funcmcp._server.catalog.features import ResourceLister
 from funcmcp._server.connections.hub import PROMPTS, RESOURCES, TOOLS
-from funcmcp._server.options import ListOptions, ServerOptions
+from funcmcp._server.options import ProtocolOptions, ServerOptions
 from tests.server.parts import prompt, resource, template, tool
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ async def nothing(_context: Any) -> list[dict[str, Any]]:
 
 def catalog(published: list[Change] | None = None) -> Catalog:
     return Catalog(
-        ServerOptions("orders", lists=ListOptions(enable_tools=None)), ([] if published is None else published).append
+        ServerOptions("orders", protocol=ProtocolOptions(offer_tools=None)),
+        ([] if published is None else published).append,
     )
 
 

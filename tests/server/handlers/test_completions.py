@@ -181,7 +181,7 @@ async def test_a_completer_has_the_time_of_its_feature() -> None:
 @EVERY_REVISION
 async def test_a_server_that_completes_nothing_has_no_completions(revision: str) -> None:
     params = {"ref": GREET, "argument": {"name": "a", "value": ""}}
-    hidden = server(prompt("greet", completers=("a",)), enable_prompts=False)
+    hidden = server(prompt("greet", completers=("a",)), offer_prompts=False)
     for served in (server(tool("t"), prompt("greet")), hidden):
         error = (await answer(served, context(COMPLETE, params, revision=revision)))["error"]
         assert error["code"] == -32601

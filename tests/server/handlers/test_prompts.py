@@ -98,12 +98,12 @@ async def test_a_prompt_is_listed_with_the_members_that_the_revision_has(revisio
 @EVERY_REVISION
 @pytest.mark.parametrize("method", ["prompts/list", GET])
 async def test_a_server_without_prompts_has_none_of_their_methods(revision: str, method: str) -> None:
-    for served in (server(), server(prompt("greet"), enable_prompts=False)):
+    for served in (server(), server(prompt("greet"), offer_prompts=False)):
         error = (await answer(served, context(method, {"name": "greet"}, revision=revision)))["error"]
         assert error["code"] == -32601
 
 
 @EVERY_REVISION
 async def test_a_server_that_will_have_prompts_lists_none_so_far(revision: str) -> None:
-    served = server(enable_prompts=True)
+    served = server(offer_prompts=True)
     assert (await answer(served, context("prompts/list", revision=revision)))["result"]["prompts"] == []

@@ -338,14 +338,14 @@ async def test_the_uris_of_all_clients_are_bounded_in_bytes_together() -> None:
 @EVERY_REVISION
 @pytest.mark.parametrize("method", [LIST, READ, "resources/templates/list"])
 async def test_a_server_without_resources_has_none_of_their_methods(revision: str, method: str) -> None:
-    for served in (server(), server(*SERVED, enable_resources=False)):
+    for served in (server(), server(*SERVED, offer_resources=False)):
         error = (await answer(served, context(method, {"uri": "menu://today"}, revision=revision)))["error"]
         assert error["code"] == -32601
 
 
 @EVERY_REVISION
 async def test_a_server_that_will_have_resources_lists_none_so_far(revision: str) -> None:
-    served = server(enable_resources=True)
+    served = server(offer_resources=True)
     assert (await answer(served, context(LIST, revision=revision)))["result"]["resources"] == []
     listed = (await answer(served, context("resources/templates/list", revision=revision)))["result"]
     assert listed["resourceTemplates"] == []

@@ -105,7 +105,7 @@ async def test_after_a_gap_a_listener_gets_every_change_that_it_may_have_missed(
         (server(), ALL, {"toolsListChanged": True}),
         (server(prompt("p")), ALL, {"toolsListChanged": True, "promptsListChanged": True}),
         (server(resource("menu://a")), ALL, {"toolsListChanged": True, "resourcesListChanged": True}),
-        (server(enable_tools=False), ALL, {}),
+        (server(offer_tools=False), ALL, {}),
         (server(), dict.fromkeys(ALL, False), {}),
         (server(), {"resourceSubscriptions": ["menu://a"]}, {}),
         (server(resource("menu://a")), {"resourceSubscriptions": []}, {}),

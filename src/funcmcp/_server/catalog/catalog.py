@@ -128,11 +128,11 @@ class Catalog:
         options = self._options
         has_resources = bool(len(self.resources) or len(self.templates) or len(self.listers))
         offered = {"logging"}
-        if _is_declared(option=options.lists.enable_tools, has_features=len(self.tools) > 0):
+        if _is_declared(option=options.protocol.offer_tools, has_features=len(self.tools) > 0):
             offered.add("tools")
-        if _is_declared(option=options.lists.enable_resources, has_features=has_resources):
+        if _is_declared(option=options.protocol.offer_resources, has_features=has_resources):
             offered.add("resources")
-        if _is_declared(option=options.lists.enable_prompts, has_features=len(self.prompts) > 0):
+        if _is_declared(option=options.protocol.offer_prompts, has_features=len(self.prompts) > 0):
             offered.add("prompts")
         completes_prompts = "prompts" in offered and self._completing_prompts > 0
         completes_resources = "resources" in offered and self._completing_templates > 0

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from funcmcp import ListOptions, MCPServer, content
+from funcmcp import MCPServer, ProtocolOptions, content
 from tests.azure.host import read_binding
 from tests.azure.triggers import Triggers
 
@@ -136,7 +136,7 @@ def test_names_that_no_function_can_have_and_names_that_meet_get_names_of_their_
 
 
 def test_features_of_a_kind_that_is_switched_off_are_no_functions() -> None:
-    server = MCPServer("partly", lists=ListOptions(enable_prompts=False))
+    server = MCPServer("partly", protocol=ProtocolOptions(offer_prompts=False))
     server.tool("one")(lambda: None)
     server.prompt("two")(lambda: "hello")
     assert list(Triggers(server).functions) == ["tool_one"]

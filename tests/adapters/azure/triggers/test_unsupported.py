@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp import MCPServer, RegistrationError, ServerInfo, content
+from funcmcp import MCPServer, ProtocolOptions, RegistrationError, content
 from funcmcp._auth.api_key import APIKeys
 from funcmcp.azure import Bindings, Input, Output, trigger_app
 
@@ -35,7 +35,7 @@ def with_authorize() -> MCPServer:
 
 
 def without_the_revision() -> MCPServer:
-    return MCPServer("m", info=ServerInfo(revisions=["2026-07-28"]))
+    return MCPServer("m", protocol=ProtocolOptions(revisions=["2026-07-28"]))
 
 
 def with_template(uri: str) -> Callable[[], MCPServer]:
