@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from funcmcp._authoring.features.tools import tool
     from funcmcp._authoring.signatures.signature import Arguments, Header
     from funcmcp._authoring.values.string_formats import Format
+    from funcmcp._protocol.completion import Completion
     from funcmcp._protocol.errors import InvalidParams, MCPError, ResourceNotFound, ToolError
-    from funcmcp._server.catalog.completion import Completion
     from funcmcp._server.catalog.registry import RegistrationError
     from funcmcp._server.limits import Limits
     from funcmcp._server.middleware import Middleware
@@ -80,7 +80,7 @@ _HOMES = {
     "_authoring.values.string_formats": ["Format"],
     "content": ["content"],
     "_protocol.errors": ["InvalidParams", "MCPError", "ResourceNotFound", "ToolError"],
-    "_server.catalog.completion": ["Completion"],
+    "_protocol.completion": ["Completion"],
     "_server.catalog.registry": ["RegistrationError"],
     "_server.limits": ["Limits"],
     "_server.middleware": ["Middleware"],

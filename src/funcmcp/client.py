@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from funcmcp._client.targets import HTTPEndpoint, StdioCommand
     from funcmcp._client.tool_tasks import ToolTask
     from funcmcp._client.transport import Transport
+    from funcmcp._protocol.completion import Completion
     from funcmcp._protocol.errors import ClientError, InvalidResponseError
     from funcmcp._protocol.objects import (
         CallToolResult,
-        Completion,
         ContentBlock,
         GetPromptResult,
         Prompt,
@@ -86,10 +86,10 @@ _HOMES = {
         "TaskCancelledError",
     ],
     "_client.notifications": ["LogMessage", "ProgressUpdate"],
+    "_protocol.completion": ["Completion"],
     "_protocol.errors": ["ClientError", "InvalidResponseError"],
     "_protocol.objects": [
         "CallToolResult",
-        "Completion",
         "ContentBlock",
         "GetPromptResult",
         "Prompt",

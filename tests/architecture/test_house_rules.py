@@ -69,7 +69,7 @@ FOR_FEW_SERVERS = {
     "funcmcp._authoring.signatures.docstring",
     "funcmcp._authoring.values.handwritten_schema",
     "funcmcp._server.calls.task_call",
-    "funcmcp._server.catalog.completion",
+    "funcmcp._protocol.completion",
     "funcmcp._server.catalog.task_options",
     "funcmcp._server.handlers.task_calls",
     "funcmcp._server.handlers.tasks",

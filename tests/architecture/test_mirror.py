@@ -124,7 +124,6 @@ EXCEPTIONS = {
     "src/funcmcp/_auth/access.py": "tests/server/test_authorization and tests/authoring/features/test_permissions",
     "src/funcmcp/_server/calls/client_capabilities.py": "tests/server/handlers/test_tools",
     "src/funcmcp/_server/calls/time_limit.py": "tests/server/calls/test_feature_call",
-    "src/funcmcp/_server/catalog/completion.py": "tests/authoring/calling/test_completers",
     "src/funcmcp/_server/handlers/task_calls.py": "tests/server/handlers/test_tasks",
     "src/funcmcp/_server/connections/cancellation.py": "tests/server/connections/test_conversation",
     "src/funcmcp/_option_errors.py": "tests/test_app",

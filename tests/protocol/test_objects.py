@@ -12,7 +12,6 @@ from funcmcp._protocol.objects import ContentBlock, ResourceTemplate, objects_of
 from funcmcp.client import (
     CallToolResult,
     Client,
-    Completion,
     InvalidResponseError,
     Prompt,
     ReadResourceResult,
@@ -140,12 +139,6 @@ def test_optional_members_are_the_wires_or_none() -> None:
     assert (bare.title, bare.annotations) == (None, {})
     template = ResourceTemplate({"name": "days", "uriTemplate": "menu://{day}", "mimeType": "text/plain"})
     assert template.mime_type == "text/plain"
-
-
-def test_completions_have_typed_members() -> None:
-    completion = Completion({"values": ["a", "b"], "total": 5, "hasMore": True})
-    assert (completion.values, completion.total, completion.has_more) == (["a", "b"], 5, True)
-    assert (Completion({"values": []}).total, Completion({"values": []}).has_more) == (None, False)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._protocol.completion import Completion
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._protocol.uri_template import URITemplate
 from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.calls.route import RoutedRequest
-from funcmcp._server.catalog.completion import Completion
 from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 from funcmcp._server.connections.client import Client
 from funcmcp._server.dispatch import Server

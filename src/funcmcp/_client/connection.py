@@ -15,11 +15,11 @@ from funcmcp._client.requests import Requests
 from funcmcp._client.targets import HTTPEndpoint, StdioCommand
 from funcmcp._client.tool_tasks import TaskClient, ToolTask
 from funcmcp._client.transport import Transport
+from funcmcp._protocol.completion import completion_of
 from funcmcp._protocol.errors import InvalidResponseError
 from funcmcp._protocol.levels import LEVELS
 from funcmcp._protocol.objects import (
     CallToolResult,
-    Completion,
     GetPromptResult,
     Prompt,
     ReadResourceResult,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from funcmcp._app import MCPServer
     from funcmcp._client.answers import Callback
     from funcmcp._client.notifications import LogMessage, ProgressUpdate
+    from funcmcp._protocol.completion import Completion
     from funcmcp._protocol.objects import Task, WireObject
     from funcmcp._transports.http.messages import Exchange
 
@@ -311,7 +312,7 @@ class Client:
         if context:
             params["context"] = {"arguments": dict(context)}
         result = await self._requests.send_checked("completion/complete", params, self._requests.seconds(None))
-        return Completion(member_of(result, "completion", dict, "completion/complete"))
+        return completion_of(member_of(result, "completion", dict, "completion/complete"))
 
     async def list_items(self, method: str, member: str) -> list[Any]:
         """Return the items of a list as the server sends them, from all pages.

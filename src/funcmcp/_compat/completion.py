@@ -6,7 +6,7 @@ import inspect
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._server.catalog.completion import Completion
+from funcmcp._protocol.completion import Completion
 from funcmcp._server.catalog.features import Prompt, ResourceTemplate
 
 if TYPE_CHECKING:

@@ -278,26 +278,6 @@ class GetPromptResult(WireObject):
         return self._objects("messages", PromptMessage)
 
 
-@public("funcmcp.client")
-class Completion(WireObject):
-    """Values that complete an argument."""
-
-    @property
-    def values(self) -> list[str]:  # type: ignore[override] # the specification's name; `dict.values` stays reachable
-        """The values, at most 100."""
-        return [str(value) for value in self._required("values", list)]
-
-    @property
-    def total(self) -> int | None:
-        """The number of all values, which may be more than the server sent."""
-        return self._optional("total", int)
-
-    @property
-    def has_more(self) -> bool:
-        """Whether there are more values than the server sent."""
-        return self._flag("hasMore")
-
-
 class Definition(WireObject):
     """A feature in a list of the server."""
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from funcmcp import Context, MCPServer
 from funcmcp._authoring.signatures.choices import choices_of
-from funcmcp._server.catalog.completion import Completion
+from funcmcp._protocol.completion import Completion
 from funcmcp._serving import serving_of
 from tests.authoring.models import Colour, Level
 from tests.server.parts import answer, context

@@ -195,7 +195,7 @@ async def test_completers_resource_lists_and_routes_take_bound_arguments() -> No
     mcp.custom_route("/health", timeout=None)(functools.update_wrapper(partial(health, SECRET), health))
     async with Client(mcp) as client:
         completion = await client.complete({"type": "ref/resource", "uri": "search://{city}"}, "city", "B")
-        assert completion["values"] == ["B" + SECRET]
+        assert completion.values == ["B" + SECRET]
         [listed] = await client.list_resources()
         assert listed["uri"] == "search://4"
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=mcp), base_url="http://127.0.0.1") as http:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp._protocol.completion import Completion
 from funcmcp._protocol.errors import ToolError
-from funcmcp._server.catalog.completion import Completion
 from tests import schemas
 from tests.server.parts import NEWEST, answer, context, prompt, resource, server, template, tool
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.signatures.signature import Signature
+    from funcmcp._protocol.completion import Completion
     from funcmcp._server.calls.context import RequestContext
-    from funcmcp._server.catalog.completion import Completion
     from funcmcp._server.catalog.features import Completer
 
 _MAX_PARAMETERS = 2
@@ -60,7 +60,7 @@ class CompleterCall(FunctionCall[CompletionArguments, "Completion"]):
         return self._rendered
 
     def _rendered(self, value: Any) -> Completion:
-        from funcmcp._server.catalog.completion import Completion  # noqa: PLC0415 - few servers complete values
+        from funcmcp._protocol.completion import Completion  # noqa: PLC0415 - few servers complete values
 
         completion = value if isinstance(value, Completion) else Completion(value)
         if isinstance(completion.values, str) or not isinstance(completion.values, Iterable):
@@ -113,7 +113,7 @@ def _choice_completer(choices: Collection[str]) -> Completer:
     """Return a completer that offers the choices that begin with the text, whatever its case."""
 
     async def complete(_context: RequestContext, text: str, _resolved: Mapping[str, str]) -> Completion:
-        from funcmcp._server.catalog.completion import Completion  # noqa: PLC0415 - as above
+        from funcmcp._protocol.completion import Completion  # noqa: PLC0415 - as above
 
         prefix = text.casefold()
         return Completion([choice for choice in choices if choice.casefold().startswith(prefix)])

@@ -17,10 +17,10 @@ from funcmcp._server.calls.feature import Feature
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
+    from funcmcp._protocol.completion import Completion
     from funcmcp._protocol.headers import MirroredParameter
     from funcmcp._protocol.uri_template import URITemplate, Values
     from funcmcp._server.calls.context import RequestContext
-    from funcmcp._server.catalog.completion import Completion
     from funcmcp._server.catalog.task_options import TaskOptions
 
     ToolHandler = Callable[
