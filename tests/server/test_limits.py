@@ -18,9 +18,9 @@ def test_a_limit_is_a_number_above_0(name: str, value: float) -> None:
 
 
 def test_nesting_can_be_less_than_64_levels_but_not_more() -> None:
-    assert Limits(nesting=10).nesting == 10
+    assert Limits(message_depth=10).message_depth == 10
     with pytest.raises(ValueError, match="64"):
-        Limits(nesting=65)
+        Limits(message_depth=65)
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(0.0, 1), (0.2, 1), (1.0, 1), (1.01, 2), (59.5, 60)])

@@ -290,7 +290,7 @@ async def test_a_call_on_a_websocket_beyond_those_that_may_run_at_once_is_an_err
 @pytest.mark.parametrize("revision", ERAS)
 async def test_stdio_has_bounds_of_size_and_nesting_and_no_rate(revision: str) -> None:
     """Whoever started the process may send as much as it likes."""
-    app = offer(limits=Limits(message_bytes=2000, nesting=10), rates=MemoryRates(HOURLY, 1)).app
+    app = offer(limits=Limits(message_bytes=2000, message_depth=10), rates=MemoryRates(HOURLY, 1)).app
     peer = Peer(app, revision)
     lines: list[Any] = [] if peer.per_request else [initialize(revision, id="begin")]
     lines += [b"x" * 2001, b"[" * 11 + b"]" * 11]

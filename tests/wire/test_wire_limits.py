@@ -72,7 +72,7 @@ async def test_a_message_has_so_many_values_and_no_more(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", ERAS)
 async def test_nesting_is_refused_beyond_the_limit(revision: str) -> None:
-    peer = await connect(offer(limits=Limits(nesting=10)).app, revision)
+    peer = await connect(offer(limits=Limits(message_depth=10)).app, revision)
     for levels, outcome in ((7, (200, None)), (8, (400, -32700))):
         nested: Any = 1
         for _ in range(levels):

@@ -36,8 +36,8 @@ class Limits:
             request.
         write_seconds: Seconds in which a client has to read what is sent to it: a response, or one message on a stream.
             A client that takes longer loses its connection.
-        nesting: Levels of objects and arrays in a message, 64 at most.
-        message_values: Values in a message, counted by its commas and opening brackets outside of texts.
+        message_depth: Levels of nested objects and arrays in a message, 64 at most.
+        message_values: JSON values in a message, counted by its commas and opening brackets outside of texts.
         header_bytes: Bytes of all names and values of an HTTP request's header.
         requests: Requests under way at once, each from the last byte of its body. A `subscriptions/listen` counts as
             a stream instead.
@@ -58,14 +58,14 @@ class Limits:
         memory_bytes_per_principal: Bytes of what one principal, or one address, makes it hold.
 
     Raises:
-        ValueError: A limit is not positive, or `nesting` is above 64.
+        ValueError: A limit is not positive, or `message_depth` is above 64.
         TypeError: A limit is not a number, or a count is not an integer.
     """
 
     message_bytes: int = 4 * _MIB
     message_seconds: float = 30.0
     write_seconds: float = 60.0
-    nesting: int = MAX_DEPTH
+    message_depth: int = MAX_DEPTH
     message_values: int = 250_000
     header_bytes: int = 64 * 1024
     requests: int = 1000
@@ -92,8 +92,8 @@ class Limits:
                 raise ValueError(f"Limits.{option.name} must be {expected} above 0; got {value}.")
             if not isinstance(value, int) and option.name not in _SECONDS:
                 raise TypeError(f"Limits.{option.name} must be an integer above 0; got {value}.")
-        if self.nesting > MAX_DEPTH:
-            raise ValueError(f"Limits.nesting may be {MAX_DEPTH} at most; got {self.nesting}.")
+        if self.message_depth > MAX_DEPTH:
+            raise ValueError(f"Limits.message_depth may be {MAX_DEPTH} at most; got {self.message_depth}.")
 
     def share_of(self, name: str) -> int:
         """Return what one principal may use of a limit, such as "requests"."""

@@ -124,7 +124,7 @@ class Connection:
         """
         try:
             limits = self._server.options.limits
-            value = decode(data, limits.nesting, limits.message_values)
+            value = decode(data, limits.message_depth, limits.message_values)
         except InvalidJSONError as error:
             await self.refuse(str(error), PARSE_ERROR, request_id_in(data, limits.message_values))
             return

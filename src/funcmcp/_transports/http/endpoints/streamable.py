@@ -123,7 +123,7 @@ class StreamableHTTP:
     async def _answer(self, request: HttpRequest, checked: CheckedHeaders, body: bytes) -> HttpResponse:
         """Answer the body of a POST."""
         try:
-            value: Any = decode(body, self._limits.nesting, self._limits.message_values)
+            value: Any = decode(body, self._limits.message_depth, self._limits.message_values)
         except InvalidJSONError as error:
             request_id = request_id_in(body, self._limits.message_values)
             return refuse(400, PARSE_ERROR, str(error), request_id=request_id)
