@@ -21,7 +21,6 @@ SERVER_ATTRIBUTES = {
     "get_resources": "await mcp.list_resources()",
     "get_tools": "await mcp.list_tools()",
     "import_server": "mcp.mount(server, prefix=...)",
-    "list_templates": "await mcp.list_resource_templates()",
     "route": "@mcp.custom_route(path)",
     "run_http_async": 'await mcp.run_async("http")',
     "run_sse_async": 'await mcp.run_async("sse")',

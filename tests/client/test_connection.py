@@ -171,7 +171,7 @@ async def test_resources_templates_and_prompts_can_be_used(revision: str) -> Non
 
     async with Client(mcp, revision=revision) as client:
         assert [resource.uri for resource in await client.list_resources()] == ["menu://today", "menu://logo"]
-        assert [template.uri_template for template in await client.list_templates()] == ["menu://days/{day}"]
+        assert [template.uri_template for template in await client.list_resource_templates()] == ["menu://days/{day}"]
         assert [prompt.name for prompt in await client.list_prompts()] == ["praise"]
         assert (await client.read_resource("menu://days/friday"))["contents"][0]["text"] == "friday"
         messages = (await client.get_prompt("praise", {"dish": "soup"}))["messages"]

@@ -176,7 +176,7 @@ async def test_middleware_filters_by_tags_and_changes_results_in_place() -> None
         assert [tool.name for tool in await client.list_tools()] == ["loud", "plain"]
         assert [prompt.name for prompt in await client.list_prompts()] == ["plain"]
         assert [resource.uri for resource in await client.list_resources()] == ["a://plain"]
-        assert [template.uri_template for template in await client.list_templates()] == ["b://plain/{x}"]
+        assert [template.uri_template for template in await client.list_resource_templates()] == ["b://plain/{x}"]
         loud, plain = await client.call_tool("loud"), await client.call_tool("plain")
     assert (loud.text, loud.structured_content) == ("1\nmore", {"result": 2})
     assert (plain.text, plain.structured_content) == ("1", {"result": 1})

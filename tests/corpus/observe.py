@@ -237,7 +237,7 @@ async def observe_funcmcp(server: Any, calls: Sequence[dict[str, Any]]) -> dict[
             "tools": client.list_tools,
             "prompts": client.list_prompts,
             "resources": client.list_resources,
-            "templates": client.list_templates,
+            "templates": client.list_resource_templates,
         }
         observed: dict[str, Any] = {}
         for name, list_all in lists.items():

@@ -100,7 +100,9 @@ async def test_lists_have_all_that_the_bindings_say(client: Client) -> None:
         assert tools["echo"]["_meta"] == {"author": {"id": 1}}
     resources = {resource["uri"]: resource for resource in await client.list_resources()}
     assert resources["note://one"]["size"] == 5
-    assert [template["uriTemplate"] for template in await client.list_templates()] == ["note://{user-id}/{name}"]
+    assert [template["uriTemplate"] for template in await client.list_resource_templates()] == [
+        "note://{user-id}/{name}"
+    ]
     prompts = {prompt["name"]: prompt for prompt in await client.list_prompts()}
     assert prompts["review"]["arguments"][0] == {"name": "code", "description": "The code", "required": True}
     if client.revision == "2026-07-28":

@@ -106,7 +106,7 @@ async def test_definitions_have_typed_members(revision: str) -> None:
     async with Client(gallery(), revision=revision) as client:
         tools = {tool.name: tool for tool in await client.list_tools()}
         resources = {resource.uri: resource for resource in await client.list_resources()}
-        [template] = await client.list_templates()
+        [template] = await client.list_resource_templates()
         [prompt] = await client.list_prompts()
     assert tools["add"].description == "Add two numbers."
     assert list(tools["add"].input_schema["properties"]) == ["a", "b"]

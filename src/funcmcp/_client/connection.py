@@ -169,7 +169,7 @@ class Client:
         """Return the definitions of all resources, from all pages of the list."""
         return objects_of(await self.list_items("resources/list", "resources"), Resource)
 
-    async def list_templates(self) -> list[ResourceTemplate]:
+    async def list_resource_templates(self) -> list[ResourceTemplate]:
         """Return the definitions of all resource templates, from all pages of the list."""
         return objects_of(await self.list_items("resources/templates/list", "resourceTemplates"), ResourceTemplate)
 

@@ -106,7 +106,7 @@ async def test_clients_neither_see_nor_replace_a_bound_argument(framework: Any, 
         [listed], [listed_prompt], [template] = (
             await client.list_tools(),
             await client.list_prompts(),
-            await client.list_templates(),
+            await client.list_resource_templates(),
         )
         assert "city" in listed["inputSchema"]["properties"]
         assert listed_prompt["arguments"][0]["name"] == "city"
@@ -164,7 +164,7 @@ async def test_a_partialmethod_can_be_a_feature(owner: object) -> None:
     mcp.add(owner)
     async with Client(mcp) as client:
         tools = {listed["name"]: listed for listed in await client.list_tools()}
-        published = json.dumps([tools, await client.list_prompts(), await client.list_templates()])
+        published = json.dumps([tools, await client.list_prompts(), await client.list_resource_templates()])
         assert SECRET not in published
         assert "api_key" not in published
         assert list(tools["by_position"]["inputSchema"]["properties"]) == ["limit"]
