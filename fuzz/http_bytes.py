@@ -16,12 +16,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.server import ServerState
 
 from funcmcp._adapters.asgi.application import ASGIApplication, Served
-from funcmcp._adapters.uvicorn.bounded_connection import MAX_FIELDS, SLICE_BYTES
-from funcmcp._adapters.uvicorn.direct_path import direct_path
+from funcmcp._adapters.http1.connection import HIGH_WATER_BYTES
+from funcmcp._adapters.http1.direct_path import direct_path
+from funcmcp._adapters.http1.h11_parser import H11Parser
+from funcmcp._adapters.http1.parser import MAX_FIELDS, SLICE_BYTES
 from funcmcp._adapters.uvicorn.protocols import http_protocol
 from funcmcp._server.limits import Limits
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
@@ -29,7 +30,7 @@ from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from funcmcp._adapters.uvicorn.bounded_connection import BoundedConnection
+    from funcmcp._adapters.http1.connection import HTTPConnection
     from funcmcp._transports.http.messages import HttpRequest
 
 _LIMITS = Limits(header_bytes=1000)
@@ -213,6 +214,10 @@ class Transport(asyncio.Transport):
         """Tell whether it reads."""
         return self.reading
 
+    def can_write_eof(self) -> bool:
+        """Return False, as with TLS."""
+        return False
+
     def is_closing(self) -> bool:
         """Tell whether it was closed."""
         return self.closing
@@ -268,8 +273,7 @@ class Player:
         for direct in (True, False):
             served = RecordingExchange()
             app = ASGIApplication(served)
-            protocol: Any = http_protocol(_LIMITS, "httptools", direct=direct_path(app) if direct else None)
-            protocol.body_seconds = 0.0
+            protocol = http_protocol(_LIMITS, "httptools", direct=direct_path(app) if direct else None)
             written = self._play(protocol, app, served, choice, data)
             outcomes.append((written, served.requests))
         (written, requests), (written_through_asgi, requests_through_asgi) = outcomes
@@ -282,7 +286,7 @@ class Player:
 
     def _play(
         self,
-        protocol: type[BoundedConnection],
+        protocol: type[HTTPConnection],
         app: Any,
         recorder: Recorder | RecordingExchange,
         choice: int,
@@ -355,17 +359,18 @@ def _waits(task: asyncio.Task[None]) -> bool:
 
 
 def _check_bounds(protocol: Any, size: int) -> None:
-    assert len(protocol.unparsed) <= HIGH_WATER_LIMIT + size
-    waiting = [cycle for cycle, _ in getattr(protocol, "pipeline", ())]
+    assert len(protocol.unparsed) <= HIGH_WATER_BYTES + size
+    waiting = protocol.waiting
     assert len(waiting) <= SLICE_BYTES // _SMALLEST_REQUEST
     assert sum(len(cycle.body) for cycle in waiting) <= SLICE_BYTES
     if protocol.cycle is not None:
-        assert len(protocol.cycle.body) <= HIGH_WATER_LIMIT + max(size, SLICE_BYTES)
-    if not protocol.transport.is_closing():
-        assert len(protocol.headers or ()) <= MAX_FIELDS + SLICE_BYTES // _SMALLEST_FIELD
-        connection = getattr(protocol, "conn", None)
-        if connection is not None:
-            assert len(connection.trailing_data[0]) <= _LIMITS.header_bytes + SLICE_BYTES
+        assert len(protocol.cycle.body) <= HIGH_WATER_BYTES + max(size, SLICE_BYTES)
+    if protocol.has_ended:
+        return
+    if isinstance(protocol.parser, H11Parser):
+        assert len(protocol.parser.connection.trailing_data[0]) <= _LIMITS.header_bytes + SLICE_BYTES
+    else:
+        assert len(protocol.parser.pairs) <= MAX_FIELDS + SLICE_BYTES // _SMALLEST_FIELD
 
 
 def _check_responses(written: bytes, recorder: Recorder | RecordingExchange, *, closed: bool) -> None:

@@ -66,7 +66,7 @@ EXCEPTIONS = {
     "src/funcmcp/_adapters/azure/worker_lifetime.py": "tests/azure/test_http_app",
     "src/funcmcp/_adapters/redis/revocations.py": "tests/adapters/redis/test_sessions and test_link",
     "src/funcmcp/_adapters/redis/bus.py": "tests/adapters/redis/test_sessions and tests/cluster",
-    "src/funcmcp/_adapters/uvicorn/httptools_protocol.py": "tests/adapters/uvicorn/test_protocols runs both parsers.",
+    "src/funcmcp/_adapters/http1/httptools_parser.py": "tests/adapters/http1/test_parser runs both parsers.",
     "src/funcmcp/_auth/owner.py": "tests/auth/test_principal",
     "src/funcmcp/_auth/policy.py": "tests/server/test_authorization and tests/wire/test_wire_auth",
     "src/funcmcp/_auth/well_known.py": "tests/auth/test_protected_resource",

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from funcmcp._adapters.asgi.application import served_by
-from funcmcp._adapters.uvicorn.direct_path import direct_path
+from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.uvicorn.protocols import http_protocol
 from funcmcp._server.limits import Limits
 from tests.patience import PATIENCE

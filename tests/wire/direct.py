@@ -18,8 +18,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from funcmcp._adapters.asgi.application import served_by
-from funcmcp._adapters.uvicorn.direct_path import direct_path
-from funcmcp._adapters.uvicorn.direct_protocol import DirectCycle
+from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.uvicorn.protocols import http_protocol
 from fuzz.http_bytes import Transport
 
@@ -79,7 +78,7 @@ class DirectConnection(Transport):
         self.protocol = protocol_class(config, state, {}, asyncio.get_running_loop())
         self.protocol.connection_made(self)
         self.protocol.data_received(_bytes_of(scope, body))
-        assert type(self.protocol.cycle) is DirectCycle
+        assert self.protocol.is_direct(self.protocol.cycle)
         [self.task] = state.tasks
         self.task.add_done_callback(lambda _: self.lose())
 

@@ -15,9 +15,10 @@ import uvicorn
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from funcmcp import MCPServer
+from funcmcp._adapters.http1.connection import HTTPConnection
+from funcmcp._adapters.http1.h11_parser import H11Parser
+from funcmcp._adapters.http1.httptools_parser import HttptoolsParser
 from funcmcp._adapters.uvicorn import server as adapter
-from funcmcp._adapters.uvicorn.h11_protocol import H11ServerProtocol
-from funcmcp._adapters.uvicorn.httptools_protocol import HttpToolsServerProtocol
 from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
 from funcmcp._server.limits import Limits
 from tests.patience import PATIENCE
@@ -273,10 +274,10 @@ def test_a_request_with_two_lengths_is_400_and_what_follows_is_not_parsed(port: 
 
 def test_the_server_takes_the_parser_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = Limits(message_seconds=7)
-    assert issubclass(http_protocol(limits), HttpToolsServerProtocol)
+    assert http_protocol(limits).parser_class is HttptoolsParser
     monkeypatch.setitem(sys.modules, "httptools", None)
     chosen = http_protocol(limits)
-    assert issubclass(chosen, H11ServerProtocol)
+    assert chosen.parser_class is H11Parser
     assert chosen.limits is limits
 
 
@@ -291,8 +292,9 @@ def test_the_servers_own_limits_are_half_a_minute_and_a_minute() -> None:
     http: Any = server.config.http_protocol_class
     websocket: Any = server.config.ws_protocol_class
     assert (http.limits.message_seconds, http.limits.write_seconds) == (30.0, 60.0)
-    assert issubclass(http, HttpToolsServerProtocol | H11ServerProtocol)
+    assert issubclass(http, HTTPConnection)
     assert issubclass(websocket, WSProtocol)
+    assert http.unsent is websocket.unsent
     assert websocket.limits.write_seconds == 60.0
     assert server.config.ws_per_message_deflate is False
 

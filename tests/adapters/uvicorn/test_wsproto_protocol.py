@@ -14,7 +14,7 @@ import uvicorn
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import CloseConnection, Ping, Pong, Request, TextMessage
 
-from funcmcp._adapters.uvicorn.bounded_connection import SLICE_BYTES
+from funcmcp._adapters.http1.parser import SLICE_BYTES
 from funcmcp._adapters.uvicorn.protocols import websocket_protocol
 from funcmcp._adapters.uvicorn.wsproto_protocol import MAX_FRAGMENTS
 from funcmcp._server.limits import Limits

@@ -42,6 +42,7 @@ SEPARATES_TRAILERS: dict[str, dict[object, object]] = {"funcmcp.separates_traile
 _MERGES_TRAILERS = "uvicorn.protocols.http.httptools_impl"
 """A module of uvicorn; see `_refusal_for_framing`."""
 
+_LENGTH = b"content-length"
 _MAX_MESSAGE = 2000
 _CHUNKED = "Chunked bodies are not accepted: send Content-Length. (Operators: see docs/guides/security.md#servers.)"
 _CLOSE = (("connection", "close"),)
@@ -328,8 +329,8 @@ async def respond(response: HttpResponse, receive: Receive, send: Send, *, secon
             raise
         await _stream(body, receive, send, seconds)
         return
-    if response.status not in _WITHOUT_LENGTH:
-        start["headers"] = [*headers, (b"content-length", b"%d" % len(body))]
+    if response.status not in _WITHOUT_LENGTH and all(name.lower() != _LENGTH for name, _ in headers):
+        start["headers"] = [*headers, (_LENGTH, b"%d" % len(body))]
     sending = begin(_send_both(send, start, {"type": "http.response.body", "body": body}))
     if isinstance(sending, Waiting):
         await _finish(sending, seconds)

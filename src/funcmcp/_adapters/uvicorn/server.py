@@ -31,16 +31,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import uvicorn
 
 from funcmcp._adapters.asgi.application import served_by
-from funcmcp._adapters.uvicorn.direct_path import direct_path
+from funcmcp._adapters.http1.direct_path import direct_path
+from funcmcp._adapters.http1.unsent_bytes import UnsentBytes
 from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
-from funcmcp._protocol.errors import INTERNAL_ERROR
 from funcmcp._server.limits import Limits
 from funcmcp._server.log import write_to_stderr
 from funcmcp._state.keys import shared_by_children
 from funcmcp._state.sessions.ended import shared_with_workers
 from funcmcp._transports.exit_deadline import start_exit_deadline
 from funcmcp._transports.http.options import PORT_VARIABLE
-from funcmcp._transports.http.status import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -274,10 +273,11 @@ class _Server(uvicorn.Server):
         self._served = served_by(app)
         answer = partial(self._run_application, app)
         limits = Limits() if self._served is None else self._served.limits
+        unsent = UnsentBytes(limits.unsent_bytes)
         config = uvicorn.Config(
             answer,
             access_log=False,
-            http=http_protocol(limits, direct=direct_path(app, answer, self._run_application)),
+            http=http_protocol(limits, direct=direct_path(app, answer), unsent=unsent),
             interface="asgi3",
             lifespan="on",
             log_level="warning",
@@ -286,7 +286,7 @@ class _Server(uvicorn.Server):
             ssl_certfile=None if certificate is None else certificate.certificate,
             ssl_keyfile=None if certificate is None else certificate.key,
             timeout_graceful_shutdown=GRACE_SECONDS,
-            ws=websocket_protocol(limits),  # the application refuses them if it has no endpoint for them
+            ws=websocket_protocol(limits, unsent),  # the application refuses them if it has no endpoint for them
             ws_max_size=limits.message_bytes,
             ws_per_message_deflate=False,  # a few compressed bytes could become too many
         )
@@ -295,18 +295,12 @@ class _Server(uvicorn.Server):
         self._websockets: set[asyncio.Task[Any]] = set()
 
     async def _run_application(self, app: Application, scope: Any, receive: Any, send: Any) -> None:
-        """Run an application. End a request properly if the server exits before it is answered."""
+        """Run an application."""
         task = asyncio.current_task()
         if scope["type"] == "websocket" and task is not None:
             self._websockets.add(task)
             task.add_done_callback(self._websockets.discard)
-        try:
-            await app(scope, receive, send)
-        except asyncio.CancelledError:
-            if not self.should_exit:
-                raise
-            if scope["type"] == "http":
-                await _end_unanswered(send)
+        await app(scope, receive, send)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until `stop` or a signal."""
@@ -358,18 +352,6 @@ class _Server(uvicorn.Server):
             if self._served is not None:
                 self._served.drain()
         super().handle_exit(sig, frame)
-
-
-async def _end_unanswered(send: Any) -> None:
-    """End a request that did not finish in time: with a JSON-RPC error, or with the end of its stream."""
-    refusal = refuse(503, INTERNAL_ERROR, "The server ended before the request was answered.")
-    body = refusal.body
-    headers = [(name.encode(), value.encode()) for name, value in refusal.headers]
-    try:
-        await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    except RuntimeError:  # the response has begun
-        body = b""
-    await send({"type": "http.response.body", "body": body})
 
 
 def _ignore(sig: int, frame: FrameType | None) -> None:

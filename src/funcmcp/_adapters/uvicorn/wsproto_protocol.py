@@ -2,7 +2,7 @@
 
 - A message has at most `MAX_FRAGMENTS` fragments; each costs far more than the byte that it may consist of.
 - A ping is answered only if the client has read everything that was sent before. Unread answers would accumulate.
-- A client that does not read loses the connection after a time (`WriteDeadline`).
+- A client that does not read loses the connection after a time (`BoundedWriting`).
 - Received data is parsed in slices of `SLICE_BYTES`, one in each round of the event loop, because a frame of six bytes
   costs as much time as a large one. Reading is paused while a slice waits, or a message that the application has not
   received.
@@ -19,7 +19,8 @@ import wsproto.events
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 from wsproto.connection import ConnectionState
 
-from funcmcp._adapters.uvicorn.bounded_connection import SLICE_BYTES, WriteDeadline
+from funcmcp._adapters.http1.parser import SLICE_BYTES
+from funcmcp._adapters.http1.unsent_bytes import BoundedWriting
 
 MAX_FRAGMENTS = 4096
 
@@ -30,7 +31,7 @@ class _TooManyFragmentsError(Exception):
     """A message has more than `MAX_FRAGMENTS` fragments."""
 
 
-class WsprotoServerProtocol(WriteDeadline, WSProtocol):
+class WsprotoServerProtocol(BoundedWriting, WSProtocol):
     """A WebSocket connection of a client that may be hostile."""
 
     _fragments = 0

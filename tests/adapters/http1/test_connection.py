@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import uvicorn
 
-from funcmcp._adapters.uvicorn.bounded_connection import SLICE_BYTES
+from funcmcp._adapters.http1.parser import SLICE_BYTES
 from funcmcp._adapters.uvicorn.protocols import http_protocol
 from funcmcp._server.limits import Limits
 from tests.patience import PATIENCE
@@ -38,11 +38,13 @@ class Application:
     """Reads the body, unless told to answer before; waits, where it is told to, until it is let go."""
 
     def __init__(self) -> None:
+        self.begun = threading.Event()
         self.gone = threading.Event()
         self.held = threading.Event()
         self.go_on = threading.Event()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.begun.set()
         incomplete = scope["path"] != "/refused"
         while incomplete:
             message = await receive()
@@ -73,11 +75,13 @@ def serving(app: Any, parser: Parser, limits: Limits) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def running(app: Any, parser: Parser, limits: Limits) -> Iterator[tuple[int, uvicorn.Server]]:
+def running(app: Any, parser: Parser, limits: Limits, **options: Any) -> Iterator[tuple[int, uvicorn.Server]]:
     """Serve an application in a thread; yield the port and the server."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         protocol = http_protocol(limits, parser)
-        config = uvicorn.Config(app, http=protocol, loop="asyncio", ws="none", lifespan="off", log_config=None)
+        config = uvicorn.Config(
+            app, http=protocol, loop="asyncio", ws="none", lifespan="off", log_config=None, **options
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
@@ -404,7 +408,72 @@ def test_a_chunk_that_is_none_is_400_and_no_fault_of_the_server(
 ) -> None:
     app = Application()
     with serving(app, parser, Limits()) as port, connected(port) as line:
-        line.sendall(b"%b / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n\xff\r\n" % method)
+        line.sendall(b"%b / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n" % method)
+        assert app.begun.wait(PATIENCE)
+        line.sendall(b"\xff\r\n")
         assert until_the_end(line).startswith(b"HTTP/1.1 400 ")
         assert app.gone.wait(PATIENCE)
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"POST /refused HTTP/1.1\r\nhost: here\r\nconnection: close\r\ncontent-length: 9000000\r\n\r\n", b"200"),
+        (b"POST /refused HTTP/1.0\r\nhost: here\r\ncontent-length: 9000000\r\n\r\n", b"200"),
+        (b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nhost: here\r\nx-long: ", b"431"),
+    ],
+)
+def test_a_client_that_still_sends_can_read_the_answer_before_the_connection_closes(
+    parser: Parser, head: bytes, status: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without lingering, the kernel resets the connection, and the client loses the answer that has arrived."""
+    monkeypatch.setattr("funcmcp._adapters.http1.connection.LINGER_SECONDS", PATIENCE)
+    with serving(Application(), parser, Limits(header_bytes=8000)) as port, connected(port) as line:
+        line.sendall(head)
+        for _ in range(100):
+            line.sendall(b"x" * 50_000)
+        answer = until_the_end(line)
+        assert answer.startswith(b"HTTP/1.1 %b " % status)
+        assert answer.lower().count(b"connection: close\r\n") == 1
+
+
+def test_a_connection_lingers_for_a_while_only(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("funcmcp._adapters.http1.connection.LINGER_SECONDS", SHORT)
+    with running(Application(), parser, Limits()) as (port, server), connected(port) as line:
+        line.sendall(b"POST /refused HTTP/1.1\r\nhost: here\r\nconnection: close\r\ncontent-length: 9\r\n\r\n")
+        assert until_the_end(line).startswith(OK)
+        end = time.monotonic() + PATIENCE
+        while server.server_state.connections and time.monotonic() < end:
+            time.sleep(0.01)
+        assert not server.server_state.connections
+
+
+def test_a_connection_is_idle_once_a_body_has_arrived_that_nobody_read(parser: Parser) -> None:
+    """The response came before the end of the body. The connection then remains open for its idle time only."""
+    with running(Application(), parser, Limits(), timeout_keep_alive=0) as (port, _), connected(port) as line:
+        line.sendall(b"POST /refused HTTP/1.1\r\nhost: here\r\ncontent-length: 4\r\n\r\n12")
+        assert line.recv(65536).startswith(OK)
+        line.sendall(b"34")
+        assert until_the_end(line) in (b"", b"ok")
+
+
+def test_data_behind_a_request_that_filled_the_buffer_is_read_on(parser: Parser) -> None:
+    """Reading pauses while a request is answered, and resumes when what waited has been parsed."""
+    app = Application()
+    body = b"x" * 300_000
+    with serving(app, parser, Limits()) as port, connected(port) as line:
+        line.sendall(b"POST /held HTTP/1.1\r\nhost: here\r\ncontent-length: 0\r\n\r\n")
+        assert app.held.wait(PATIENCE)
+        sending = threading.Thread(
+            target=line.sendall, args=(b"POST / HTTP/1.1\r\nhost: here\r\ncontent-length: 300000\r\n\r\n" + body,)
+        )
+        sending.start()
+        app.go_on.set()
+        answers = b""
+        while answers.count(OK) < 2 or not answers.endswith(b"ok"):
+            answers += line.recv(65536)
+        sending.join(PATIENCE)
+        line.sendall(HEAD + b"1234")
+        assert line.recv(65536).startswith(OK)

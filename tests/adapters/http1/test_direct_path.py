@@ -8,7 +8,7 @@ import pytest
 
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp._adapters.asgi.application import ASGIApplication, Served
-from funcmcp._adapters.uvicorn.direct_path import direct_path
+from funcmcp._adapters.http1.direct_path import direct_path
 
 
 class Logged(MCPServer):

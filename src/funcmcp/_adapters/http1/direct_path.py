@@ -1,4 +1,4 @@
-"""What `direct_protocol` answers requests with: an exchange, and the ASGI application that it replaces."""
+"""What a connection answers requests with without ASGI: an exchange, and the ASGI application that it replaces."""
 
 from __future__ import annotations
 
@@ -9,54 +9,42 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from funcmcp._adapters.asgi.application import ASGIApplication, served_by
 
 if TYPE_CHECKING:
-    from funcmcp._adapters.asgi.application import Receive, Scope, Send, Served
+    from funcmcp._adapters.asgi.application import Served
 
 Application: TypeAlias = Callable[..., Awaitable[None]]
-Run: TypeAlias = Callable[..., Awaitable[None]]
-"""Runs an ASGI application. Its arguments are the application, scope, receive and send."""
-
 _EXACT_PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
 """A path that every client sends as it is, without percent-encoding."""
 
 
-async def run_application(app: Application, scope: Scope, receive: Receive, send: Send) -> None:
-    """Run an ASGI application, with nothing around it."""
-    await app(scope, receive, send)
-
-
 class DirectPath:
-    """What a protocol needs to answer requests without ASGI.
+    """What a connection needs to answer requests without ASGI.
 
     Args:
         served: Answers the requests.
         path: The path of the endpoint.
         app: The ASGI application of the server, which answers all other requests.
-        run: Runs an ASGI application in the same way in which *app* runs the application around *served*.
 
     Attributes:
         served: Answers the requests.
         path: The path of the endpoint.
         target: The request target of the endpoint.
         app: The ASGI application of the server.
-        run: Runs an ASGI application.
     """
 
-    def __init__(self, served: Served, path: str, app: Application, run: Run) -> None:
+    def __init__(self, served: Served, path: str, app: Application) -> None:
         self.served = served
         self.path = path
         self.target = path.encode("ascii")
         self.app = app
-        self.run = run
 
 
-def direct_path(application: Any, app: Application | None = None, run: Run = run_application) -> DirectPath | None:
+def direct_path(application: Any, app: Application | None = None) -> DirectPath | None:
     """Return the direct path to an application; None if its requests have to go through ASGI.
 
     Args:
         application: The application that is served. One of another class, or of a class that replaces `__call__`, may
             change requests and responses.
         app: What uvicorn calls: the application, or a function around it.
-        run: Runs an ASGI application as *app* runs this one.
     """
     served = served_by(application)
     if served is None or type(application).__call__ is not ASGIApplication.__call__:
@@ -64,4 +52,4 @@ def direct_path(application: Any, app: Application | None = None, run: Run = run
     path = served.endpoint
     if path is None or not _EXACT_PATH.fullmatch(path):
         return None
-    return DirectPath(served, path, app or application, run)
+    return DirectPath(served, path, app or application)

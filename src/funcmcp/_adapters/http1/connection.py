@@ -1,0 +1,544 @@
+"""An HTTP/1 connection: an `asyncio.Protocol` for uvicorn's public option ``Config(http=...)``.
+
+How it works. Data is fed to a parser in slices of `SLICE_BYTES`. The parser reports requests, which become cycles
+(`cycle.Cycle`), and one of them is answered at a time:
+
+- While a complete request is answered, the connection is `held`: received data is stored, not parsed. It is still
+  read, so that the server notices when the client leaves, until `HIGH_WATER_BYTES` wait. A slice may hold several
+  requests; those behind the first one wait in a list.
+- A request whose body has not arrived at the end of the data is answered meanwhile, and reads the parts as they come.
+  Reading pauses while `HIGH_WATER_BYTES` of it are unread.
+- A usual POST to the endpoint needs no ASGI (`is_direct`).
+
+Timers:
+
+- `message_seconds` run from the moment when a connection is accepted, and later from the first byte of a request, until
+  its last byte (trailers included). Then the answer is 408, and the connection ends.
+- `write_seconds` run while the client does not read (`unsent_bytes.BoundedWriting`), and after the connection was
+  closed with bytes unsent.
+- uvicorn's ``timeout_keep_alive`` runs after a response. One timer serves many responses: when it fires, it looks at
+  the time of the last one.
+
+A connection that is closed before its client has sent everything lingers: it sends its end, and reads on for
+`LINGER_SECONDS`. Otherwise the kernel would reset it, and the client could not read the answer (RFC 9112 section 9.6).
+TLS has no end of one direction, so such a connection closes at once.
+
+uvicorn's interface: it calls the class with ``config``, ``server_state``, ``app_state`` and ``_loop``, calls `shutdown`
+on the members of ``server_state.connections``, waits for those and for ``server_state.tasks``, and counts
+``total_requests``.
+
+Source: RFC 9110 sections 7.8 (upgrade), 10.1.1 (Expect) and 15.5.9 (408), RFC 6585 section 5 (431), RFC 9112 section 9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
+
+from funcmcp._adapters.asgi.application import ClientDisconnectedError
+from funcmcp._adapters.http1.cycle import BUSY, Cycle, allows_keep_alive, location_of
+from funcmcp._adapters.http1.parser import SLICE_BYTES, HeaderTooLargeError, InvalidRequestError, WebSocketUpgrade
+from funcmcp._adapters.http1.plain_requests import PlainRequests
+from funcmcp._adapters.http1.responses import INVALID, TOO_LATE, header_too_large
+from funcmcp._adapters.http1.unsent_bytes import BoundedWriting
+from funcmcp._transports.http.messages import RequestHeader
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from funcmcp._adapters.http1.direct_path import DirectPath
+    from funcmcp._adapters.http1.parser import Parser
+
+HIGH_WATER_BYTES = 65_536
+"""Bytes that wait, for their turn or for being read, before reading pauses."""
+
+LINGER_SECONDS = 2.0
+"""How long a connection that is closed reads on."""
+
+_NOT_DIRECT = (b"expect", b"transfer-encoding", b"upgrade")
+"""Fields of requests that go through ASGI."""
+
+
+class HTTPConnection(BoundedWriting, asyncio.Protocol):
+    """An HTTP connection; see the module's docstring.
+
+    Attributes:
+        limits: `message_seconds`, `write_seconds` and `header_bytes` are used.
+        parser_class: The parser.
+        direct: What answers requests without ASGI; None if all of them go through ASGI.
+        cycle: The request that is answered, or was answered last.
+        held: Whether a complete request is answered, so that nothing is parsed.
+        waiting: Requests behind the one that is answered, the oldest first.
+        unparsed: The data behind them.
+        parser: Parses the requests.
+        is_writing_paused: Whether the client has not read what was sent.
+    """
+
+    parser_class: ClassVar[type[Parser]]
+    direct: ClassVar[DirectPath | None]
+
+    def __init__(
+        self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        if not config.loaded:
+            config.load()
+        self.config = config
+        self.app = config.loaded_app
+        self.app_state = app_state
+        self.root_path: str = config.root_path
+        self.loop = _loop or asyncio.get_running_loop()
+        self.server_state = server_state
+        self.tasks: set[asyncio.Task[Any] | None] = server_state.tasks
+        self.logger = logging.getLogger("uvicorn.error")
+        self.access_log = _access_log.hasHandlers()
+        self._limit: int | None = config.limit_concurrency
+        self._resets_context: bool = getattr(config, "reset_contextvars", False)  # of newer versions
+        self.accepts_websocket = config.ws_protocol_class is not None
+        self._target = self._direct_target()
+        self._plain = None if self._target is None else PlainRequests(self._target)
+        self.parser: Parser = self.parser_class(self, self.limits)
+        self.transport: Any = None
+        self.server: tuple[str, int | None] | None = None
+        self.client: tuple[str, int] | None = None
+        self.scheme = "http"
+        self.cycle: Cycle | None = None
+        self.held = False
+        self._incoming: Cycle | None = None  # the request whose end has not arrived
+        self.waiting: list[Cycle] = []
+        self.unparsed = bytearray()
+        self._is_refusing = False  # whether what comes next is not parsed any more
+        self._is_lingering = False
+        self._is_reading_paused = False
+        self.is_writing_paused = False
+        self._writable: asyncio.Event | None = None  # while the client does not read
+        self._request_timer: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._linger_timer: asyncio.TimerHandle | None = None
+        self._idle_since = 0.0
+        self._default_headers: object = None
+        self._default_lines = b""
+
+    def _direct_target(self) -> bytes | None:
+        """Return the request target of requests that go without ASGI; None if uvicorn has to do more for requests."""
+        direct, config = self.direct, self.config
+        if (
+            direct is None
+            or config.loaded_app != direct.app
+            or config.root_path
+            or config.limit_concurrency is not None
+        ):
+            return None
+        return direct.target
+
+    @property
+    def timers(self) -> int:
+        """The number of timers that run."""
+        timers = (self._request_timer, self._idle_timer, self._linger_timer, self._write_timer)
+        return sum(timer is not None for timer in timers)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the connection was closed, or is a WebSocket now."""
+        return self._is_lingering or self.transport.is_closing() or self.transport.get_protocol() is not self
+
+    # What asyncio calls
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for the first request."""
+        self.transport = transport
+        self.server_state.connections.add(self)
+        self.server = _address(transport, "sockname")
+        client = _address(transport, "peername")
+        self.client = client if client is None else (client[0], client[1] or 0)
+        self.scheme = "https" if transport.get_extra_info("sslcontext") else "http"
+        self._expect_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the requests that nothing can be sent any more."""
+        self.server_state.connections.discard(self)
+        self._request_arrived()
+        for timer in (self._idle_timer, self._linger_timer):
+            if timer is not None:
+                timer.cancel()
+        self._idle_timer = self._linger_timer = None
+        self.unparsed = bytearray()
+        super().connection_lost(exc)
+        self._let_write()
+        for cycle in (self.cycle, self._incoming, *self.waiting):
+            if cycle is not None:
+                cycle.lose()
+        self.waiting = []
+        if exc is None:
+            self.transport.close()
+        self.parser = None  # type: ignore[assignment]  # they refer to each other
+
+    def eof_received(self) -> None:
+        """Close the connection, as uvicorn does."""
+
+    def data_received(self, data: bytes) -> None:
+        """Parse data, or store it while a request is answered."""
+        if self._is_lingering or self._is_refusing:
+            return
+        if self.held or self.unparsed:
+            self.unparsed += data
+            self.update_reading()
+        elif self._plain is None or not self._begin_plain(data):
+            self._parse(data)
+
+    def pause_writing(self) -> None:
+        """Let responses wait: the client does not read as fast as the server writes."""
+        self.is_writing_paused = True
+        if self._writable is None:
+            self._writable = asyncio.Event()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Let responses continue."""
+        super().resume_writing()
+        self._let_write()
+
+    def _let_write(self) -> None:
+        self.is_writing_paused = False
+        if self._writable is not None:
+            self._writable.set()
+            self._writable = None
+
+    # What uvicorn calls
+
+    def shutdown(self) -> None:
+        """Close the connection after the responses to the requests that have begun."""
+        last = self.waiting[-1] if self.waiting else self._incoming or self.cycle
+        if last is None or last.has_ended:
+            self.transport.close()
+        else:
+            last.keep_alive = False
+
+    # What the parser calls
+
+    def on_request(self, method: str, target: bytes, version: str, pairs: list[tuple[bytes, bytes]]) -> None:
+        """Begin a request."""
+        header = RequestHeader(pairs)
+        cycle = Cycle(self, method, target, version, header, keep_alive=allows_keep_alive(version, header))
+        if target != self._target:
+            cycle.location = location_of(target)
+        self._incoming = cycle
+        if self.held:
+            self.waiting.append(cycle)
+        else:
+            self.cycle = cycle
+
+    def on_body(self, part: bytes) -> None:
+        """Add to the body of the request."""
+        if self._incoming is not None:
+            self._incoming.add(part)
+
+    def on_end(self) -> None:
+        """Answer the request, unless another one is answered."""
+        cycle, self._incoming = self._incoming, None
+        if cycle is None:
+            return
+        cycle.complete()
+        if cycle is not self.cycle:
+            return
+        if cycle.has_ended:
+            self._wait_for_request()
+            return
+        self.held = True
+        if not cycle.has_begun:
+            self._begin(cycle)
+
+    # What a cycle calls
+
+    @property
+    def default_lines(self) -> bytes:
+        """The fields that uvicorn adds to each response, as lines."""
+        default_headers = self.server_state.default_headers
+        if default_headers is not self._default_headers:  # uvicorn makes a new list each second, for the date
+            self._default_headers = default_headers
+            self._default_lines = b"".join(b"%b: %b\r\n" % field for field in default_headers)
+        return self._default_lines
+
+    def is_direct(self, cycle: Cycle) -> bool:
+        """Return whether a request is answered without ASGI."""
+        if cycle.target != self._target or cycle.method != "POST" or cycle.version != "1.1":
+            return False
+        fields = cycle.header.fields
+        return not any(name in fields for name in _NOT_DIRECT)
+
+    async def drain(self, size: int) -> None:
+        """Return when the client has read what was sent. Meanwhile *size* bytes of a response count as unsent."""
+        self.waiting_bytes = size
+        self.unsent.check(self)
+        try:
+            while self._writable is not None:
+                await self._writable.wait()
+        finally:
+            self.waiting_bytes = 0
+
+    async def wait_for_client(self, size: int) -> None:
+        """Do what `drain` does; raise ClientDisconnectedError if it takes longer than `write_seconds`."""
+        try:
+            async with asyncio.timeout(self.limits.write_seconds):
+                await self.drain(size)
+        except TimeoutError:
+            raise ClientDisconnectedError from None
+
+    def log_access(self, cycle: Cycle, status: int) -> None:
+        """Write the line of uvicorn's access log."""
+        path, _, query = cycle.location or location_of(cycle.target)
+        place = f"{quote(path)}?{query.decode('latin-1')}" if query else quote(path)
+        address = f"{self.client[0]}:{self.client[1]}" if self.client else ""
+        _access_log.info('%s - "%s %s HTTP/%s" %d', address, cycle.method, place, cycle.version, status)
+
+    def forget_header(self) -> None:
+        """Free the memory of the latest header."""
+        if self._plain is not None:
+            self._plain.forget()
+
+    def on_response_end(self, cycle: Cycle) -> None:
+        """Close the connection, or continue with what has arrived meanwhile."""
+        self.server_state.total_requests += 1
+        if not cycle.keep_alive:
+            self.close()
+        if self._is_lingering or self.transport.is_closing():
+            return
+        if self.waiting:
+            self.cycle = following = self.waiting.pop(0)
+            self._begin(following)
+            if following.is_complete:
+                return
+        elif cycle.is_complete:
+            self._wait_for_request()
+        self.held = False
+        if self._is_reading_paused:
+            self.update_reading()
+        if self.unparsed:
+            self._parse_stored()
+
+    def close(self) -> None:
+        """Close the connection. It lingers if the client has not sent everything."""
+        transport = self.transport
+        if transport.is_closing() or self._is_lingering:
+            return
+        self._request_arrived()
+        is_sending = self.unparsed or not self.parser.is_between_requests
+        if is_sending and transport.can_write_eof():
+            self._is_lingering = True
+            self.unparsed = bytearray()
+            self.held = False
+            transport.write_eof()
+            self.update_reading()
+            self._linger_timer = self.loop.call_later(LINGER_SECONDS, self._end_lingering)
+        else:
+            transport.close()
+        self._expect_end()
+
+    def update_reading(self) -> None:
+        """Pause reading while too much waits, and resume it otherwise."""
+        incoming = self._incoming
+        waiting = len(self.unparsed) + (len(incoming.body) if incoming is not None else 0)
+        pauses = waiting > HIGH_WATER_BYTES
+        if pauses != self._is_reading_paused and not self.transport.is_closing():
+            self._is_reading_paused = pauses
+            if pauses:
+                self.transport.pause_reading()
+            else:
+                self.transport.resume_reading()
+
+    # Requests
+
+    def _parse(self, data: bytes) -> None:
+        """Parse data up to its end, or until a request has to wait for the response before it."""
+        try:
+            self._feed(data)
+        except WebSocketUpgrade:
+            self._upgrade()
+        except InvalidRequestError:
+            self.logger.warning("Invalid HTTP request received.")
+            self._refuse(INVALID)
+        except HeaderTooLargeError:
+            self._refuse(header_too_large(self.limits.header_bytes))
+        if self.has_ended:
+            return
+        incoming = self._incoming
+        if incoming is not None and incoming is self.cycle and not incoming.has_begun:
+            self._begin(incoming)
+        if self.held or self.parser.is_between_requests:
+            self._request_arrived()
+        else:
+            self._expect_request()
+        if incoming is not None or self._is_reading_paused:
+            self.update_reading()
+
+    def _begin_plain(self, data: bytes) -> bool:
+        """Begin a request that needs no parser; return False if *data* is something else."""
+        assert self._plain is not None  # noqa: S101 - the caller has checked it
+        assert self._target is not None  # noqa: S101 - as above
+        if not self.parser.is_between_requests or self.transport.is_closing():
+            return False
+        plain = self._plain.read(data)
+        if plain is None:
+            return False
+        header, body = plain
+        self.cycle = cycle = Cycle(self, "POST", self._target, "1.1", header, keep_alive=True)
+        cycle.body, cycle.is_complete, self.held = body, True, True
+        if self._request_timer is not None:
+            self._request_arrived()
+        self._start(cycle.run(self.direct))
+        return True
+
+    def _feed(self, data: bytes) -> None:
+        if len(data) <= SLICE_BYTES:
+            self.parser.feed(data)
+            return
+        view = memoryview(data)
+        for start in range(0, len(data), SLICE_BYTES):
+            if self.held or start == self.parser.ROUND_BYTES:
+                self.unparsed += view[start:]
+                self.update_reading()
+                if not self.held:
+                    self.loop.call_soon(self._parse_on)
+                return
+            self.parser.feed(view[start : start + SLICE_BYTES])
+
+    def _parse_on(self) -> None:
+        """Continue to parse in another round of the event loop."""
+        if self.unparsed and not self.held and not self.has_ended:
+            self._parse_stored()
+
+    def _parse_stored(self) -> None:
+        data, self.unparsed = bytes(self.unparsed), bytearray()
+        self._parse(data)
+
+    def _begin(self, cycle: Cycle) -> None:
+        """Start the task that answers a request."""
+        cycle.has_begun = True
+        if self._limit is not None and self._is_busy(self._limit):
+            self._start(cycle.refuse(BUSY))
+        else:
+            self._start(cycle.run(self.direct if self.is_direct(cycle) else None))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start a task, for which uvicorn waits before the server ends. The cycle removes it from the tasks."""
+        if self._resets_context:
+            task = self.loop.create_task(work, context=contextvars.Context())
+        else:
+            task = self.loop.create_task(work)
+        self.tasks.add(task)
+
+    def _is_busy(self, limit: int) -> bool:
+        """Return whether uvicorn's `limit_concurrency` is exceeded."""
+        is_busy = len(self.server_state.connections) >= limit or len(self.tasks) >= limit
+        if is_busy:
+            self.logger.warning("Exceeded concurrency limit.")
+        return is_busy
+
+    def _upgrade(self) -> None:
+        """Open a WebSocket. It can't begin before earlier requests are answered, so the connection then closes."""
+        cycle = self._incoming
+        assert cycle is not None  # noqa: S101 - the parser has just reported it
+        self._incoming = None
+        if self.held:
+            self._close_after_responses(cycle)
+            return
+        self._request_arrived()
+        self.stop_expecting_reading()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        self.server_state.connections.discard(self)
+        lines = [b"%b %b HTTP/1.1" % (cycle.method.encode("ascii"), cycle.target)]
+        lines += [b"%b: %b" % field for field in cycle.header.pairs]
+        protocol = self.config.ws_protocol_class(
+            config=self.config, server_state=self.server_state, app_state=self.app_state
+        )
+        protocol.connection_made(self.transport)
+        protocol.data_received(b"\r\n".join([*lines, b"", b""]))
+        self.transport.set_protocol(protocol)
+
+    def _refuse(self, answer: bytes) -> None:
+        """Refuse what can't be parsed, after the responses to the complete requests before it."""
+        incoming, self._incoming = self._incoming, None
+        if self.held:
+            self._close_after_responses(incoming)
+        else:
+            self._end(answer)
+
+    def _close_after_responses(self, incomplete: Cycle | None) -> None:
+        """Drop a request, and all that comes behind it; close the connection after the responses that are due."""
+        if self.waiting and self.waiting[-1] is incomplete:
+            self.waiting.pop()
+        self._is_refusing = True
+        self.unparsed = bytearray()
+        last = self.waiting[-1] if self.waiting else self.cycle
+        assert last is not None  # noqa: S101 - the connection is held because of it
+        last.keep_alive = False
+
+    def _end(self, answer: bytes) -> None:
+        """Close the connection; send an answer before, unless a response was sent, in part or as a whole, already."""
+        cycle = self.cycle
+        if cycle is None or (cycle.has_ended and cycle.is_complete) or not (cycle.is_complete or cycle.has_started):
+            self.transport.write(answer)
+        if cycle is not None:
+            cycle.lose()
+        self.close()
+
+    # Timers
+
+    def _expect_request(self) -> None:
+        """Give the client `message_seconds` from now, or from an earlier call, to send the rest of a request."""
+        if self._request_timer is None:
+            self._request_timer = self.loop.call_later(self.limits.message_seconds, self._request_expired)
+
+    def _request_arrived(self) -> None:
+        """Stop the timer of `_expect_request`."""
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+            self._request_timer = None
+
+    def _request_expired(self) -> None:
+        self._request_timer = None
+        if not self.has_ended and not self.held:
+            self._incoming = None
+            self._end(TOO_LATE)
+
+    def _wait_for_request(self) -> None:
+        """Note that the connection is idle from now on."""
+        self._idle_since = self.loop.time()
+        if self._idle_timer is None:
+            self._idle_timer = self.loop.call_later(self.config.timeout_keep_alive, self._idle_expired)
+
+    def _idle_expired(self) -> None:
+        """Close the connection if it is idle for long enough."""
+        self._idle_timer = None
+        if self.has_ended or self.held or not self.parser.is_between_requests:
+            return  # the end of the next response starts the timer again
+        remaining = self._idle_since + self.config.timeout_keep_alive - self.loop.time()
+        if remaining > 0:
+            self._idle_timer = self.loop.call_later(remaining, self._idle_expired)
+        else:
+            self.transport.close()
+            self._expect_end()
+
+    def _expect_end(self) -> None:
+        """Give the client `write_seconds` to read the unsent bytes of a closed connection."""
+        if self.transport.get_write_buffer_size():
+            self.expect_reading()
+
+    def _end_lingering(self) -> None:
+        self._linger_timer = None
+        self.transport.close()
+
+
+_access_log = logging.getLogger("uvicorn.access")
+
+
+def _address(transport: Any, name: str) -> tuple[str, int | None] | None:
+    """Return an address of a connection; None if it is unknown, or that of a Unix socket's client."""
+    address = transport.get_extra_info(name)
+    if isinstance(address, (tuple, list)) and len(address) >= 2:  # noqa: PLR2004 - host and port
+        return str(address[0]), int(address[1])
+    return (address, None) if isinstance(address, str) and name == "sockname" else None

@@ -1,0 +1,106 @@
+"""The unsent bytes of a server's connections, of HTTP and of WebSockets together.
+
+How it works: a connection counts from the moment when its transport asks it to pause (`pause_writing`), or when a
+response waits behind unsent bytes, until the client has read them, or it ends. When there are too many bytes, the
+address with most of them loses the connection that has been counted for longest, until the remaining bytes fit. One
+connection alone may exceed the limit, because a response may be larger.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from funcmcp._server.limits import Limits
+
+    _Base = asyncio.Protocol
+else:
+    _Base = object  # the protocol comes behind it in the order of bases
+
+
+class UnsentBytes:
+    """Counts the unsent bytes of connections.
+
+    Args:
+        limit: The unsent bytes of all connections together.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._addresses: dict[BoundedWriting, str] = {}  # in the order in which they began to count
+
+    def check(self, connection: BoundedWriting) -> None:
+        """Count the bytes of a connection. If there are too many, abort this one or others."""
+        if connection not in self._addresses:
+            peer = connection.transport.get_extra_info("peername")
+            self._addresses[connection] = peer[0] if peer else ""
+        sizes = {counted: counted.unsent_bytes for counted in self._addresses}
+        total = sum(sizes.values())
+        while total > self._limit and len(sizes) > 1:
+            by_address: Counter[str] = Counter()
+            for counted, size in sizes.items():
+                by_address[self._addresses[counted]] += size
+            [(address, _)] = by_address.most_common(1)
+            oldest = next(counted for counted in sizes if self._addresses[counted] == address)
+            total -= sizes.pop(oldest)
+            self.remove(oldest)
+            oldest.transport.abort()
+
+    def remove(self, connection: BoundedWriting) -> None:
+        """Stop counting the bytes of a connection."""
+        self._addresses.pop(connection, None)
+
+
+class BoundedWriting(_Base):
+    """Aborts a connection whose client does not read what is sent to it, and counts its unsent bytes.
+
+    Attributes:
+        limits: The limits of the server, of which `write_seconds` is used.
+        unsent: The unsent bytes of all connections of the server.
+        waiting_bytes: Bytes of responses that wait until the client has read those before them.
+    """
+
+    limits: ClassVar[Limits]
+    unsent: ClassVar[UnsentBytes]
+    waiting_bytes = 0
+    _write_timer: asyncio.TimerHandle | None = None
+
+    loop: asyncio.AbstractEventLoop
+    transport: Any
+
+    @property
+    def unsent_bytes(self) -> int:
+        """The bytes that this connection holds until its client reads them."""
+        size: int = self.transport.get_write_buffer_size()
+        return size + self.waiting_bytes
+
+    def pause_writing(self) -> None:
+        """Start the timer: the client does not read as fast as the server writes."""
+        super().pause_writing()
+        self.expect_reading()
+        self.unsent.check(self)
+
+    def resume_writing(self) -> None:
+        """Stop the timer."""
+        self.stop_expecting_reading()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer."""
+        self.stop_expecting_reading()
+        super().connection_lost(exc)
+
+    def expect_reading(self) -> None:
+        """Give the client `write_seconds` from now to read the unsent bytes."""
+        if self._write_timer is None:
+            self._write_timer = self.loop.call_later(self.limits.write_seconds, self.transport.abort)
+
+    def stop_expecting_reading(self) -> None:
+        """Stop the timer, and stop counting: the client has read everything, or the connection ends."""
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+        self.unsent.remove(self)

@@ -1,0 +1,71 @@
+"""Which connection ends when too many bytes wait for clients that do not read."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from funcmcp._adapters.http1.unsent_bytes import BoundedWriting, UnsentBytes
+from funcmcp._server.limits import Limits
+
+
+class Transport:
+    """A transport with so many unsent bytes."""
+
+    def __init__(self, address: str | None, size: int) -> None:
+        self.address = address
+        self.size = size
+        self.aborted = False
+
+    def get_extra_info(self, name: str) -> Any:
+        assert name == "peername"
+        return None if self.address is None else (self.address, 1)
+
+    def get_write_buffer_size(self) -> int:
+        return self.size
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+class Connection(BoundedWriting, asyncio.Protocol):
+    limits = Limits(write_seconds=60)
+
+    def __init__(self, unsent: UnsentBytes, address: str | None, size: int) -> None:
+        self.unsent = unsent  # type: ignore[misc]  # otherwise of the class
+        self.loop = asyncio.get_running_loop()
+        self.transport = Transport(address, size)
+
+
+async def test_the_address_with_most_bytes_loses_the_connection_that_waits_for_longest() -> None:
+    unsent = UnsentBytes(100)
+    one, first, second = (Connection(unsent, address, 40) for address in ("a", "b", "b"))
+    for connection in (one, first, second):
+        connection.pause_writing()
+    assert [connection.transport.aborted for connection in (one, first, second)] == [False, True, False]
+    for connection in (one, first, second):
+        connection.connection_lost(None)
+
+
+async def test_one_connection_may_have_more() -> None:
+    unsent = UnsentBytes(100)
+    one = Connection(unsent, None, 1000)
+    one.pause_writing()
+    assert not one.transport.aborted
+    one.resume_writing()
+    other = Connection(unsent, None, 90)
+    other.pause_writing()
+    assert not other.transport.aborted
+    other.connection_lost(None)
+
+
+async def test_responses_that_wait_count_as_well() -> None:
+    unsent = UnsentBytes(100)
+    one, other = Connection(unsent, "a", 10), Connection(unsent, "b", 10)
+    one.pause_writing()
+    other.pause_writing()
+    one.waiting_bytes = 90
+    unsent.check(one)
+    assert [one.transport.aborted, other.transport.aborted] == [True, False]
+    for connection in (one, other):
+        connection.connection_lost(None)
