@@ -176,6 +176,21 @@ async def test_requests_are_handed_on_without_keys_and_headers_of_the_front_end(
         assert other_origin.status == 403
 
 
+async def test_a_route_has_the_methods_of_its_trigger(tmp_path: Path) -> None:
+    folder = app(tmp_path / "app", PROXYING, ECHO, open="anonymous")
+    file = folder / "open" / "function.json"
+    content = json.loads(file.read_text())
+    content["bindings"][0]["methods"] = ["put", "post"]
+    file.write_text(json.dumps(content))
+    async with hosted(folder) as host:
+        request = Post({}, "/open/a")
+        request.method = "DELETE"
+        refused = await host.exchange(request)
+        assert (refused.status, dict(refused.headers)["allow"]) == (405, "PUT, POST")
+        response, _ = await answer(host, "/open/a")
+        assert response.status == 201
+
+
 async def test_requests_that_have_not_begun_wait_for_the_next_process(tmp_path: Path) -> None:
     async with hosted(app(tmp_path / "app", PROXYING, ECHO, open="anonymous")) as host:
         _, first = await answer(host, "/open/a")

@@ -67,6 +67,11 @@ def fail(req: func.HttpRequest) -> func.HttpResponse:
     raise ValueError("the secret of the house")
 
 
+@app.route(route="nothing")
+def nothing(req: func.HttpRequest):
+    return None
+
+
 @app.route(route="guarded", auth_level=func.AuthLevel.FUNCTION)
 def guarded(req: func.HttpRequest) -> func.HttpResponse:
     return func.HttpResponse("in " + str("x-functions-key" in req.headers))
@@ -180,6 +185,13 @@ async def test_failures_are_500_without_their_text(host: FunctionsHost, caplog: 
     assert "the secret of the house" in caplog.text
 
 
+async def test_a_function_that_returns_nothing_is_500_and_named(
+    host: FunctionsHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert (await send(host, "GET", "/api/nothing")).status == 500
+    assert "The function nothing failed. TypeError: the function returned a value of type NoneType" in caplog.text
+
+
 async def test_blobs_of_http_functions(host: FunctionsHost) -> None:
     assert (await send(host, "PUT", "/api/notes/n", body=b"text")).status == 204
     assert (host.folder.path / ".funcmcp/storage/Files/notes/n").read_text() == "text"
@@ -187,7 +199,7 @@ async def test_blobs_of_http_functions(host: FunctionsHost) -> None:
 
 
 async def test_what_is_not_a_trigger(host: FunctionsHost) -> None:
-    assert (await send(host, "GET", "/api/nothing")).status == 404
+    assert (await send(host, "GET", "/api/absent")).status == 404
     assert (await send(host, "GET", "/orders/7")).status == 404
     refused = await send(host, "GET", "/api/notes/n")
     assert (refused.status, dict(refused.headers)["allow"]) == (405, "PUT")
@@ -202,7 +214,7 @@ async def test_the_mcp_endpoint_is_there_as_well(host: FunctionsHost) -> None:
     headers = {"content-type": "application/json", "accept": "*/*"}
     response = await send(host, "POST", PATH, body=message, **headers)
     assert json.loads(body_of(response))["result"]["content"][0]["text"] == "tool"
-    assert host.summary.startswith("1 tool, 11 HTTP triggers (Python")
+    assert host.summary.startswith("1 tool, 12 HTTP triggers (Python")
 
 
 async def test_keys_by_level(tmp_path: Path) -> None:

@@ -35,7 +35,11 @@ def print_findings(findings: Sequence[Finding]) -> None:
         counts[finding.level] += 1
         level = styled(f"{finding.level:7}", _COLOURS[finding.level])
         console.print(level, f" {finding.subject}: {finding.text}", soft_wrap=True)
-    console.print(f"{counts['error']} errors, {counts['warning']} warnings")
+    console.print(f"{_counted(counts['error'], 'error')}, {_counted(counts['warning'], 'warning')}")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def print_findings_as_json(findings: Sequence[Finding]) -> None:

@@ -21,7 +21,7 @@ import uuid
 import weakref
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 import httpx2
@@ -36,7 +36,7 @@ from funcmcp._functions_host.http_proxy import PATH_CHARACTERS, forwarded_header
 from funcmcp._functions_host.invocation import FunctionRequest, drop_front_end_headers
 from funcmcp._functions_host.keys import MASTER_KEY, NAMES_BY_LEVEL, VARIABLE, Keys
 from funcmcp._functions_host.reload import reload_on_change
-from funcmcp._functions_host.routes import CROSS_SITE, RouteTemplate, is_cross_site
+from funcmcp._functions_host.routes import CROSS_SITE, RouteTemplate, is_cross_site, wrong_method
 from funcmcp._functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
 from funcmcp._functions_host.workers.worker import LoadFailed
 from funcmcp._jsonc import parse
@@ -88,6 +88,20 @@ _INVALID = (
 _LATE = "The custom handler did not answer in time. It is started again. The request may have had an effect."
 
 
+class HandlerRoute(NamedTuple):
+    """A route whose requests the program answers.
+
+    Attributes:
+        template: The route; None for every path.
+        level: The level of its function.
+        methods: The methods; empty for all.
+    """
+
+    template: RouteTemplate | None
+    level: str
+    methods: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class CustomHandler:
     """The member ``customHandler`` of host.json.
@@ -102,7 +116,7 @@ class CustomHandler:
     program: Sequence[str]
     folder: Path
     port: int | None
-    routes: Sequence[tuple[RouteTemplate | None, str]]
+    routes: Sequence[HandlerRoute]
 
 
 def read_custom_handler(path: Path, route_prefix: str = "api") -> CustomHandler | None:
@@ -132,7 +146,7 @@ def read_custom_handler(path: Path, route_prefix: str = "api") -> CustomHandler 
         raise FolderError(f"host.json: customHandler.port is {port!r}, which is not a number.")
     if str(at(content, "configurationProfile")).lower() == _PROFILE:
         level = str(at(handler, "http", "defaultAuthorizationLevel") or "function").lower()
-        return CustomHandler(arguments, folder, int(port) if port else None, [(None, level)])
+        return CustomHandler(arguments, folder, int(port) if port else None, [HandlerRoute(None, level, ())])
     if not any(str(at(handler, name)).lower() == "true" for name in _FORWARDING):
         raise FolderError(
             f'The custom handler gets no HTTP requests as they are. Add "configurationProfile": "{_PROFILE}" to '
@@ -148,16 +162,18 @@ def _texts(values: Any) -> list[str]:
     return [str(value) for value in values] if isinstance(values, list) else []
 
 
-def _routes(path: Path, prefix: str) -> list[tuple[RouteTemplate, str]]:
-    routes = []
+def _routes(path: Path, prefix: str) -> list[HandlerRoute]:
+    routes: list[tuple[RouteTemplate, HandlerRoute]] = []
     for function in function_folders(path):
         for text in function.bindings:
             binding = {name.lower(): value for name, value in parse(text, comments=False).value.items()}
             if str(binding.get("type", "")).lower() == "httptrigger":
                 route = str(binding.get("route") or function.name).strip("/")
                 template = RouteTemplate("/".join(part for part in (prefix, route) if part))
-                routes.append((template, str(binding.get("authlevel") or "function").lower()))
-    return sorted(routes, key=lambda item: item[0].order)
+                level = str(binding.get("authlevel") or "function").lower()
+                methods = tuple(text.upper() for text in _texts(binding.get("methods")))
+                routes.append((template, HandlerRoute(template, level, methods)))
+    return [route for _, route in sorted(routes, key=lambda item: item[0].order)]
 
 
 class CustomHandlerHost(Served):
@@ -209,7 +225,7 @@ class CustomHandlerHost(Served):
     @property
     def needs_keys(self) -> bool:
         """Whether other machines reach the app, it has no keys, and not all of its routes are open to everyone."""
-        return self._is_public and not self._keys and any(_key_names(level) for _, level in self.handler.routes)
+        return self._is_public and not self._keys and any(_key_names(route.level) for route in self.handler.routes)
 
     async def start(self) -> None:
         """Start the program, and wait until it accepts connections.
@@ -224,7 +240,7 @@ class CustomHandlerHost(Served):
         failure = await self._first_start
         if failure is not None:
             raise LoadFailed(failure)
-        if self._is_public and any(not _key_names(level) for _, level in self.handler.routes):
+        if self._is_public and any(not _key_names(route.level) for route in self.handler.routes):
             _log.warning("The custom handler is open to every machine that reaches %s.", self.settings.host)
         if self.settings.reload:
             self._tasks.append(asyncio.create_task(reload_on_change(self.folder.path, self._restart)))
@@ -335,16 +351,19 @@ class CustomHandlerHost(Served):
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         if not self.settings.trusts_proxy:
             drop_front_end_headers(request)
-        level = self._level_of(request.path)
-        page = home_page(request, self.folder.settings) if level is None else None
-        if page is not None:
-            return page
+        route = self._route_of(request)
+        if route is None:
+            page = home_page(request, self.folder.settings)
+            if page is not None:
+                return page
         checked = await self._admission.admit(request)
         if isinstance(checked, HttpResponse):
             return checked
-        if level is None:
+        if route is None:
             return refuse(404, INVALID_REQUEST, "No HTTP trigger of the app has this path.")
-        names = _key_names(level)
+        if isinstance(route, HttpResponse):
+            return route
+        names = _key_names(route.level)
         refusal = self._keys.refusal(request, names)
         if refusal is not None:
             return refusal
@@ -357,12 +376,16 @@ class CustomHandlerHost(Served):
         except LimitReachedError as error:
             return limit_reached(error)
 
-    def _level_of(self, path: str) -> str | None:
-        """Return the level of the route of a path, or None if there is none."""
-        for route, level in self.handler.routes:
-            if route is None or route.match(path) is not None:
-                return level
-        return None
+    def _route_of(self, request: HttpRequest) -> HandlerRoute | HttpResponse | None:
+        """Return the route of a request, the refusal of its method, or None if its path has no route."""
+        allowed: list[str] = []
+        for route in self.handler.routes:
+            if route.template is not None and route.template.match(request.path) is None:
+                continue
+            if not route.methods or request.method in route.methods:
+                return route
+            allowed += route.methods
+        return wrong_method(allowed) if allowed else None
 
     async def _hand_on(self, request: HttpRequest, body: bytes) -> HttpResponse:
         """Return the program's response; the next process gets a request that none has begun with."""

@@ -203,6 +203,12 @@ class ClosedFunction(NamedTuple):
     key: str
 
 
+def wrong_method(allowed: Sequence[str]) -> HttpResponse:
+    """Return the refusal of a request whose path has triggers for other methods only."""
+    methods = ", ".join(dict.fromkeys(allowed))
+    return refuse(405, INVALID_REQUEST, f"Use {methods}.", headers=(("allow", methods),))
+
+
 def _key_names(trigger: HTTPTrigger) -> Sequence[str]:
     """Return the names of the keys that open a trigger; none if everyone may call it."""
     return NAMES_BY_LEVEL.get(trigger.level, (MASTER_KEY,))
@@ -323,8 +329,7 @@ class HTTPTriggers:
             allowed += entry.trigger.methods
         if not allowed:
             return None
-        methods = ", ".join(dict.fromkeys(allowed))
-        return refuse(405, INVALID_REQUEST, f"Use {methods}.", headers=(("allow", methods),))
+        return wrong_method(allowed)
 
     async def _invoke(self, request: HttpRequest, found: _Found, body: bytes) -> HttpResponse:
         entry, params = found

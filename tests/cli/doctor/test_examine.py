@@ -552,7 +552,7 @@ def test_an_error_is_exit_code_1_and_a_warning_is_not(made: Path, tmp_path: Path
     shutil.copytree(made / "http", folder)
     remove(".funcignore")(folder)
     warned = funcmcp("doctor", folder=folder)
-    assert (warned.returncode, warned.stdout.splitlines()[-1]) == (0, "0 errors, 1 warnings")
+    assert (warned.returncode, warned.stdout.splitlines()[-1]) == (0, "0 errors, 1 warning")
     remove("host.json")(folder)
     done = funcmcp("doctor", folder=folder)
     assert done.returncode == 1

@@ -318,8 +318,15 @@ class _Function:
                 outputs[name] = packed(converter.encode(value, expected_type=hint), parts)
         value = {"t": "null"}
         if self._return is not None:
-            value = packed(self._return.encode(result, expected_type=self._return_hint), parts)
+            value = packed(self._encoded_return(result), parts)
         return {"m": "done", "value": value, "outputs": outputs}, parts
+
+    def _encoded_return(self, result: Any) -> Any:
+        try:
+            return self._return.encode(result, expected_type=self._return_hint)
+        except NotImplementedError as error:  # without a text; Microsoft's worker refuses such values, too
+            kind = type(result).__name__
+            raise TypeError(f"the function returned a value of type {kind}, which its binding can't send") from error
 
 
 class RuntimeEngine(Engine):

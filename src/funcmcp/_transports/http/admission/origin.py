@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.options import HTTPOptions
 
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
+_REFUSED_ORIGIN = "This Origin is not allowed; list it in allowed_origins if it is yours (with funcmcp host: --cors)."
 _MAX_LENGTH = 512
 """Bytes of a Host or Origin that can be one. A name has at most 253 (RFC 1035)."""
 
@@ -65,7 +66,7 @@ class OriginCheck:
             return refuse(403, INVALID_REQUEST, "An Origin header is required.") if self._require_origin else None
         if len(origin) <= _MAX_LENGTH and self._allows_origin(origin, host):
             return None
-        return refuse(403, INVALID_REQUEST, "This Origin is not allowed; list it in allowed_origins if it is yours.")
+        return refuse(403, INVALID_REQUEST, _REFUSED_ORIGIN)
 
     def _host_is_allowed(self, field: bytes, server: str | None) -> bool:
         if "*" in self._hosts:
