@@ -71,24 +71,26 @@ def _for_principals(plan: Plan, count: int) -> float:
 
     key = RSAKey.generate_key(2048, {"kid": "bench"})
     with running(("funcmcp",), BENCH_JWK=json.dumps(key.as_dict(private=False))) as targets:
-        tokens = [token(key, subject=f"user-{number}") for number in range(count)]
-        return _microseconds(plan, targets["funcmcp"], call(PER_REQUEST, "add"), tokens)
+        message = call(PER_REQUEST, "add")
+        signed = [
+            Request({**message.headers, "Authorization": f"Bearer {text}"}, message.body)
+            for text in (token(key, subject=f"user-{number}") for number in range(count))
+        ]
+        return _microseconds(plan, targets["funcmcp"], *signed)
 
 
-def _microseconds(plan: Plan, target: Target, message: Request, tokens: list[str] | None = None) -> float:
-    """Return the CPU time of the server for one request, the median of all rounds."""
-    who = {"Authorization": f"Bearer {tokens[0]}"} if tokens else {}
-    check_call(target.port, Request({**message.headers, **who}, message.body), "add")
+def _microseconds(plan: Plan, target: Target, *messages: Request) -> float:
+    """Return the CPU time of the server for one request of several in turn, the median of all rounds."""
+    check_call(target.port, messages[0], "add")
     took = []
     for turn in range(plan.rounds + 1):
         before = target.cpu()
         measured = load(
             target.port,
-            message,
+            messages,
             connections=CONNECTIONS,
             seconds=plan.seconds if turn else plan.warm_up,
             core=LOAD_CORE,
-            tokens=tokens,
         )
         if turn:
             took.append((target.cpu() - before) / measured.requests * 1e6)

@@ -16,6 +16,8 @@ def title(row: Row) -> str:
     parts = [row["row"], row.get("tool"), row.get("era"), row.get("function")]
     if "tools" in row:
         parts.append(f"{row['tools']} tools")
+    if "varies" in row:
+        parts.append(f"other {row['varies']}" if row["varies"] != "nothing" else "same requests")
     if "connections" in row:
         parts.append(f"c={row['connections']}")
     if "compiled_files" in row:

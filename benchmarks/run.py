@@ -21,6 +21,7 @@ from plan import Plan
 RESULTS = Path(__file__).parent / "results"
 MEASUREMENTS = (
     "calls",
+    "varied",
     "tools",
     "resources",
     "prompts",
@@ -67,6 +68,7 @@ def measure(plan: Plan, names: tuple[str, ...]) -> dict[str, list[dict[str, Any]
 
     kinds = {
         "calls": throughput.calls,
+        "varied": throughput.varied,
         "tools": throughput.many_tools,
         "resources": throughput.resources,
         "prompts": throughput.prompts,

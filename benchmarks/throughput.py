@@ -13,6 +13,7 @@ from traffic import (
     ERAS,
     GETS,
     HANDSHAKE,
+    VARYING,
     Load,
     Request,
     call,
@@ -22,10 +23,13 @@ from traffic import (
     load,
     open_session,
     request,
+    variants,
     write_body,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from plan import Plan
 
 Row = dict[str, Any]
@@ -46,6 +50,24 @@ def calls(plan: Plan) -> list[Row]:
                         labels["function"] = "plain" if plain else "async"
                         rows.append({**labels, **_compare(plan, targets, messages, answer, connections)})
                         plan.show(rows[-1])
+    return rows
+
+
+def varied(plan: Plan) -> list[Row]:
+    """Measure `tools/call` of requests that differ: in nothing, in their ids and arguments, or in their traceparent."""
+    rows = []
+    with running((*MEASURED, "floor")) as targets:
+        for era in ERAS:
+            for varying in VARYING:
+                messages = {}
+                for name, target in targets.items():
+                    session = _session(target, era)
+                    messages[name] = variants(era, varying, session)
+                    check_call(target.port, call(era, "add", session), "add")
+                answer = check_call(targets["funcmcp"].port, call(era, "add", _session(targets["funcmcp"], era)), "add")
+                labels = {"row": "tools/call", "tool": "add", "era": era, "varies": varying, "connections": 16}
+                rows.append({**labels, **_compare(plan, targets, messages, answer, 16)})
+                plan.show(rows[-1])
     return rows
 
 
@@ -112,7 +134,11 @@ def _call(target: Target, era: str, tool: str) -> Request:
 
 
 def _compare(
-    plan: Plan, targets: dict[str, Target], messages: dict[str, Request], answer: bytes, connections: int
+    plan: Plan,
+    targets: dict[str, Target],
+    messages: Mapping[str, Request | list[Request]],
+    answer: bytes,
+    connections: int,
 ) -> Row:
     """Load every target in turn, round after round; `const` answers what funcmcp answered."""
     with ExitStack() as stack:

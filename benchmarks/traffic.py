@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 HANDSHAKE, PER_REQUEST = "2025-11-25", "2026-07-28"
 ERAS = (HANDSHAKE, PER_REQUEST)
+VARYING = ("nothing", "arguments", "traceparent")
+"""What differs between the requests of `variants`."""
 PREFIX = "io.modelcontextprotocol/"
 ORDER = {
     "customer": {"name": "Ada", "email": "ada@example.com"},
@@ -48,7 +50,7 @@ GETS: dict[str, tuple[dict[str, Any], Callable[[dict[str, Any]], object], object
 
 @dataclass(frozen=True)
 class Request:
-    """One HTTP request that is sent over and over."""
+    """One HTTP request."""
 
     headers: dict[str, str]
     body: str
@@ -104,6 +106,22 @@ def initialize() -> Request:
 def call(era: str, tool: str, session: str | None = None) -> Request:
     """Return a `tools/call`."""
     return request(era, "tools/call", {"name": tool, "arguments": CALLS[tool][0]}, session)
+
+
+def variants(era: str, varying: str, session: str | None = None) -> list[Request]:
+    """Return calls of `add` that differ in their ids and arguments, in their traceparent, or in nothing."""
+    base = call(era, "add", session)
+    messages = []
+    for number in range(1, 2001):
+        headers = dict(base.headers)
+        trace = number if varying == "traceparent" else 1
+        headers["traceparent"] = f"00-{trace:032x}-{trace:016x}-01"
+        message = json.loads(base.body)
+        if varying == "arguments":
+            message["id"] = number
+            message["params"]["arguments"] = {"a": number, "b": 2}
+        messages.append(Request(headers, json.dumps(message, separators=(",", ":"))))
+    return messages
 
 
 def send(port: int, message: Request) -> tuple[int, dict[str, str], bytes]:
@@ -165,27 +183,33 @@ end
 
 
 _IN_TURN = """
-local number = 0
+local prepared, number = {}, 0
+init = function()
+  for index, message in ipairs(messages) do
+    prepared[index] = wrk.format("POST", "/mcp", message[1], message[2])
+  end
+end
 request = function()
-  number = number % #tokens + 1
-  wrk.headers["Authorization"] = "Bearer " .. tokens[number]
-  return wrk.format()
+  number = number % #prepared + 1
+  return prepared[number]
 end
 """
+"""Prepares all requests before the round, so that the load generator is not the limit."""
 
 
-def load(
-    port: int, message: Request, *, connections: int, seconds: int, core: int, tokens: list[str] | None = None
-) -> Load:
-    """Send a request over and over from another core, with each token in turn if there are some.
+def load(port: int, message: Request | Sequence[Request], *, connections: int, seconds: int, core: int) -> Load:
+    """Send a request over and over from another core, or each of several requests in turn.
 
     Raises:
         RuntimeError: A response is not 2xx.
     """
-    lines = ['wrk.method = "POST"', f"wrk.body = {json.dumps(message.body)}"]
-    lines += [f"wrk.headers[{json.dumps(name)}] = {json.dumps(value)}" for name, value in message.headers.items()]
-    if tokens:
-        lines += [f"local tokens = {{{', '.join(map(json.dumps, tokens))}}}", _IN_TURN]
+    messages = [message] if isinstance(message, Request) else message
+    lines = ["local messages = {"]
+    for prepared in messages:
+        fields = {"Host": f"127.0.0.1:{port}", **prepared.headers}
+        headers = ", ".join(f"[{json.dumps(name)}] = {json.dumps(value)}" for name, value in fields.items())
+        lines.append(f"  {{{{{headers}}}, {json.dumps(prepared.body)}}},")
+    lines += ["}", _IN_TURN]
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write("\n".join(lines) + _DONE)
         script.flush()
