@@ -33,6 +33,7 @@ class Forwarder:
         self._clients: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._loss: tuple[int, threading.Event | None] | None = None
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0"
 
@@ -41,6 +42,15 @@ class Forwarder:
         self._thread.start()
         serving = asyncio.start_server(self._forward, sock=self._listener)
         self._server = asyncio.run_coroutine_threadsafe(serving, self._loop).result()
+
+    def lose_reply(self, after: int = 0, until: threading.Event | None = None) -> None:
+        """Drop a reply of Redis and reset its connection: the first one behind so many others.
+
+        Args:
+            after: The number of replies before it.
+            until: The connection is reset when this is set.
+        """
+        self._loss = (after, until)
 
     def stop(self) -> None:
         """Reset all connections and end the thread."""
@@ -74,7 +84,7 @@ class Forwarder:
         try:
             upstream_reader, upstream_writer = await asyncio.open_unix_connection(self._path)
             try:
-                await asyncio.gather(_copy(reader, upstream_writer), _copy(upstream_reader, writer))
+                await asyncio.gather(_copy(reader, upstream_writer), self._reply(upstream_reader, writer))
             finally:
                 upstream_writer.transport.abort()
         except (OSError, asyncio.CancelledError):
@@ -82,6 +92,22 @@ class Forwarder:
         finally:
             self._clients.discard(writer)
             writer.transport.abort()
+
+    async def _reply(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        """Pass replies on, except for the one that is lost."""
+        with contextlib.suppress(OSError):
+            while data := await source.read(_CHUNK):
+                if self._loss is not None:
+                    after, until = self._loss
+                    if after == 0:
+                        self._loss = None
+                        if until is not None:
+                            await asyncio.to_thread(until.wait)
+                        break
+                    self._loss = (after - 1, until)
+                sink.write(data)
+                await sink.drain()
+        sink.transport.abort()
 
 
 async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:

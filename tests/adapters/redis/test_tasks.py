@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +18,19 @@ from funcmcp._adapters.redis.tasks import RedisTasks
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.store import TaskLimits
 from tests.patience import PATIENCE
+from tests.redis_forwarder import forwarder
 from tests.redis_server import redis_server
 from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, claim_one, new_task
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from redis.asyncio import Redis
 
     from funcmcp._state.tasks.record import Claim, TaskKey
     from funcmcp._state.tasks.store import TaskStore
+    from tests.redis_forwarder import Forwarder
     from tests.redis_server import RedisServer
 
 
@@ -423,3 +426,98 @@ async def test_a_kept_task_takes_at_most_two_kilobytes(store: RedisTasks) -> Non
         await store.create(new_task())
         await store.finish(await claim_one(store), RESULT)
     assert (await used() - before) / 100 < 2048
+
+
+# Lost replies. The client library sends a command again if its connection breaks before the reply has come.
+
+
+@pytest.fixture
+def forward(server: RedisServer) -> Iterator[Forwarder]:
+    with forwarder(server.url.removeprefix("unix://")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("after", range(8))
+async def test_a_task_runs_once_if_a_reply_to_its_creation_is_lost(
+    store: RedisTasks, forward: Forwarder, after: int
+) -> None:
+    """Between both attempts to create it, a worker takes the task."""
+    creator = RedisTasks(RedisLink(forward.url, timeout=PATIENCE), concurrency=0)
+    task = new_task()
+    second_attempt = threading.Event()
+    forward.lose_reply(after, until=second_attempt)
+    creating = asyncio.create_task(creator.create(task))
+    for _ in range(100):
+        if creating.done() or await store.read(task.key) is not None:
+            break
+        await asyncio.sleep(0.01)
+    claims = [*await store.claim(1)]
+    second_attempt.set()
+    await creating
+    claim = claims[0] if claims else await claim_one(store)
+    assert await store.renew(claim)
+    finished = await store.finish(claim, RESULT)
+    assert finished is not None
+    assert finished.outcome == RESULT
+    assert await entries_in(store) == 0
+    assert [*await store.claim(1)] == []
+    await creator.aclose()
+
+
+async def test_a_creation_that_is_sent_again_after_the_lease_is_not_claimed(
+    store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker has claimed the task meanwhile."""
+    run = store._run
+
+    async def run_again_later(script: Any, *call: Any) -> Any:
+        reply = await run(script, *call)
+        if script is tasks._CREATE:
+            await store._link.do(lambda redis: redis.hset(f"funcmcp::tasks:task:{call[2][2]}", "v", "2"))
+            return await run(script, *call)
+        return reply
+
+    monkeypatch.setattr(store, "_run", run_again_later)
+    claiming = await begin_claim(store, 1)
+    await store.create(new_task())
+    assert [*await claiming] == []
+
+
+@pytest.mark.parametrize("after", range(6))
+async def test_a_task_runs_if_a_reply_to_its_claim_is_lost(store: RedisTasks, forward: Forwarder, after: int) -> None:
+    await store.create(new_task())
+    worker = RedisTasks(RedisLink(forward.url, timeout=PATIENCE), lease=5)
+    forward.lose_reply(after)
+    claims: list[Claim] = []
+    while not claims:
+        claims += await worker.claim(1)
+    assert claims[0].attempt == 1
+    assert await worker.renew(claims[0])
+    finished = await worker.finish(claims[0], RESULT)
+    assert finished is not None
+    assert finished.outcome == RESULT
+    assert [*await store.claim(1)] == []
+    await worker.aclose()
+
+
+async def test_claims_that_redis_did_not_confirm_are_confirmed_by_the_next_call(
+    store: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        await store.create(new_task())
+    do = store._do
+
+    async def lose_reply(work: Any, kind: Any) -> Any:
+        await do(work, kind)
+        monkeypatch.setattr(store, "_do", do)
+        raise StoreUnavailableError(store="task store")
+
+    monkeypatch.setattr(store, "_do", lose_reply)
+    with pytest.raises(StoreUnavailableError):
+        await store.claim(2)
+    claims = await store.claim(2)
+    if len(claims) == 1:  # the other one was created for this process
+        claims = [*claims, *await store.claim(1)]
+    assert [claim.attempt for claim in claims] == [1, 1]
+    for claim in claims:
+        assert await store.finish(claim, RESULT) is not None

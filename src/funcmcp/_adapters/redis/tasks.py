@@ -6,10 +6,12 @@ worker resets its idle time (XCLAIM); an entry that is idle for longer than the 
 (XAUTOCLAIM).
 
     v  the version, which grows with every write      s  the record as JSON         e  the id of its entry in the stream
+    w  a random token of the last write
     a  the attempt of the worker that has the task    c  the call, until the end    o  the text of the outcome
 
 A write reads the hash, applies the transition in Python, and stores the successor only if the version is still the
-same. This one script also adds or removes the entry in the stream, so that record and queue never disagree. Redis does
+same. This one script also adds or removes the entry in the stream, so that record and queue never disagree. If the
+reply to a write is lost, the write is sent again with the same token, and Redis replies as it did at first. Redis does
 not look into any JSON: its Lua library would change it (``[]`` becomes ``{}``, and large integers lose digits).
 
 The hash `sizes` has the bytes and the payer of each task, and the hash `bytes` their sums for each payer, and for all
@@ -39,6 +41,7 @@ import contextlib
 import re
 from dataclasses import dataclass
 from hashlib import sha1
+from secrets import token_hex
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -165,6 +168,11 @@ _CREATE = _Script(
     _ADD_ENTRY
     + _ROOM
     + """
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  local fields = redis.call('HMGET', KEYS[1], 'v', 'a')
+  if ARGV[11] == '' or (fields[1] == '1' and fields[2] == ARGV[11]) then return {0, 0, 0} end
+  return {3, 0, 0}
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function full(key, limit)
@@ -200,14 +208,16 @@ end
 return {0, 0, 0}
 """
 )
-"""Create a task that is due or claimed, unless there is no room.
+"""Create a task that is due or claimed, unless there is no room. A task that exists already is left as it is: ids are
+random, so it is of the same call, whose reply was lost.
 
 KEYS: task, stream, delayed tasks, signals, all tasks, sizes, sums; of a principal also its tasks and its live tasks.
 ARGV: record, call, member, expiry, removal, position, id, limits of the three sets, attempt of the worker that claims
 the task (empty if none), milliseconds of the lease, bytes, payer (empty if unknown), limits of the bytes of all tasks
 and of the payer's. Return 0; or 1 (all) or 2 (the caller's), the milliseconds until there may be room, and whether
-bytes are full. Expired tasks leave the sums first. Otherwise the first write is the one that takes memory: a full Redis
-refuses nothing of a script that has begun to write.
+bytes are full; or 3 if the task exists, and another worker has claimed it. Expired tasks leave the sums first.
+Otherwise the first write is the one that takes memory: a full Redis refuses nothing of a script that has begun to
+write.
 """
 
 _LOAD = _Script("""
@@ -224,22 +234,23 @@ _REPLACE = _Script(
     _ADD_ENTRY
     + _ROOM
     + """
-local fields = redis.call('HMGET', KEYS[1], 'v', 'e')
+local fields = redis.call('HMGET', KEYS[1], 'v', 'e', 'w')
+if fields[3] == ARGV[10] then return {1, 0} end
 if fields[1] ~= ARGV[1] then return {0, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if now >= tonumber(ARGV[2]) then return {0, 0} end
 local old, payer, new = 0, '', 0
-if ARGV[7] ~= '0' or #ARGV > 9 then
+if ARGV[7] ~= '0' or #ARGV > 10 then
   old, payer = size_of(KEYS[6], ARGV[6])
-  new = #ARGV > 9 and tonumber(ARGV[7]) or old + ARGV[7]
+  new = #ARGV > 10 and tonumber(ARGV[7]) or old + ARGV[7]
   if new > old and is_full(KEYS[7], payer, new - old, ARGV[8], ARGV[9]) > 0 then
     remove_old(KEYS[5], KEYS[6], KEYS[7], now)
     local owner = is_full(KEYS[7], payer, new - old, ARGV[8], ARGV[9])
     if owner > 0 then return {-owner, until_first(owner == 2 and KEYS[8] or KEYS[5], now)} end
   end
 end
-redis.call('HSET', KEYS[1], 'v', string.format('%d', ARGV[1] + 1), 's', ARGV[3], 'a', ARGV[4])
+redis.call('HSET', KEYS[1], 'v', string.format('%d', ARGV[1] + 1), 's', ARGV[3], 'a', ARGV[4], 'w', ARGV[10])
 if new ~= old then count_task(KEYS[6], KEYS[7], ARGV[6], payer, old, new) end
 if ARGV[5] ~= 'stays' then
   redis.call('ZREM', KEYS[3], ARGV[6])
@@ -254,14 +265,14 @@ if ARGV[5] ~= 'stays' then
     redis.call('ZADD', KEYS[3], ARGV[5], ARGV[6])
   end
 end
-if #ARGV > 9 then
-  redis.call('HSET', KEYS[1], 'o', ARGV[10])
+if #ARGV > 10 then
+  redis.call('HSET', KEYS[1], 'o', ARGV[11])
   redis.call('HDEL', KEYS[1], 'c')
-  redis.call('PEXPIREAT', KEYS[1], ARGV[11])
-  redis.call('ZADD', KEYS[5], 'XX', ARGV[11], ARGV[6])
+  redis.call('PEXPIREAT', KEYS[1], ARGV[12])
+  redis.call('ZADD', KEYS[5], 'XX', ARGV[12], ARGV[6])
   if #KEYS > 7 then
-    redis.call('ZADD', KEYS[8], 'XX', ARGV[11], ARGV[12])
-    redis.call('ZREM', KEYS[9], ARGV[13])
+    redis.call('ZADD', KEYS[8], 'XX', ARGV[12], ARGV[13])
+    redis.call('ZREM', KEYS[9], ARGV[14])
   end
 end
 return {1, 0}
@@ -271,9 +282,9 @@ return {1, 0}
 
 KEYS: as of `_CREATE`. ARGV: version, expiry, record, attempt of the worker, what becomes of the entry ('stays',
 'leaves', 'due', or the time when it is due), member, the bytes by which the task grows (those that are left of a task
-that ends), limits of the bytes of all tasks and of the payer's; of a task that ends also outcome, removal, position,
-id. Return 1 and 0; or 0 and 0 if the record has changed or expired; or, if there is no room, -1 (of all) or -2 (of the
-caller) and the milliseconds until there may be.
+that ends), limits of the bytes of all tasks and of the payer's, a random token of this write; of a task that ends also
+outcome, removal, position, id. Return 1 and 0, also if this write was done already; or 0 and 0 if the record has
+changed or expired; or, if there is no room, -1 (of all) or -2 (of the caller) and the milliseconds until there may be.
 """
 
 _RENEW = _Script("""
@@ -394,6 +405,22 @@ class _Taken(NamedTuple):
     stored: _Stored | None
 
 
+class _Replacement(NamedTuple):
+    """A write of a record.
+
+    Attributes:
+        stored: The task before.
+        changed: The record after.
+        keys: The keys of `_REPLACE`.
+        arguments: Its other arguments, with the token of this write.
+    """
+
+    stored: _Stored
+    changed: TaskRecord
+    keys: Sequence[str]
+    arguments: Sequence[Any]
+
+
 @dataclass(frozen=True, slots=True)
 class _RedisClaim(Claim):
     """A claim with the version of its record.
@@ -442,6 +469,7 @@ class RedisTasks(TransitionStore):
         self._room = 0
         self._creating = 0
         self._created: list[Claim] = []
+        self._unconfirmed: Sequence[_Replacement] = ()
         self._hands_over = False
         self._wakeup: asyncio.Future[None] | None = None
         self._signal: asyncio.Task[None] | None = None
@@ -474,9 +502,11 @@ class RedisTasks(TransitionStore):
         record = transitions.first_claim(record)
         self._creating += 1
         try:
-            await self._create(record, task)
+            is_own = await self._create(record, task)
         finally:
             self._creating -= 1
+        if not is_own:
+            return record
         claim = _RedisClaim(record, task.call, now, b"1")
         if self._hands_over:
             self._created.append(claim)
@@ -485,8 +515,12 @@ class RedisTasks(TransitionStore):
             await self.release(claim)  # the worker has stopped meanwhile
         return record
 
-    async def _create(self, record: TaskRecord, task: NewTask) -> None:
-        """Store a new task; raise TasksFullError and StoreUnavailableError."""
+    async def _create(self, record: TaskRecord, task: NewTask) -> bool:
+        """Store a new task; raise TasksFullError and StoreUnavailableError.
+
+        Returns:
+            Whether the task has no other worker. It may have one if a reply was lost, and this call came again later.
+        """
         limits = self.limits
         arguments = (
             to_json(record),
@@ -505,8 +539,9 @@ class RedisTasks(TransitionStore):
         )
         keys = self._keys(record.key)
         full, wait, of_bytes = await self._run(_CREATE, list, keys, arguments)
-        if full:
+        if full in {1, _OF_CALLER}:
             raise TasksFullError(int(wait) // 1000 + 1, is_owner_limit=full == _OF_CALLER, of_bytes=of_bytes == 1)
+        return not full
 
     async def read(self, key: TaskKey) -> TaskRecord | None:
         """Do what `TaskStore.read` says; raise StoreUnavailableError.
@@ -528,16 +563,20 @@ class RedisTasks(TransitionStore):
         not read.
         """
         self._hands_over = True
+        if self._unconfirmed:
+            claims = await self._claim_unconfirmed()
+            if claims:
+                return claims
         room = count - self._creating
         if not self._created and room > 0 and not self._waits_for_signal():
             share = (room + 1) // 2
             self._room = count - share
             try:
-                claims = await self._take(share)
+                taken = await self._take(share)
             finally:
                 self._room = 0
-            if claims:
-                return claims
+            if taken:
+                return taken
             self._signal = asyncio.ensure_future(self._await_signal())
         if not self._created:
             await self._await_task(count)
@@ -649,6 +688,7 @@ class RedisTasks(TransitionStore):
             _member(key),
             changed_bytes(0, stored.record or changed, changed),
             *(self.limits.total_bytes, self.limits.bytes_per_principal),
+            token_hex(8),
         ]
         if changed.outcome is not None:
             arguments += [changed.outcome.text, _milliseconds(changed.removed), position(changed), key.task_id]
@@ -740,7 +780,7 @@ class RedisTasks(TransitionStore):
 
         If Redis fails meanwhile, entries without a claim stay pending, and are due again when their lease lapses.
         """
-        replacements: list[tuple[_Stored, TaskRecord]] = []
+        replacements: list[_Replacement] = []
         unclaimed: list[tuple[bytes, TaskKey]] = []
         useless: list[bytes] = []
         for entry, key, stored in taken:
@@ -750,16 +790,16 @@ class RedisTasks(TransitionStore):
             elif changed is None:
                 unclaimed.append((entry, key))
             else:
-                replacements.append((stored, changed))
+                replacements.append(_Replacement(stored, changed, *self._replacement(stored, changed)))
         if useless:
             await self._drop(useless)
         claims: list[Claim] = []
         replies = await self._store_all(replacements) if replacements else []
-        for (stored, changed), replaced in zip(replacements, replies, strict=True):
+        for write, replaced in zip(replacements, replies, strict=True):
             if replaced:
-                claims.append(_claim(stored, changed))
-            elif stored.entry is not None:
-                unclaimed.append((stored.entry, changed.key))
+                claims.append(_claim(write.stored, write.changed))
+            elif write.stored.entry is not None:
+                unclaimed.append((write.stored.entry, write.changed.key))
         return claims + await self._claim_singly(unclaimed, optional=bool(claims))
 
     async def _claim_singly(self, entries: Sequence[tuple[bytes, TaskKey]], *, optional: bool) -> list[Claim]:
@@ -781,17 +821,30 @@ class RedisTasks(TransitionStore):
                 claims.append(claim)
         return claims
 
-    async def _store_all(self, replacements: Sequence[tuple[_Stored, TaskRecord]]) -> list[bool]:
-        """Replace records in one pipeline; return for each whether Redis has done so."""
+    async def _store_all(self, replacements: Sequence[_Replacement]) -> list[bool]:
+        """Replace records in one pipeline; return for each whether Redis has done so.
+
+        If Redis does not reply, it may have done so: `_claim_unconfirmed` sends the same writes again.
+        """
 
         async def send(redis: Redis) -> list[Any]:
             pipeline = redis.pipeline(transaction=False)
-            for stored, changed in replacements:
-                keys, arguments = self._replacement(stored, changed)
-                pipeline.evalsha(_REPLACE.digest, len(keys), *keys, *arguments)
+            for write in replacements:
+                pipeline.evalsha(_REPLACE.digest, len(write.keys), *write.keys, *write.arguments)
             return await pipeline.execute(raise_on_error=False)
 
-        return [reply == [1, 0] for reply in await self._do(send, list)]
+        self._unconfirmed = replacements
+        replies = await self._do(send, list)
+        self._unconfirmed = ()
+        return [reply == [1, 0] for reply in replies]
+
+    async def _claim_unconfirmed(self) -> list[Claim]:
+        """Return the claims of an earlier `claim` to which Redis has not replied, as far as they are still valid."""
+        writes = self._unconfirmed
+        replies = await self._store_all(writes)
+        return [
+            _claim(write.stored, write.changed) for write, replaced in zip(writes, replies, strict=True) if replaced
+        ]
 
     async def _claim(self, entry: bytes, key: TaskKey) -> Claim | None:
         """Give the task of one entry to this worker. An entry that stands for no task to run is removed."""
