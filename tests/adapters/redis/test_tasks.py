@@ -428,6 +428,24 @@ async def test_a_kept_task_takes_at_most_two_kilobytes(store: RedisTasks) -> Non
     assert (await used() - before) / 100 < 2048
 
 
+async def test_a_lapsed_task_is_found_behind_many_that_run(store: RedisTasks, other: RedisTasks) -> None:
+    """The worker of the last one has died; those of the others renew their leases."""
+    store.lease = 1.0
+    tasks = [new_task(attempts=2) for _ in range(60)]
+    for task in tasks:
+        await store.create(task)
+    running: list[Claim] = []
+    while len(running) < len(tasks):
+        running += await other.claim(10)
+    *running, dead = sorted(running, key=lambda claim: [task.key for task in tasks].index(claim.key))
+    claims: list[Claim] = []
+    async with asyncio.timeout(PATIENCE):
+        while dead.key not in [claim.key for claim in claims]:
+            for claim in running:
+                await other.renew(claim)
+            claims += await store.claim(1)
+
+
 # Lost replies. The client library sends a command again if its connection breaks before the reply has come.
 
 

@@ -99,6 +99,9 @@ _KEY = re.compile(r"(?P<owner>-|[0-9a-f]{1,64}):(?P<id>[A-Za-z0-9_-]{1,64})")
 _OF_CALLER = 2
 """The scripts' number for a limit that the caller has reached."""
 
+_FIRST_ENTRY = b"0-0"
+"""Where the search for lapsed entries begins, and ends."""
+
 _MAX_CONFLICTS = 20
 """Writes of one record that other writers may overtake; more than that means that Redis does not work."""
 
@@ -330,8 +333,15 @@ local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
 if groups.err or #groups == 0 then
   redis.call('XGROUP', 'CREATE', KEYS[1], 'workers', '0', 'MKSTREAM')
 end
+local cursor = ARGV[4]
 if ARGV[3] ~= '' then
-  take(redis.call('XAUTOCLAIM', KEYS[1], 'workers', 'worker', ARGV[3], '0', 'COUNT', count)[2])
+  for _ = 1, 20 do
+    local step = redis.call(
+      'XAUTOCLAIM', KEYS[1], 'workers', 'worker', ARGV[3], cursor, 'COUNT', count - #reply + 1)
+    cursor = step[1]
+    take(step[2])
+    if cursor == '0-0' or #reply - 1 >= count then break end
+  end
 end
 local lapsed = #reply - 1
 if lapsed < count then
@@ -340,15 +350,16 @@ if lapsed < count then
   if new then take(new[1][2]) end
 end
 if #reply - 1 < count then redis.call('DEL', KEYS[3]) end
-reply[1] = {now, lapsed}
+reply[1] = {now, cursor}
 return reply
 """
 )
 """Add entries for delayed tasks that are due now, and give entries to this worker.
 
-KEYS: stream, delayed tasks, signals. ARGV: number of entries, what the keys of tasks begin with, and the milliseconds
-of the lease to take lapsed entries first (empty to leave them). Return the time and the number of lapsed entries, and
-for each entry its id, its member, and version, record, outcome, entry and call of its task.
+KEYS: stream, delayed tasks, signals. ARGV: number of entries, what the keys of tasks begin with, the milliseconds of
+the lease to take lapsed entries first (empty to leave them), and the entry at which to begin to look for these. Return
+the time and where to continue, and for each entry its id, its member, and version,
+record, outcome, entry and call of its task. A step of XAUTOCLAIM looks at ten times as many entries as it may return.
 """
 
 _DROP = _Script("""
@@ -463,6 +474,7 @@ class RedisTasks(TransitionStore):
         self.lease = lease
         self._link = link_to(redis)
         self._lapsed_at = 0.0
+        self._cursor = _FIRST_ENTRY
         self._skew: float | None = None
         self._scripts: SharedPipeline[_Call] = SharedPipeline(self._link, _run_all, store=_STORE)
         self._ended: dict[TaskKey, TaskRecord] = {}
@@ -764,13 +776,14 @@ class RedisTasks(TransitionStore):
             lease = str(int(self.lease * 1000))
             self._lapsed_at = monotonic() + self.lease / 3
         keys = (self._stream, self._delayed, self._signals)
-        arguments = (count, f"{self._prefix}:task:", lease)
+        arguments = (count, f"{self._prefix}:task:", lease, self._cursor)
         try:
-            (milliseconds, lapsed), *rows = await self._run(_TAKE, list, keys, arguments)
+            (milliseconds, cursor), *rows = await self._run(_TAKE, list, keys, arguments)
         except StoreUnavailableError:
             self._lapsed_at = 0.0
             raise
-        if lapsed == count:
+        self._cursor = cursor
+        if cursor != _FIRST_ENTRY:
             self._lapsed_at = 0.0  # there may be more
         now = self._note_time(milliseconds)
         return await self._claim_all([_taken(now, row) for row in rows]) if rows else []
