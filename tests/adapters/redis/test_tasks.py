@@ -413,6 +413,28 @@ async def test_a_full_redis_creates_nothing_by_halves(store: RedisTasks) -> None
     assert await keys_of(store) == set()
 
 
+async def test_a_full_redis_takes_the_end_of_each_task_and_no_new_one(store: RedisTasks) -> None:
+    finishing, cancelled, claimed_later = [new_task() for _ in range(3)]
+    await store.create(finishing)
+    claim = await claim_one(store)
+    await store.create(cancelled)
+    await store.create(claimed_later)
+    await store._link.do(lambda redis: redis.config_set("maxmemory", "1"))
+    assert await store.renew(claim)
+    assert await store.report(claim, "half")
+    finished = await store.finish(claim, RESULT)
+    assert finished is not None
+    assert finished.outcome == RESULT
+    assert await store.cancel(cancelled.key)
+    assert (await claim_one(store)).key == claimed_later.key
+    with pytest.raises(StoreUnavailableError):
+        await store.create(new_task())
+    await store._link.do(lambda redis: redis.config_set("maxmemory", "0"))
+    read = await store.read(finishing.key)
+    assert read is not None
+    assert read.outcome == RESULT
+
+
 async def test_a_kept_task_takes_at_most_two_kilobytes(store: RedisTasks) -> None:
     await store.create(new_task())
     await store.finish(await claim_one(store), RESULT)  # Redis has the scripts now

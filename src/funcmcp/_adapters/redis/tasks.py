@@ -30,8 +30,8 @@ Scripts that the requests of one iteration of the event loop need go to Redis in
 A worker without work waits for an element of the list `signals`. Each new entry adds one, so one worker wakes up. A
 signal may get lost with a worker: all workers read the stream once a second as well.
 
-Needs ``pip install "funcmcp[redis]"``. While Redis can't be reached, every method raises StoreUnavailableError in a
-bounded time.
+Needs ``pip install "funcmcp[redis]"`` and Redis 7.0 or newer. While Redis can't be reached, every method raises
+StoreUnavailableError in a bounded time.
 """
 
 from __future__ import annotations
@@ -120,6 +120,10 @@ class _Script:
         except NoScriptError:
             return await redis.eval(self.text, len(keys), *keys, *arguments)
 
+
+_WITHOUT_ROOM = "#!lua flags=allow-oom\n"
+"""Begins scripts that a Redis without memory runs as well, from Redis 7.0 on. All do but `_CREATE`: finished work must
+be stored, and tasks that end free memory."""
 
 _ADD_ENTRY = """
 local function add_entry(key, stream, signals, member)
@@ -234,7 +238,8 @@ return reply
 """Return the time, and for each task its version, record, outcome, entry, and the fields in ARGV."""
 
 _REPLACE = _Script(
-    _ADD_ENTRY
+    _WITHOUT_ROOM
+    + _ADD_ENTRY
     + _ROOM
     + """
 local fields = redis.call('HMGET', KEYS[1], 'v', 'e', 'w')
@@ -290,7 +295,9 @@ outcome, removal, position, id. Return 1 and 0, also if this write was done alre
 changed or expired; or, if there is no room, -1 (of all) or -2 (of the caller) and the milliseconds until there may be.
 """
 
-_RENEW = _Script("""
+_RENEW = _Script(
+    _WITHOUT_ROOM
+    + """
 local fields = redis.call('HMGET', KEYS[1], 'a', 'e')
 if fields[1] ~= ARGV[1] then return 0 end
 if fields[2] then return #redis.call('XCLAIM', KEYS[2], 'workers', 'worker', 0, fields[2], 'JUSTID') end
@@ -298,14 +305,16 @@ if not redis.call('ZSCORE', KEYS[3], ARGV[2]) then return 0 end
 local time = redis.call('TIME')
 redis.call('ZADD', KEYS[3], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[3], ARGV[2])
 return 1
-""")
+"""
+)
 """Extend a lease; return 0 if the claim is not valid any more.
 
 KEYS: task, stream, delayed tasks. ARGV: attempt, member, milliseconds of the lease.
 """
 
 _TAKE = _Script(
-    _ADD_ENTRY
+    _WITHOUT_ROOM
+    + _ADD_ENTRY
     + """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -362,10 +371,13 @@ the time and where to continue, and for each entry its id, its member, and versi
 record, outcome, entry and call of its task. A step of XAUTOCLAIM looks at ten times as many entries as it may return.
 """
 
-_DROP = _Script("""
+_DROP = _Script(
+    _WITHOUT_ROOM
+    + """
 redis.call('XACK', KEYS[1], 'workers', unpack(ARGV))
 return redis.call('XDEL', KEYS[1], unpack(ARGV))
-""")
+"""
+)
 
 
 class _Call(NamedTuple):
