@@ -96,6 +96,37 @@ async def test_a_call_that_is_given_up_frees_its_place_at_once() -> None:
     gate.set()
 
 
+async def test_cancelled_calls_leave_a_bounded_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("funcmcp._authoring.calling.threads.MAX_ABANDONED", 2)
+    threads = Threads(limit=2)
+    go_on = threading.Event()
+    begun: list[int] = []
+
+    def block() -> bool:
+        begun.append(threading.get_ident())
+        return go_on.wait(PATIENCE)
+
+    for number in range(1, 5):
+        call = asyncio.ensure_future(threads.run(block, {}))
+        await until(lambda number=number: len(begun) == number)
+        call.cancel()
+        await asyncio.wait([call])
+    waiting = asyncio.ensure_future(threads.run(_three, {}))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    assert len({*begun}) == 4
+    assert "2 cancelled calls still run in threads" in caplog.text
+    go_on.set()
+    assert await soon(waiting) == 3
+    assert await soon(asyncio.gather(*(threads.run(_three, {}) for _ in range(10)))) == [3] * 10
+    assert not threads._unfinished
+    assert threads._abandoned == 0
+    assert threads._running == 0
+
+
 async def test_one_that_gives_up_waiting_leaves_the_queue() -> None:
     threads, gate = Threads(limit=1), threading.Event()
     first = asyncio.create_task(threads.run(gate.wait, {"timeout": PATIENCE}))

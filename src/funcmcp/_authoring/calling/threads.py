@@ -10,15 +10,19 @@ The calls may come from several event loops, each in a thread of its own, so a l
 call of another loop gets its slot through that loop.
 
 A call that times out or is cancelled releases its slot at once, although its thread may still run: functions that hang
-can't use up the slots. The threads are daemon threads, so that one that hangs does not keep the process alive.
+can't use up the slots. Of such threads there are `MAX_ABANDONED` at most, so that callers who cancel can't use up the
+memory: further calls keep their slots until their threads return. The threads are daemon threads, so that one that
+hangs does not keep the process alive.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 from collections import deque
 from contextlib import suppress
+from enum import Enum, auto
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,8 +31,21 @@ if TYPE_CHECKING:
 
 Job: TypeAlias = "tuple[contextvars.Context, Callable[..., Any], Mapping[str, Any], asyncio.Future[Any]]"
 
+MAX_ABANDONED = 256
+"""Threads whose calls have ended before them, and which need no slot."""
+
+_log = logging.getLogger("funcmcp")
+
 _LOOP_ONLY = (StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 """Exceptions that control the event loop. A function's exception of these types must not be raised there."""
+
+
+class _Slot(Enum):
+    """Who releases the slot of a thread that runs."""
+
+    OF_CALL = auto()
+    RELEASED = auto()
+    KEPT = auto()
 
 
 class Threads:
@@ -42,12 +59,14 @@ class Threads:
     def __init__(self, limit: int = 64, idle_seconds: float = 30.0) -> None:
         self._limit = limit
         self._idle_seconds = idle_seconds
-        self._lock = Lock()  # for the next five attributes
+        self._lock = Lock()  # for the next seven attributes
         self._running = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._jobs: deque[Job] = deque()
         self._idle: list[Lock] = []  # each of them is released to wake a thread
         self._is_waking = False
+        self._unfinished: dict[asyncio.Future[Any], _Slot] = {}
+        self._abandoned = 0
 
     async def run(self, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
         """Call a function in a thread, with a copy of the caller's context variables, and return its result."""
@@ -60,7 +79,27 @@ class Threads:
             self._submit((contextvars.copy_context(), function, kwargs, future))
             return await future
         finally:
-            self._release()
+            if self._may_release(future):
+                self._release()
+
+    def _may_release(self, future: asyncio.Future[Any]) -> bool:
+        """Return whether a call that has ended releases its slot; otherwise its thread does."""
+        with self._lock:
+            if future not in self._unfinished:
+                return True
+            if self._abandoned < MAX_ABANDONED:
+                self._abandoned += 1
+                self._unfinished[future] = _Slot.RELEASED
+                return True
+            self._unfinished[future] = _Slot.KEPT
+        _log.warning("%s cancelled calls still run in threads. Further calls wait for them.", MAX_ABANDONED)
+        return False
+
+    def _note_end(self, future: asyncio.Future[Any]) -> bool:
+        """Note that a thread has returned; return whether it has to release the slot. The caller holds the lock."""
+        slot = self._unfinished.pop(future)
+        self._abandoned -= slot is _Slot.RELEASED
+        return slot is _Slot.KEPT
 
     def _take_slot(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None] | None:
         """Take a free slot, or return a future that is done when a call that ends passes on its slot."""
@@ -101,12 +140,15 @@ class Threads:
 
     def _submit(self, job: Job) -> None:
         """Add a job; raise RuntimeError if it needs a new thread that can't be started."""
+        future = job[3]
         with self._lock:
             self._jobs.append(job)
+            self._unfinished[future] = _Slot.OF_CALL
             try:
                 self._wake()
             except RuntimeError:
                 self._jobs.pop()
+                del self._unfinished[future]
                 raise
 
     def _wake(self) -> None:
@@ -127,6 +169,10 @@ class Threads:
         while True:
             if job is not None:
                 outcome = _do(job)
+                with self._lock:
+                    keeps_slot = self._note_end(outcome[0])
+                if keeps_slot:
+                    self._release()
                 job = self._next_job(wakeup)  # before the result is set, so that the next call finds this thread idle
                 with suppress(RuntimeError):  # the loop is closed, so no call waits any more
                     outcome[0].get_loop().call_soon_threadsafe(_settle, *outcome)
