@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.options import HTTPOptions
 
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
-_REFUSED_ORIGIN = "This Origin is not allowed; list it in allowed_origins if it is yours (with funcmcp host: --cors)."
+_REFUSED_ORIGIN = "This Origin is not allowed; list it in allowed_origins, or with --cors, if it is yours."
 _MAX_LENGTH = 512
 """Bytes of a Host or Origin that can be one. A name has at most 253 (RFC 1035)."""
 
