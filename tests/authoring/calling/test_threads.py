@@ -122,9 +122,9 @@ async def test_cancelled_calls_leave_a_bounded_number_of_threads(
     go_on.set()
     assert await soon(waiting) == 3
     assert await soon(asyncio.gather(*(threads.run(_three, {}) for _ in range(10)))) == [3] * 10
-    assert not threads._unfinished
+    await until(lambda: not threads._unfinished)
+    await until(lambda: threads._running == 0)
     assert threads._abandoned == 0
-    assert threads._running == 0
 
 
 async def test_one_that_gives_up_waiting_leaves_the_queue() -> None:
