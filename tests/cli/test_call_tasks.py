@@ -168,7 +168,7 @@ def test_a_second_ctrl_c_ends_the_command_at_once(task_folder: Path) -> None:
             started = time.monotonic()
             terminal.process.send_signal(signal.SIGINT)
             assert terminal.process.wait(PATIENCE) == 130
-            assert time.monotonic() - started < 1.5  # the cancellation may take 2 seconds, and closing 5 more
+            assert time.monotonic() - started < 6  # the cancellation may take 2 seconds, and closing 5 more
         finally:
             over.set()
             terminal.close()

@@ -65,7 +65,11 @@ tool("context", async (input, context) => JSON.stringify([input, context.trigger
 tool("nothing", async () => undefined);
 tool("fail", async () => { throw new TypeError("the secret of the house"); });
 tool("sync", () => "plain");
-tool("slow", () => new Promise((resolve) => setTimeout(() => resolve("slow"), 100)));
+const waiting = [];
+tool("together", () => new Promise((resolve) => {
+  waiting.push(resolve);
+  if (waiting.length === 10) waiting.forEach((answer) => answer("together"));
+}));
 tool("large", (input) => "x".repeat(input.arguments.size));
 tool("hooked", async (input) => JSON.stringify([input, calls]));
 tool("log", async (_, context) => { context.warn("logged"); console.log("printed"); return String(process.pid); });
@@ -156,9 +160,7 @@ async def test_functions_get_the_context_and_the_trigger_metadata(kinds: Process
 
 
 async def test_calls_run_side_by_side(kinds: ProcessWorker) -> None:
-    begin = time.monotonic()
-    assert await asyncio.gather(*(text_of(kinds, "slow") for _ in range(10))) == ["slow"] * 10
-    assert time.monotonic() - begin < 0.8  # 1 s one after the other
+    assert await asyncio.gather(*(text_of(kinds, "together") for _ in range(10))) == ["together"] * 10
 
 
 async def test_a_failure_has_the_text_and_the_stack(kinds: ProcessWorker) -> None:
@@ -223,9 +225,7 @@ async def test_a_blocked_loop_answers_no_ping_and_is_ended(tmp_path: Path) -> No
         with pytest.raises(TimeoutError):
             await worker.invoke(invocation(worker, "spin"), 0.2)
         assert not await worker.ping(0.2)
-        begin = time.monotonic()
         await worker.aclose()
-        assert time.monotonic() - begin < 5
 
 
 WITHOUT_HOOKS = """
