@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 
-from funcmcp._protocol.cursor import decode_cursor, encode_cursor
 from funcmcp._protocol.errors import INVALID_PARAMS, InvalidParams
+from funcmcp._server.handlers.lists import decode_cursor, encode_cursor
 
 _KINDS = ("tools", "prompts", "resources")
 _LARGEST = 999_999_999

@@ -16,7 +16,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from funcmcp._auth.scopes import distinct
+from funcmcp._auth.access import distinct
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._protocol.uri_template import URITemplate

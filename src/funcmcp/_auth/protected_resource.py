@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._auth.access import distinct
 from funcmcp._auth.authenticator import to_description
-from funcmcp._auth.scopes import distinct
 from funcmcp._auth.urls import checked
 from funcmcp._auth.well_known import WELL_KNOWN
 from funcmcp._public_names import public

@@ -6,8 +6,8 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from funcmcp._cli.causes import place_in
 from funcmcp._cli.output import write_line
+from funcmcp._cli.server_stderr import place_in
 from funcmcp._server.exception_groups import members_of
 from funcmcp._server.log import quote, traceback_of, types_and_texts
 

@@ -11,7 +11,7 @@ import inspect
 import os
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from funcmcp._auth.scopes import distinct
+from funcmcp._auth.access import distinct
 from funcmcp._protocol.errors import INVALID_REQUEST, MCPError
 from funcmcp._server.calls.route import Audience
 from funcmcp._server.log import log_failure

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from funcmcp._protocol.cursor import encode_cursor
 from funcmcp._protocol.errors import InvalidParams
 from funcmcp._server.catalog.features import ResourceLister, Tool
-from funcmcp._server.handlers.lists import page_of, start_of
+from funcmcp._server.handlers.lists import encode_cursor, page_of, start_of
 from tests import schemas
 from tests.server.parts import PER_REQUEST, answer, context, prompt, resource, server, template, tool
 

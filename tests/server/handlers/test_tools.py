@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._protocol.cursor import encode_cursor
 from funcmcp._protocol.errors import MCPError, ToolError
 from funcmcp._server.catalog.features import JSONResult, Tool
 from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._server.handlers.lists import encode_cursor
 from tests import schemas
 from tests.patience import PATIENCE
 from tests.server.parts import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-from funcmcp._auth.access import Access
-from funcmcp._auth.scopes import distinct
+from funcmcp._auth.access import Access, distinct
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:

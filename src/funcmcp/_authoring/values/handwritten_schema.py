@@ -3,9 +3,11 @@
 How it works: `check_schema` finds simple mistakes when the schema is registered. `schema_checker` compiles the schema
 with `jsonschema-rs`, which is loaded when the first schema is needed. Its regular expressions are linear, and it never
 fetches the document that a reference names. Its time is not bounded, so two limits come first. A value whose parts
-cost too much to check (`handwritten_schema_value_cost.py`), and to which parts of the schema apply too often
+cost too much to check, and to which parts of the schema apply too often
 (`handwritten_schema_applications.py`), is rejected without validation. For a value that is not valid, all errors are
-listed only if parts of the schema do not apply too often.
+listed only if parts of the schema do not apply too often. Most parts cost one unit. Large numbers take the library far
+longer: for ``multipleOf`` it divides exact fractions, and for ``uniqueItems`` it compares integers with equal
+double-precision values one by one.
 
 Source: 2026-07-28 "basic, JSON Schema Usage": implementations MUST NOT fetch references.
 """
@@ -13,11 +15,12 @@ Source: 2026-07-28 "basic, JSON Schema Usage": implementations MUST NOT fetch re
 from __future__ import annotations
 
 import json
+from collections import Counter
 from itertools import islice
+from math import frexp
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from funcmcp._authoring.values.handwritten_schema_applications import Applications
-from funcmcp._authoring.values.handwritten_schema_value_cost import cost_exceeds
 from funcmcp._authoring.values.json_values import check_json
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -148,3 +151,49 @@ def schema_checker(schema: Mapping[str, Any], place: str) -> Callable[[Any], lis
 
 def _refuse(uri: str) -> NoReturn:
     raise ValueError(f"references to other documents are not followed ({uri})")
+
+
+_EXACT = 2**53
+_MAX_BITS = 64
+_COST_OF_DIVISION = 20
+
+
+def cost_exceeds(value: Any, limit: int, *, has_multiples: bool, has_unique: bool) -> bool:
+    """Return whether the parts of a JSON value cost more than *limit* to check.
+
+    Args:
+        value: The value.
+        limit: The limit, in applications of a plain schema to a small part.
+        has_multiples: Whether the schema has the keyword ``multipleOf``.
+        has_unique: Whether the schema has the keyword ``uniqueItems``.
+    """
+    total = 0
+    equal: Counter[float] = Counter()
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        total += 1
+        if isinstance(part, dict | list):
+            if total + len(pending) + len(part) > limit:
+                return True
+            pending += part.values() if isinstance(part, dict) else part
+        elif isinstance(part, int):
+            bits = part.bit_length()
+            if bits > _MAX_BITS:
+                total += bits + bits * bits // 8192
+            if has_unique and not -_EXACT <= part <= _EXACT:
+                rounded = _rounded(part)
+                total += equal[rounded] * (20 + bits * bits // 16384)
+                equal[rounded] += 1
+        elif has_multiples and isinstance(part, float):
+            total += _COST_OF_DIVISION + abs(frexp(part)[1])
+        if total > limit:
+            return True
+    return False
+
+
+def _rounded(number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")

@@ -2,18 +2,20 @@
 
 How it works: a page that is the same for all callers is encoded once per change of its registry and per revision, and
 kept by the `FeatureList` that made it. A list that depends on its caller (filtered by access, or with resources that
-functions list) is built for each request.
+functions list) is built for each request. A cursor is an opaque string with the name of the list, and the place and the
+name of the page's last item.
 
-Source: "server/utilities/pagination"; 2026-07-28 "server/utilities/caching".
+Source: "server/utilities/pagination" (an invalid cursor is -32602); 2026-07-28 "server/utilities/caching".
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from funcmcp._protocol.codec import encode
-from funcmcp._protocol.cursor import decode_cursor, encode_cursor
+from funcmcp._protocol.codec import encode, well_formed
 from funcmcp._protocol.errors import InvalidParams
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.log import log_left_out
@@ -194,3 +196,29 @@ def page_of(kind: str, items: Sequence[tuple[str, T]], start: int, page_size: in
     next_cursor = encode_cursor(kind, end, items[end - 1][0]) if end < len(items) else None
     regular = start % size == 0 and start <= max(len(items) - 1, 0)
     return Page([item for _, item in items[start:end]], next_cursor, regular)
+
+
+_MAX_DIGITS = 9
+
+
+def encode_cursor(kind: str, end: int, last: str) -> str:
+    """Return the cursor of the next page.
+
+    Args:
+        kind: Name of the list, such as ``tools``.
+        end: Number of items up to the end of this page.
+        last: Name of the last item of this page.
+    """
+    return base64.urlsafe_b64encode(well_formed(f"{kind} {end} {last}").encode()).decode("ascii")
+
+
+def decode_cursor(kind: str, cursor: object) -> tuple[int, str]:
+    """Return the number of items and the name of the last item in a cursor of *kind*; raise InvalidParams."""
+    if isinstance(cursor, str):
+        try:
+            _, end, last = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().split(" ", 2)
+            if len(end) <= _MAX_DIGITS and int(end) > 0 and encode_cursor(kind, int(end), last) == cursor:
+                return int(end), last
+        except (binascii.Error, ValueError):
+            pass
+    raise InvalidParams("The cursor does not belong to this list. Start again without a cursor.")

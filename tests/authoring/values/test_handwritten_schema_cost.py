@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp._authoring.values.handwritten_schema import schema_checker
-from funcmcp._authoring.values.handwritten_schema_value_cost import cost_exceeds
+from funcmcp._authoring.values.handwritten_schema import cost_exceeds, schema_checker
 from tests.authoring.values.test_handwritten_schema_applications import doubling, in_lists
 
 TOO_MUCH = "The value is too large or too deeply nested to be checked against the schema"

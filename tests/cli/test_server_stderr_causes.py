@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from funcmcp._cli import causes
-from funcmcp._cli.causes import cause_of, place_in
+from funcmcp._cli import server_stderr
+from funcmcp._cli.server_stderr import cause_of, place_in
 
 TRACEBACK = """Starting
 Traceback (most recent call last):
@@ -41,7 +41,7 @@ def test_the_cause_is_the_last_line_with_the_author_s_place(text: str, cause: st
 
 
 def test_the_library_s_own_files_are_not_the_author_s() -> None:
-    folder = Path(causes.__file__).parent
+    folder = Path(server_stderr.__file__).parent
     text = TRACEBACK.format(folder="/srv").replace("/srv/.venv/lib/python3.11/site-packages/lib", str(folder))
     assert str(folder) in text
     assert place_in(text) == "/srv/server.py, line 8"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp._protocol.cursor import decode_cursor, encode_cursor
 from funcmcp._protocol.errors import INVALID_PARAMS, InvalidParams
+from funcmcp._server.handlers.lists import decode_cursor, encode_cursor
 
 
 @settings(deadline=None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp._auth.scopes import distinct
+from funcmcp._auth.access import distinct
 
 
 def test_scopes_keep_their_order_without_duplicates() -> None:

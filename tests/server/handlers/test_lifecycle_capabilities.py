@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from funcmcp._protocol.revisions import REVISIONS
-from funcmcp._server.catalog.capabilities import capabilities
+from funcmcp._server.handlers.lifecycle import capabilities
 from tests import schemas
 from tests.server.parts import prompt, resource, server, template, tool
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp._client.event_stream import EventReader
+from funcmcp._client.streamable_http import EventReader
 
 STREAM = b': keep-alive\n\nid: 1\ndata:\n\nevent: message\ndata: {"a":\ndata: 1}\n\ndata:two\n\ndata: unfinished\n'
 
