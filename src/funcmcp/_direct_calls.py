@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.jsonrpc import Request
-from funcmcp._protocol.methods import METHODS
+from funcmcp._protocol.methods import FEATURE_LISTS, METHODS
 from funcmcp._protocol.objects import (
     CallToolResult,
     GetPromptResult,
@@ -115,22 +115,22 @@ class DirectCalls:
         Raises:
             MCPError: The principal may not list features.
         """
-        return objects_of(await self._direct_list("tools/list", "tools", principal), Tool)
+        return objects_of(await self._direct_list("tools/list", principal), Tool)
 
     async def list_resources(self, *, principal: Principal | None = None) -> list[Resource]:
         """Return the definitions of this server's resources, as `list_tools` does."""
-        return objects_of(await self._direct_list("resources/list", "resources", principal), Resource)
+        return objects_of(await self._direct_list("resources/list", principal), Resource)
 
     async def list_resource_templates(self, *, principal: Principal | None = None) -> list[ResourceTemplate]:
         """Return the definitions of this server's resource templates, as `list_tools` does."""
-        items = await self._direct_list("resources/templates/list", "resourceTemplates", principal)
+        items = await self._direct_list("resources/templates/list", principal)
         return objects_of(items, ResourceTemplate)
 
     async def list_prompts(self, *, principal: Principal | None = None) -> list[Prompt]:
         """Return the definitions of this server's prompts, as `list_tools` does."""
-        return objects_of(await self._direct_list("prompts/list", "prompts", principal), Prompt)
+        return objects_of(await self._direct_list("prompts/list", principal), Prompt)
 
-    async def _direct_list(self, method: str, member: str, principal: Principal | None) -> list[Any]:
+    async def _direct_list(self, method: str, principal: Principal | None) -> list[Any]:
         """Return the items of all pages of a list; none if the server does not offer such features."""
         if METHODS[method].capability not in self._server.catalog.offered:
             return []
@@ -138,7 +138,7 @@ class DirectCalls:
         params: dict[str, Any] = {}
         while True:
             result = await self._direct_call(method, params, principal)
-            items += result[member]
+            items += result[FEATURE_LISTS[method]]
             if "nextCursor" not in result:
                 return items
             params = {"cursor": result["nextCursor"]}

@@ -29,3 +29,29 @@ def methods(revision: str, *unions: str) -> set[str]:
     if "ClientRequest" in unions:
         return names | (_TASKS_EXTENSION if revision == schemas.PER_REQUEST_REVISION else set())
     return names - _CLIENT_TASKS
+
+
+def items_of_lists(revision: str) -> dict[str, str]:
+    """Return the member of the result that has the items, by the method of each list that clients request."""
+    schema = definitions(revision)
+    items = {}
+    for name, definition in schema.items():
+        if name.startswith("List") and name.endswith("Result") and name != "ListRootsResult":
+            method = schema[f"{name.removesuffix('Result')}Request"]["properties"]["method"]["const"]
+            (items[method],) = (
+                member for member, shape in definition["properties"].items() if shape.get("type") == "array"
+            )
+    return items
+
+
+def required_params(revision: str, method: str) -> list[str]:
+    """Return the members that the params of a client's request must have."""
+    for request in members(revision, "ClientRequest"):
+        if request["properties"]["method"]["const"] == method:
+            params = request["properties"]["params"]
+            if "$ref" in params:
+                params = definitions(revision)[params["$ref"].rpartition("/")[2]]
+            required: list[str] = params["required"]
+            return required
+    assert method in _TASKS_EXTENSION
+    return ["taskId"]

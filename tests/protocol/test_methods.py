@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp._protocol.methods import CLIENT_METHODS, METHODS, methods_of
+from funcmcp._protocol.methods import CLIENT_METHODS, FEATURE_LISTS, METHODS, methods_of
 from tests import schemas
 from tests.protocol import official
 
@@ -33,11 +33,25 @@ def test_2026_07_28_has_no_method_that_it_removed(method: str) -> None:
 
 
 def test_the_mirrored_members_are_those_of_the_specification() -> None:
-    mirrored = {row.name: row.mirrored for row in METHODS.values() if row.mirrored is not None}
+    mirrored = {row.name: row.named_by for row in METHODS.values() if row.mirror is not None}
     tasks = dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
     assert mirrored == {"tools/call": "name", "prompts/get": "name", "resources/read": "uri", **tasks}
 
 
 def test_only_the_header_of_tasks_may_be_missing() -> None:
-    optional = {row.name for row in METHODS.values() if row.mirror_optional}
+    optional = {row.name for row in METHODS.values() if row.mirror == "optional"}
     assert optional == {"tasks/get", "tasks/update", "tasks/cancel"}
+
+
+@pytest.mark.parametrize("revision", schemas.REVISIONS)
+def test_the_items_of_a_list_are_where_its_schema_has_them(revision: str) -> None:
+    listed = {name: row.items for name, row in methods_of(revision).items() if row.items is not None}
+    assert listed == official.items_of_lists(revision)
+    assert {name: FEATURE_LISTS.get(name, "tasks") for name in listed} == listed
+
+
+@pytest.mark.parametrize("revision", schemas.REVISIONS)
+def test_the_member_that_names_a_feature_is_required_by_its_schema(revision: str) -> None:
+    for name, row in methods_of(revision).items():
+        if row.named_by is not None:
+            assert row.named_by in official.required_params(revision, name)

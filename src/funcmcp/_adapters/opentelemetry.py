@@ -58,7 +58,6 @@ CLIENT_FAULTS = frozenset(
 """Codes of errors that are the caller's own: the server did its work, so its span did not fail."""
 
 _NAMED_BY = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
-_WITH_URI = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
 _OTHER = "_OTHER"  # the conventions' word for what has no name of its own
 _LONGEST = 256
 _MAX_EVENTS = 10
@@ -202,7 +201,7 @@ def _attributes(context: RequestContext) -> dict[str, str]:
         "jsonrpc.request.id": str(request.id),
         "network.transport": "pipe" if context.http is None else "tcp",
         "gen_ai.operation.name": "execute_tool" if method == "tools/call" else None,
-        "mcp.resource.uri": params.get("uri") if method in _WITH_URI else None,
+        "mcp.resource.uri": params.get("uri") if method in METHODS and METHODS[method].named_by == "uri" else None,
     }
     if method in _NAMED_BY:
         attributes[_NAMED_BY[method]] = params.get("name")

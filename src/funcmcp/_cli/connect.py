@@ -27,6 +27,7 @@ from funcmcp._client.errors import AuthenticationError, ConnectionFailedError, o
 from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint, StdioCommand, visible_url
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import ClientError, InvalidResponseError, MCPError
+from funcmcp._protocol.methods import FEATURE_LISTS, METHODS
 from funcmcp._serving import serving_of
 
 if TYPE_CHECKING:
@@ -148,19 +149,16 @@ async def inspect_server(source: Source, calls: Sequence[Call] = ()) -> tuple[di
             "revision": client.revision,
             "capabilities": client.capabilities,
             "instructions": client.instructions,
-            "tools": await _items(client, "tools", "tools/list", "tools"),
-            "resources": await _items(client, "resources", "resources/list", "resources"),
-            "resourceTemplates": await _items(client, "resources", "resources/templates/list", "resourceTemplates"),
-            "prompts": await _items(client, "prompts", "prompts/list", "prompts"),
+            **{member: await _items(client, method, member) for method, member in FEATURE_LISTS.items()},
         }
         if calls:
             facts["calls"] = [{**call, **await outcome_of(client, call)} for call in calls]
         return facts, faults
 
 
-async def _items(client: Client, capability: str, method: str, member: str) -> list[Any]:
+async def _items(client: Client, method: str, member: str) -> list[Any]:
     """Return the items of a list. Return none if the server does not have the capability."""
-    if capability not in client.capabilities:
+    if METHODS[method].capability not in client.capabilities:
         return []
     return await client.list_items(method, member)
 

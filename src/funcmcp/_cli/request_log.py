@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from funcmcp._cli.output import write_line
+from funcmcp._protocol.methods import METHODS
 from funcmcp._server.log import FORMAT
 from funcmcp._serving import serving_of
 from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 _MAX_TEXT = 100
 """Characters of a client's text in a line."""
-
-_NAME_MEMBERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""By method, the member of the params that names the feature."""
 
 _descriptions: ContextVar[list[str] | None] = ContextVar("_descriptions", default=None)
 """The JSON-RPC requests of the HTTP request that the task serves, each as a text. None outside of HTTP requests."""
@@ -110,8 +108,9 @@ async def _logged_stream(
 
 
 def _description_of(request: Request) -> str:
-    """Return a request's method and the name of the feature that it uses."""
-    name = request.params.get(_NAME_MEMBERS.get(request.method, ""))
+    """Return a request's method and the name of the feature or the task that it uses."""
+    row = METHODS.get(request.method)
+    name = None if row is None or row.named_by is None else request.params.get(row.named_by)
     if isinstance(name, str):
         return f"{_short(request.method)} {_short(name)}"
     return _short(request.method)

@@ -18,6 +18,7 @@ from funcmcp._client.transport import Transport
 from funcmcp._protocol.completion import completion_of
 from funcmcp._protocol.errors import InvalidResponseError
 from funcmcp._protocol.levels import LEVELS
+from funcmcp._protocol.methods import FEATURE_LISTS
 from funcmcp._protocol.objects import (
     CallToolResult,
     GetPromptResult,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.messages import Exchange
 
     R = TypeVar("R", bound=WireObject)
+    D = TypeVar("D", bound=WireObject)
     Target: TypeAlias = MCPServer | str | HTTPEndpoint | StdioCommand | Transport | Exchange
     OnProgress: TypeAlias = Callable[[ProgressUpdate], None]
 
@@ -163,19 +165,19 @@ class Client:
 
     async def list_tools(self) -> list[Tool]:
         """Return the definitions of all tools, from all pages of the list."""
-        return objects_of(await self.list_items("tools/list", "tools"), Tool)
+        return await self._definitions("tools/list", Tool)
 
     async def list_resources(self) -> list[Resource]:
         """Return the definitions of all resources, from all pages of the list."""
-        return objects_of(await self.list_items("resources/list", "resources"), Resource)
+        return await self._definitions("resources/list", Resource)
 
     async def list_resource_templates(self) -> list[ResourceTemplate]:
         """Return the definitions of all resource templates, from all pages of the list."""
-        return objects_of(await self.list_items("resources/templates/list", "resourceTemplates"), ResourceTemplate)
+        return await self._definitions("resources/templates/list", ResourceTemplate)
 
     async def list_prompts(self) -> list[Prompt]:
         """Return the definitions of all prompts, from all pages of the list."""
-        return objects_of(await self.list_items("prompts/list", "prompts"), Prompt)
+        return await self._definitions("prompts/list", Prompt)
 
     async def call_tool(
         self,
@@ -325,6 +327,10 @@ class Client:
             InvalidResponseError: A page does not have the member, or there are more than 1,000 pages.
         """
         return await self._requests.list_items(method, member)
+
+    async def _definitions(self, method: str, kind: type[D]) -> list[D]:
+        """Return the definitions of a list of features, from all pages."""
+        return objects_of(await self.list_items(method, FEATURE_LISTS[method]), kind)
 
     async def request(
         self,

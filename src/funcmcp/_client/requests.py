@@ -33,7 +33,7 @@ from funcmcp._protocol.errors import (
     InvalidResponseError,
     MCPError,
 )
-from funcmcp._protocol.methods import METHODS
+from funcmcp._protocol.methods import FEATURE_LISTS, METHODS
 from funcmcp._protocol.objects import Tool, objects_of
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._protocol.tasks import EXTENSION
@@ -209,7 +209,7 @@ class Requests:
         """
         tools = self._tools
         if tools is None:
-            definitions = objects_of(await self.list_items("tools/list", "tools"), Tool)
+            definitions = objects_of(await self.list_items("tools/list", FEATURE_LISTS["tools/list"]), Tool)
             tools = {str(tool.get("name")): tool for tool in definitions}
             self._tools = tools
             self._mirrored = {}
@@ -304,7 +304,8 @@ class Requests:
             return fields
         fields[header_names.METHOD] = header_names.encode_value(method)
         row = METHODS.get(method)
-        name = params.get(row.mirrored) if row is not None and row.mirrored is not None else None
+        member = None if row is None or row.mirror is None else row.named_by
+        name = None if member is None else params.get(member)
         if isinstance(name, str):
             fields[header_names.NAME] = header_names.encode_value(name)
         arguments = params.get("arguments")

@@ -25,6 +25,7 @@ from funcmcp._compat.current import context_variable
 from funcmcp._compat.errors import ToolError
 from funcmcp._protocol import objects
 from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.methods import FEATURE_LISTS
 from funcmcp._protocol.replies import Reply
 from funcmcp._public_names import public
 from funcmcp._server.log import log_exception, quote
@@ -47,12 +48,13 @@ _HOOKS = {
     "resources/templates/list": "on_list_resource_templates",
     "prompts/list": "on_list_prompts",
 }
-_LISTS: dict[str, tuple[str, type[objects.Definition]]] = {
-    "tools/list": ("tools", ListedTool),
-    "resources/list": ("resources", objects.Resource),
-    "resources/templates/list": ("resourceTemplates", objects.ResourceTemplate),
-    "prompts/list": ("prompts", objects.Prompt),
+_DEFINITIONS: dict[str, type[objects.Definition]] = {
+    "tools": ListedTool,
+    "resources": objects.Resource,
+    "resourceTemplates": objects.ResourceTemplate,
+    "prompts": objects.Prompt,
 }
+"""The class of the definitions in a list, by the member of the result that has them."""
 
 
 @public("funcmcp.compat")
@@ -241,7 +243,7 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
             reply = await call_next(request)
             value = _value_of(method, reply, request.error)
             current = context_variable.get()
-            if method in _LISTS and current is not None:
+            if method in FEATURE_LISTS and current is not None:
                 value = [with_tags(item, current.fastmcp) for item in value]
             original.append((reply, value))
             return value
@@ -336,9 +338,9 @@ def _value_of(method: str, reply: Reply, failure: BaseException | None) -> Any:
             raise ToolError(call_result.text) from failure
         blocks = call_result.content
         return _CalledTool(blocks, call_result.structured_content, call_result.meta or None, result)
-    if method in _LISTS:
-        member, kind = _LISTS[method]
-        return objects.objects_of(result.get(member, []), kind)
+    if method in FEATURE_LISTS:
+        member = FEATURE_LISTS[method]
+        return objects.objects_of(result.get(member, []), _DEFINITIONS[member])
     if method == "resources/read":
         return objects.ReadResourceResult(result)
     if method == "prompts/get":
@@ -377,8 +379,8 @@ def _result_of(method: str, value: Any, reply: Reply | None) -> dict[str, Any] |
     if isinstance(value, Reply):
         return value
     result = (reply.result() if reply is not None else None) or {}
-    if method in _LISTS:
-        member, _ = _LISTS[method]
+    if method in FEATURE_LISTS:
+        member = FEATURE_LISTS[method]
         edited = {**result, member: [dict(item) for item in value]}
         if "cacheScope" in edited:
             edited["cacheScope"] = "private"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._protocol.methods import FEATURE_LISTS
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
@@ -16,13 +17,6 @@ if TYPE_CHECKING:
 
     Definitions = list[dict[str, Any]]
     EditList = Callable[[RequestContext, Definitions], Definitions | Awaitable[Definitions]]
-
-_MEMBERS = {
-    "tools/list": "tools",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
-    "prompts/list": "prompts",
-}
 
 
 @public("funcmcp.middleware")
@@ -58,7 +52,7 @@ def on_list(edit: EditList) -> Middleware:
 
     async def edit_list(context: RequestContext, call_next: CallNext) -> Reply | dict[str, Any]:
         reply = await call_next(context)
-        member = _MEMBERS.get(context.request.method)
+        member = FEATURE_LISTS.get(context.request.method)
         result = None if member is None else reply.result()
         if member is None or result is None:
             return reply

@@ -8,7 +8,7 @@ mirrored names.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class Method(NamedTuple):
@@ -19,17 +19,19 @@ class Method(NamedTuple):
         capability: The server capability that the method belongs to. None: every server has the method.
         since: The first revision with the method.
         removed_in: The first revision without the method. None: no revision has removed it.
-        mirrored: The member of ``params`` that clients of 2026-07-28 repeat in the ``Mcp-Name`` header.
-        mirror_optional: Whether a request without that header is accepted. The official Python SDK does not send it for
-            the tasks extension.
+        items: The member of the result with the items, if the method is a list.
+        named_by: The member of ``params`` that names the feature or the task.
+        mirror: Whether clients of 2026-07-28 must repeat that member in the ``Mcp-Name`` header. The header is optional
+            for the tasks extension, because the official Python SDK does not send it.
     """
 
     name: str
     capability: str | None = None
     since: str = "2024-11-05"
     removed_in: str | None = None
-    mirrored: str | None = None
-    mirror_optional: bool = False
+    items: str | None = None
+    named_by: str | None = None
+    mirror: Literal["required", "optional"] | None = None
 
 
 METHODS: dict[str, Method] = {
@@ -39,24 +41,30 @@ METHODS: dict[str, Method] = {
         Method("server/discover", since="2026-07-28"),
         Method("ping", removed_in="2026-07-28"),
         Method("logging/setLevel", "logging", removed_in="2026-07-28"),
-        Method("tools/list", "tools"),
-        Method("tools/call", "tools", mirrored="name"),
-        Method("resources/list", "resources"),
-        Method("resources/templates/list", "resources"),
-        Method("resources/read", "resources", mirrored="uri"),
-        Method("resources/subscribe", "resources", removed_in="2026-07-28"),
-        Method("resources/unsubscribe", "resources", removed_in="2026-07-28"),
-        Method("prompts/list", "prompts"),
-        Method("prompts/get", "prompts", mirrored="name"),
+        Method("tools/list", "tools", items="tools"),
+        Method("tools/call", "tools", named_by="name", mirror="required"),
+        Method("resources/list", "resources", items="resources"),
+        Method("resources/templates/list", "resources", items="resourceTemplates"),
+        Method("resources/read", "resources", named_by="uri", mirror="required"),
+        Method("resources/subscribe", "resources", removed_in="2026-07-28", named_by="uri"),
+        Method("resources/unsubscribe", "resources", removed_in="2026-07-28", named_by="uri"),
+        Method("prompts/list", "prompts", items="prompts"),
+        Method("prompts/get", "prompts", named_by="name", mirror="required"),
         Method("completion/complete", "completions"),
         Method("subscriptions/listen", since="2026-07-28"),
-        Method("tasks/get", "tasks", since="2025-11-25", mirrored="taskId", mirror_optional=True),
-        Method("tasks/update", "tasks", since="2026-07-28", mirrored="taskId", mirror_optional=True),
-        Method("tasks/cancel", "tasks", since="2025-11-25", mirrored="taskId", mirror_optional=True),
-        Method("tasks/result", "tasks", since="2025-11-25", removed_in="2026-07-28"),
-        Method("tasks/list", "tasks", since="2025-11-25", removed_in="2026-07-28"),
+        Method("tasks/get", "tasks", since="2025-11-25", named_by="taskId", mirror="optional"),
+        Method("tasks/update", "tasks", since="2026-07-28", named_by="taskId", mirror="optional"),
+        Method("tasks/cancel", "tasks", since="2025-11-25", named_by="taskId", mirror="optional"),
+        Method("tasks/result", "tasks", since="2025-11-25", removed_in="2026-07-28", named_by="taskId"),
+        Method("tasks/list", "tasks", since="2025-11-25", removed_in="2026-07-28", items="tasks"),
     )
 }
+
+
+FEATURE_LISTS: dict[str, str] = {
+    row.name: row.items for row in METHODS.values() if row.items is not None and row.capability != "tasks"
+}
+"""The member of the result with the definitions, by the method of each list of features."""
 
 
 class ClientMethod(NamedTuple):

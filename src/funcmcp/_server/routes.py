@@ -168,8 +168,8 @@ def _lists(parts: Parts) -> dict[str, FeatureList]:
     catalog, results, guard = parts.catalog, parts.results, parts.guard
     make = partial(FeatureList, results=results, guard=guard, page_size=parts.options.protocol.page_size)
     return {
-        "tools/list": make("tools", catalog.tools, adaptation.tool_definition),
-        "resources/list": make("resources", catalog.resources, adaptation.definition),
-        "resources/templates/list": make("resourceTemplates", catalog.templates, adaptation.definition),
-        "prompts/list": make("prompts", catalog.prompts, adaptation.definition),
+        "tools/list": make("tools/list", catalog.tools, adaptation.tool_definition),
+        "resources/list": make("resources/list", catalog.resources, adaptation.definition),
+        "resources/templates/list": make("resources/templates/list", catalog.templates, adaptation.definition),
+        "prompts/list": make("prompts/list", catalog.prompts, adaptation.definition),
     }

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from funcmcp._protocol.codec import encode, well_formed
 from funcmcp._protocol.errors import InvalidParams
+from funcmcp._protocol.methods import FEATURE_LISTS
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.log import log_left_out
 
@@ -50,7 +51,7 @@ class FeatureList:
     """The list of the features of one kind.
 
     Args:
-        name: The member of the result that has the definitions, such as "tools".
+        method: The method, such as "tools/list".
         registry: The features.
         shape: Returns a definition in the form of a revision.
         results: Completes the pages.
@@ -65,7 +66,7 @@ class FeatureList:
 
     def __init__(
         self,
-        name: str,
+        method: str,
         registry: Registry[Any],
         shape: Shape,
         *,
@@ -73,7 +74,7 @@ class FeatureList:
         guard: Guard | None,
         page_size: int | None,
     ) -> None:
-        self.name = name
+        self.name = FEATURE_LISTS[method]
         self.left_out: set[str] = set()
         self.page_size = page_size
         self.registry = registry

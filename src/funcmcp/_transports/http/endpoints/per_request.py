@@ -94,8 +94,9 @@ class PerRequestEra:
             raise
         version = meta[envelope.PROTOCOL_VERSION]
         row = METHODS.get(request.method)
-        name = None if row is None or row.mirrored is None else request.params.get(row.mirrored)
-        if type(name) is not str or (row is not None and row.mirror_optional and headers.NAME not in http.headers):
+        member = None if row is None or row.mirror is None else row.named_by
+        name = None if member is None else request.params.get(member)
+        if type(name) is not str or (row is not None and row.mirror == "optional" and headers.NAME not in http.headers):
             name = None
         revision = server.revisions.get(version)
         if (
