@@ -5,7 +5,20 @@ from typing import Any
 
 import pytest
 
-from funcmcp._protocol.content_blocks import may_have_binary_blocks, without_binary
+from funcmcp._functions_host.results import tool_result as host_result
+from funcmcp._functions_host.workers.worker import Value
+from funcmcp._protocol.adaptation import tool_result
+from funcmcp._protocol.content_blocks import (
+    BLOCK_TYPES,
+    BlockType,
+    may_have_binary_blocks,
+    text_of,
+    types_of,
+    without_binary,
+)
+from funcmcp._protocol.revisions import REVISIONS
+from tests import schemas
+from tests.protocol import official
 
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 AUDIO = {"type": "audio", "data": "aGk=", "mimeType": "audio/wav", "annotations": {"priority": 1}}
@@ -78,3 +91,45 @@ def test_members_without_a_value_are_left_out_of_blocks() -> None:
 )
 def test_other_data_stays(data: Any) -> None:
     assert without_binary(data) == (data, [])
+
+
+@pytest.mark.parametrize("revision", schemas.REVISIONS)
+def test_the_strings_of_a_block_are_those_that_its_schema_requires(revision: str) -> None:
+    for definition in official.definitions(revision).values():
+        properties = definition.get("properties", {})
+        row = BLOCK_TYPES.get(properties.get("type", {}).get("const"))
+        if row is not None:
+            required = {name for name in definition["required"] if properties[name].get("type") == "string"}
+            assert set(row.strings) == required - {"type"}
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        ({"type": "text", "text": "Hi"}, "Hi"),
+        (IMAGE, "[image image/png, 4 base64 characters]"),
+        (AUDIO, "[audio audio/wav, 4 base64 characters]"),
+        (FILE, "[resource file:///a, 4 base64 characters]"),
+        ({"type": "resource", "resource": {"uri": "a:b", "text": "c"}}, "c"),
+        ({"type": "resource", "resource": 5}, "[resource None, 0 base64 characters]"),
+        ({"type": "resource_link", "uri": "a:b", "name": "c"}, "[link a:b]"),
+        ({"type": "hologram", "mimeType": "x/y"}, "[hologram x/y, 0 base64 characters]"),
+        ({"type": ["image"]}, "[['image'] , 0 base64 characters]"),
+    ],
+)
+def test_a_block_is_shown_as_text(block: dict[str, Any], text: str) -> None:
+    assert text_of(block) == text
+
+
+def test_a_new_type_of_block_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = BLOCK_TYPES["image"]
+    row = BlockType("video", "2026-07-28", image.strings, image.text, image.base64, image.members)
+    monkeypatch.setitem(BLOCK_TYPES, "video", row)
+    video = {**IMAGE, "type": "video"}
+    assert types_of("2026-07-28") - types_of("2025-11-25") == {"video"}
+    assert without_binary([video]) == ([{"type": "video", "mimeType": "image/png"}], [video])
+    assert text_of(video) == "[video image/png, 4 base64 characters]"
+    (older,) = tool_result({"content": [video]}, REVISIONS["2025-11-25"])["content"]
+    assert older == {"type": "text", "text": "[video content, which this protocol revision does not support]"}
+    envelope = json.dumps({"type": "video", "content": json.dumps(video)})
+    assert host_result(Value("string", envelope), set(), "show", uses_result_schema=True) == {"content": [video]}

@@ -15,6 +15,7 @@ from funcmcp._cli.console import SafeConsole, styled
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.json_values import as_list, as_object
 from funcmcp._cli.output import write_bytes, write_json, write_text
+from funcmcp._protocol.content_blocks import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -79,7 +80,7 @@ def print_contents(contents: Sequence[Any]) -> None:
     """Print the contents of a resource. On a terminal, bytes are replaced by their size."""
     for entry in map(as_object, contents):
         if "text" in entry or sys.stdout.isatty():
-            write_text(_text_of({"type": "resource", "resource": entry}))
+            write_text(text_of({"type": "resource", "resource": entry}))
         else:
             write_bytes(_bytes_of(entry))
 
@@ -87,7 +88,7 @@ def print_contents(contents: Sequence[Any]) -> None:
 def print_messages(messages: Sequence[Any]) -> None:
     """Print the messages of a prompt, each with its role."""
     for message in map(as_object, messages):
-        write_text(f"{message.get('role')}: {_text_of(as_object(message.get('content')))}")
+        write_text(f"{message.get('role')}: {text_of(as_object(message.get('content')))}")
 
 
 def _bytes_of(contents: Mapping[str, Any]) -> bytes:
@@ -105,7 +106,7 @@ def print_result(result: Mapping[str, Any]) -> None:
     if "structuredContent" in result and not has_text:
         write_json(result["structuredContent"])
     for block in blocks:
-        write_text(_text_of(block), error=is_error)
+        write_text(text_of(block), error=is_error)
 
 
 def _tool_arguments(tool: Mapping[str, Any]) -> Text:
@@ -183,18 +184,3 @@ def _type_of(schema: Any) -> str:
     if "format" in schema:
         return f"{type_name} ({schema['format']})"
     return str(type_name)
-
-
-def _text_of(block: Mapping[str, Any]) -> str:
-    """Return a content block as text. A block that is not text is described by its kind and size."""
-    kind = block.get("type")
-    if kind == "text":
-        return str(block.get("text"))
-    if kind == "resource":
-        resource = as_object(block.get("resource"))
-        if "text" in resource:
-            return str(resource["text"])
-        return f"[resource {resource.get('uri')}, {len(str(resource.get('blob', '')))} base64 characters]"
-    if kind == "resource_link":
-        return f"[link {block.get('uri')}]"
-    return f"[{kind} {block.get('mimeType', '')}, {len(str(block.get('data', '')))} base64 characters]"

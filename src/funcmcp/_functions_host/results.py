@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._functions_host.dotnet_formats import number_text
 from funcmcp._functions_host.workers.worker import NULL, Value
-from funcmcp._protocol.content_blocks import without_binary
+from funcmcp._protocol.content_blocks import BLOCK_TYPES, without_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 
 _OLD_MANY = "multicontent"
 _MANY = {"multi_content_result", _OLD_MANY}
-_BLOCK_MEMBERS: dict[str, tuple[str, ...]] = {
-    "text": ("text",),
-    "image": ("data", "mimeType"),
-    "audio": ("data", "mimeType"),
-    "resource_link": ("uri", "name"),
-}
-"""The strings that a content block must have, by its type."""
-
 _SPELLINGS = {
     "mime_type": "mimeType",
     "is_error": "isError",
@@ -325,10 +317,10 @@ def _block(value: Any, deviations: Deviations) -> dict[str, Any]:
     kind = block.get("type")
     if kind == "resource":
         return _embedded_resource(block, deviations)
-    required = _BLOCK_MEMBERS.get(kind) if isinstance(kind, str) else None
-    if required is None:
+    row = BLOCK_TYPES.get(kind) if isinstance(kind, str) else None
+    if row is None:
         raise _ShapeError(f"{kind!r} is not a type of content.")
-    for name in required:
+    for name in row.strings:
         if not isinstance(block.get(name), str):
             raise _ShapeError(f'A content block of type {kind} needs the string "{name}".')
     return block

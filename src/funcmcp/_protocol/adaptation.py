@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._protocol.content_blocks import for_older
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -60,7 +62,7 @@ def prompt_result(result: dict[str, Any], revision: Revision) -> dict[str, Any]:
         if content["type"] in revision.content_types:
             messages.append(message)
         else:
-            messages.append({**message, "content": _text_for(content)})
+            messages.append({**message, "content": for_older(content)})
     return {**result, "messages": messages}
 
 
@@ -73,15 +75,6 @@ def tool_result(result: dict[str, Any], revision: Revision) -> dict[str, Any]:
     types = revision.content_types
     for block in result["content"]:
         if block["type"] not in types:
-            blocks = [block if block["type"] in types else _text_for(block) for block in result["content"]]
+            blocks = [block if block["type"] in types else for_older(block) for block in result["content"]]
             return {**result, "content": blocks}
     return result
-
-
-def _text_for(block: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a text block in place of one whose type the revision does not have."""
-    if block["type"] == "resource_link":
-        text = f"{block.get('title') or block['name']}: {block['uri']}"
-    else:
-        text = f"[{block['type']} content, which this protocol revision does not support]"
-    return {"type": "text", "text": text}

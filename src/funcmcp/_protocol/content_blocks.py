@@ -1,4 +1,6 @@
-"""Content blocks with base64 inside JSON values: images, sounds and files.
+"""The types of content blocks, one row each, and blocks with base64 inside JSON values: images, sounds and files.
+
+A new type of block is a row of `BLOCK_TYPES` and a class for authors in `_authoring/values/content.py`.
 
 A model pays for each character of a text. The base64 of a picture of 100 kB takes about 100,000 tokens, and no model
 can see the picture in it. Therefore a text never contains the base64 of a block.
@@ -7,7 +9,8 @@ The data of a tool, such as a record that a user has written, can look like a bl
 an invalid block. Therefore an object is a block only if each member that the specification defines is valid. Any other
 object is data, and its text is complete.
 
-Source: 2026-07-28 schema, ImageContent, AudioContent, EmbeddedResource, BlobResourceContents, Annotations.
+Source: every revision's schema, ContentBlock (Content in older ones), and for the members 2026-07-28, ImageContent,
+AudioContent, EmbeddedResource, BlobResourceContents, Annotations.
 """
 
 from __future__ import annotations
@@ -15,17 +18,60 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    Block = Mapping[str, Any]
     Checks = Mapping[str, Callable[[Any], bool]]
 
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+( *;[\x20-\x7e]*)?", re.ASCII)
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[\x21-\x7e]+")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _ROLES = ("user", "assistant")
+
+
+class BlockType(NamedTuple):
+    """A type of content block.
+
+    Attributes:
+        name: The value of ``type``.
+        since: The first revision with the type.
+        strings: The members that must be strings.
+        text: Returns a block as text for a person, whatever its members are.
+        base64: The path of the member with base64; empty if there is none.
+        members: The checks of the members, for a type with base64.
+        older: Returns the text that revisions without the type get. None: a sentence that names the type.
+    """
+
+    name: str
+    since: str
+    strings: tuple[str, ...]
+    text: Callable[[Block], str]
+    base64: tuple[str, ...] = ()
+    members: Checks = {}  # noqa: RUF012 - it is never changed
+    older: Callable[[Block], str] | None = None
+
+
+def types_of(revision: str) -> frozenset[str]:
+    """Return the types of content blocks that a revision has."""
+    # Revisions are dates in ISO format, so they sort as text.
+    return frozenset(row.name for row in BLOCK_TYPES.values() if row.since <= revision)
+
+
+def for_older(block: Block) -> dict[str, Any]:
+    """Return a text block in place of one whose type a revision does not have."""
+    name, older = block["type"], BLOCK_TYPES[block["type"]].older
+    text = older(block) if older else f"[{name} content, which this protocol revision does not support]"
+    return {"type": "text", "text": text}
+
+
+def text_of(block: Block) -> str:
+    """Return a content block of a server as text. A block that is not text is described by its kind and size."""
+    kind = block.get("type")
+    row = BLOCK_TYPES.get(kind) if isinstance(kind, str) else None
+    return _text_of_data(block) if row is None else row.text(block)
 
 
 def may_have_binary_blocks(text: bytes) -> bool:
@@ -47,18 +93,28 @@ def _without_binary(value: Any, blocks: list[dict[str, Any]]) -> Any:
         return [_without_binary(item, blocks) for item in value]
     if not isinstance(value, dict):
         return value
-    if value.get("type") in ("image", "audio") and _is_valid(value, _DATA_BLOCK):
-        blocks.append(_without_null(value))
-        return _without_null({**value, "data": None})
-    if value.get("type") == "resource" and _is_valid(value, _RESOURCE_BLOCK):
-        resource = value["resource"]
-        blocks.append({**_without_null(value), "resource": _without_null(resource)})
-        return {**_without_null(value), "resource": _without_null({**resource, "blob": None})}
+    kind = value.get("type")
+    row = BLOCK_TYPES.get(kind) if isinstance(kind, str) else None
+    if row is not None and row.base64 and _is_valid(value, row.members):
+        block = _without_nulls(value, row.base64)
+        blocks.append(block)
+        return _without_member(block, row.base64)
     return {name: _without_binary(member, blocks) for name, member in value.items()}
 
 
-def _without_null(value: dict[str, Any]) -> dict[str, Any]:
-    return {name: member for name, member in value.items() if member is not None}
+def _without_nulls(block: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """Return a block without the members that are null, also in the objects that a path leads through."""
+    members = {name: member for name, member in block.items() if member is not None}
+    if len(path) > 1:
+        members[path[0]] = _without_nulls(members[path[0]], path[1:])
+    return members
+
+
+def _without_member(block: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """Return a block without the member at a path."""
+    if len(path) > 1:
+        return {**block, path[0]: _without_member(block[path[0]], path[1:])}
+    return {name: member for name, member in block.items() if name != path[0]}
 
 
 def _is_valid(value: Any, checks: Checks) -> bool:
@@ -123,3 +179,36 @@ _BLOB: Checks = {
     "_meta": _optional(_is_object),
 }
 _RESOURCE_BLOCK: Checks = {"resource": lambda value: _is_valid(value, _BLOB), **_COMMON}
+
+
+def _text_of_data(block: Block) -> str:
+    return f"[{block.get('type')} {block.get('mimeType', '')}, {len(str(block.get('data', '')))} base64 characters]"
+
+
+def _text_of_link(block: Block) -> str:
+    return f"[link {block.get('uri')}]"
+
+
+def _text_of_resource(block: Block) -> str:
+    resource = block.get("resource")
+    if not isinstance(resource, dict):
+        resource = {}
+    if "text" in resource:
+        return str(resource["text"])
+    return f"[resource {resource.get('uri')}, {len(str(resource.get('blob', '')))} base64 characters]"
+
+
+def _older_link(block: Block) -> str:
+    return f"{block.get('title') or block['name']}: {block['uri']}"
+
+
+BLOCK_TYPES: dict[str, BlockType] = {
+    row.name: row
+    for row in (
+        BlockType("text", "2024-11-05", ("text",), lambda block: str(block.get("text"))),
+        BlockType("image", "2024-11-05", ("data", "mimeType"), _text_of_data, ("data",), _DATA_BLOCK),
+        BlockType("audio", "2025-03-26", ("data", "mimeType"), _text_of_data, ("data",), _DATA_BLOCK),
+        BlockType("resource_link", "2025-06-18", ("uri", "name"), _text_of_link, older=_older_link),
+        BlockType("resource", "2024-11-05", (), _text_of_resource, ("resource", "blob"), _RESOURCE_BLOCK),
+    )
+}

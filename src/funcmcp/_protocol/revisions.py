@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from funcmcp._definitions import Definition
+from funcmcp._protocol.content_blocks import types_of
 from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND
 
 if TYPE_CHECKING:
@@ -67,10 +68,6 @@ class Revision(Definition):
     tasks: TaskRules | None = None
 
 
-_CONTENT_2024 = frozenset({"text", "image", "resource"})
-_CONTENT_2025_03 = _CONTENT_2024 | {"audio"}
-_CONTENT_2025_06 = _CONTENT_2025_03 | {"resource_link"}
-
 _TOOL_2024 = frozenset({"name", "description", "inputSchema"})
 _TOOL_2025_03 = _TOOL_2024 | {"annotations"}
 _TOOL_2025_06 = _TOOL_2025_03 | {"title", "outputSchema", "_meta"}
@@ -106,7 +103,7 @@ REVISIONS: dict[str, Revision] = {
     for revision in (
         Revision(
             "2024-11-05",
-            content_types=_CONTENT_2024,
+            content_types=types_of("2024-11-05"),
             tool_fields=_TOOL_2024,
             feature_fields=_FEATURE_2024,
             argument_fields=_ARGUMENT_2024,
@@ -116,7 +113,7 @@ REVISIONS: dict[str, Revision] = {
         Revision(
             "2025-03-26",
             batches=True,
-            content_types=_CONTENT_2025_03,
+            content_types=types_of("2025-03-26"),
             tool_fields=_TOOL_2025_03,
             feature_fields=_FEATURE_2024,
             argument_fields=_ARGUMENT_2024,
@@ -125,7 +122,7 @@ REVISIONS: dict[str, Revision] = {
         ),
         Revision(
             "2025-06-18",
-            content_types=_CONTENT_2025_06,
+            content_types=types_of("2025-06-18"),
             tool_fields=_TOOL_2025_06,
             feature_fields=_FEATURE_2025_06,
             argument_fields=_ARGUMENT_2025_06,
@@ -136,7 +133,7 @@ REVISIONS: dict[str, Revision] = {
         Revision(
             "2025-11-25",
             priming=True,
-            content_types=_CONTENT_2025_06,
+            content_types=types_of("2025-11-25"),
             tool_fields=_TOOL_2025_11,
             feature_fields=_FEATURE_2025_11,
             argument_fields=_ARGUMENT_2025_06,
@@ -148,7 +145,7 @@ REVISIONS: dict[str, Revision] = {
         Revision(
             "2026-07-28",
             per_request=True,
-            content_types=_CONTENT_2025_06,
+            content_types=types_of("2026-07-28"),
             tool_fields=_TOOL_2026_07,
             feature_fields=_FEATURE_2025_11,
             argument_fields=_ARGUMENT_2025_06,
