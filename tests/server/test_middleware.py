@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -50,7 +51,10 @@ async def test_the_middleware_that_was_added_first_is_the_outermost() -> None:
 
 async def test_without_middleware_a_request_passes_nothing() -> None:
     served = server(tool("greet"))
-    assert served.answer == served._respond
+    work = served.answer(context(*CALL))
+    assert isinstance(work, CoroutineType)
+    assert work.__qualname__ == "Server._respond"
+    work.close()
 
 
 @EVERY_REVISION

@@ -85,7 +85,7 @@ class Routes:
         results, tool_calls = self._parts.results, self._tool_calls
         runs = TaskRuns(self._catalog, results, tool_calls.run, result_bytes=tasks.store.limits.result_bytes)
         tasks.run_with(runs)
-        tool_calls.call_or_create_task = TaskCalls(tasks, tool_calls, self._calls).call
+        tool_calls.task_calls = TaskCalls(tasks, tool_calls, self._calls)
         methods = TaskMethods(tasks, results, hub=self._parts.hub, load=self._parts.load)
         self._subscriptions.tasks = methods
         # CONVERSATION, because the handlers themselves decide which tasks the caller may use.

@@ -69,10 +69,6 @@ class MemoryRates:
 
     async def take(self, caller: str, count: int = 1) -> float:
         """See `Rates.take`."""
-        return self.take_at_once(caller, count)
-
-    def take_at_once(self, caller: str, count: int = 1) -> float:
-        """Do as `take`, without a coroutine."""
         now = self._clock()
         buckets = self._full_at
         full_at = max(now, buckets.get(caller, now)) + min(count * self._interval, self._span)

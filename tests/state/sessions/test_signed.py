@@ -156,26 +156,9 @@ async def test_an_id_stays_short_whatever_a_client_says(sessions: SignedSessions
     assert handshake.info == {"name": "n" * 100, "version": "v" * 100, "title": "t" * 100}
 
 
-class NoRevocations:
-    """A store of revocations that records none."""
-
-    async def add(self, session_id: str, seconds: float) -> bool:
-        """Record nothing."""
-        del session_id, seconds
-        return True
-
-    async def has(self, session_id: str) -> bool:
-        """Return that the session was not revoked."""
-        del session_id
-        return False
-
-
-async def test_a_session_is_found_at_once_unless_other_instances_may_have_ended_it() -> None:
-    keys = KeyRing()
-    alone, with_others = SignedSessions(keys), SignedSessions(keys, revoked=NoRevocations())
+async def test_a_session_that_this_process_has_ended_is_not_found_without_a_store_of_revocations() -> None:
+    alone = SignedSessions(KeyRing())
     session_id = await alone.create(Handshake("2025-11-25"))
-    assert alone.get_at_once(session_id) == Handshake("2025-11-25")
-    assert with_others.get_at_once(session_id) is None
-    assert await with_others.get(session_id) == Handshake("2025-11-25")
+    assert await alone.get(session_id) == Handshake("2025-11-25")
     await alone.end(session_id)
-    assert alone.get_at_once(session_id) is None
+    assert await alone.get(session_id) is None

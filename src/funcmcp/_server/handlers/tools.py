@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from funcmcp._protocol import adaptation
 from funcmcp._protocol.errors import InvalidParams
@@ -12,7 +12,7 @@ from funcmcp._server.catalog.features import JSONResult, RawResponse
 from funcmcp._server.run import Waiting, begin
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.calls.feature_call import FeatureCalls
@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from funcmcp._server.results import Results
 
     ToolAnswer: TypeAlias = dict[str, Any] | bytes | RawResponse
-    CallOrCreateTask: TypeAlias = Callable[[RequestContext, Tool, dict[str, Any]], Awaitable[ToolAnswer]]
     ToolResult: TypeAlias = dict[str, Any] | JSONResult | RawResponse
+
+    class CallsAsTasks(Protocol):
+        """Answers calls that may become tasks."""
+
+        def call(self, context: RequestContext, tool: Tool, arguments: dict[str, Any]) -> Awaitable[ToolAnswer]:
+            """Create a task for a call if it becomes one, else run the tool."""
 
 
 class ToolCalls:
@@ -32,13 +37,13 @@ class ToolCalls:
         results: Completes their results.
 
     Attributes:
-        call_or_create_task: Answers a call that may become a task; None as long as no tool has tasks.
+        task_calls: Answers calls that may become tasks; None as long as no tool has tasks.
     """
 
     def __init__(self, calls: FeatureCalls, results: Results) -> None:
         self._calls = calls
         self._results = results
-        self.call_or_create_task: CallOrCreateTask | None = None
+        self.task_calls: CallsAsTasks | None = None
 
     def call(self, context: RequestContext) -> ToolAnswer | Awaitable[ToolAnswer]:
         """Answer `tools/call`: at once, or with an awaitable if the tool waits."""
@@ -47,8 +52,8 @@ class ToolCalls:
         arguments = params.get("arguments", {})
         if type(arguments) is not dict:
             raise InvalidParams('"arguments" must be an object.')
-        if self.call_or_create_task is not None and (tool.task is not None or "task" in params):
-            return self.call_or_create_task(context, tool, arguments)
+        if self.task_calls is not None and (tool.task is not None or "task" in params):
+            return self.task_calls.call(context, tool, arguments)
         if tool.interactive:
             self._calls.open_rounds(context, tool)
         return self._begin(context, tool, arguments, tool.timeout)

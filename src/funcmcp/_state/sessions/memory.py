@@ -85,10 +85,6 @@ class MemorySessions(LiveSessions):
 
     async def get(self, session_id: str) -> Handshake | None:
         """Return the handshake of a session, or None. The session does not expire while it is used."""
-        return self.get_at_once(session_id)
-
-    def get_at_once(self, session_id: str) -> Handshake | None:
-        """Return what `get` returns, without a coroutine."""
         session = self._sessions.get(session_id)
         if session is None:
             return None

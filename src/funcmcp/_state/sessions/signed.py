@@ -106,10 +106,6 @@ class SignedSessions(SessionStore):
             return None
         return handshake
 
-    def get_at_once(self, session_id: str) -> Handshake | None:
-        """Return what `get` returns, without a coroutine; None if `get` asks a store of revocations."""
-        return self._find(session_id) if self._revoked is None else None
-
     def _find(self, session_id: str) -> Handshake | None:
         """Return the handshake of a session that has neither expired nor ended in this process; else None."""
         checked = self._checked.get(session_id) or self._open(session_id)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from funcmcp import Context, HTTPOptions, MCPServer
 from funcmcp._serving import serving_of
 from funcmcp._transports.http.messages import HttpRequest, RequestHeader
-from funcmcp.auth import BearerTokens, StaticKeys
+from funcmcp.auth import BearerTokens, Challenge, Principal, StaticKeys
 from funcmcp.state import MemoryRates
 from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, claims, public, sign
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CALL = json.dumps(
     {
@@ -53,10 +56,10 @@ class Shop:
         callers: The subjects of the calls that ran.
     """
 
-    def __init__(self, rates: MemoryRates | None = None) -> None:
+    def __init__(self, rates: MemoryRates | None = None, kind: type[BearerTokens] = BearerTokens) -> None:
         self.clock = Clock()
         self.callers: list[str] = []
-        tokens = BearerTokens(ISSUER, AUDIENCE, keys=StaticKeys(public()), clock=self.clock)
+        tokens = kind(ISSUER, AUDIENCE, keys=StaticKeys(public()), clock=self.clock)
         self.mcp = MCPServer("Shop", auth=tokens, http=HTTPOptions(rates=rates))
         self.add_tool()
 
@@ -82,6 +85,33 @@ async def test_a_repeated_token_is_refused_once_it_has_expired() -> None:
     shop.clock.now = NOW + 100
     assert await shop.status(header) == 401
     assert shop.callers == ["alice"] * 3
+
+
+async def test_a_subclass_that_adds_a_check_is_asked_for_each_request() -> None:
+    checked: list[str] = []
+
+    class CheckedTokens(BearerTokens):
+        async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
+            checked.append(headers["authorization"])
+            return Challenge("invalid_token", "Locked.") if len(checked) > 2 else await super().__call__(headers)
+
+    shop = Shop(kind=CheckedTokens)
+    header = header_of(sign(claims()))
+    assert [await shop.status(header) for _ in range(3)] == [200, 200, 401]
+
+
+async def test_a_subclass_that_overrides_both_is_recalled() -> None:
+    recalled: list[bytes] = []
+
+    class CountedTokens(BearerTokens):
+        def recall(self, digest: bytes) -> Principal | None:
+            recalled.append(digest)
+            return super().recall(digest)
+
+    shop = Shop(kind=CountedTokens)
+    header = header_of(sign(claims()))
+    assert [await shop.status(header) for _ in range(2)] == [200, 200]
+    assert header.credentials_digest in recalled
 
 
 async def test_tokens_that_share_a_prefix_are_different_credentials() -> None:

@@ -68,9 +68,6 @@ class Admission(Generic[H]):
         self._authentication = authentication
         self._checks_messages = checks_messages
         self._notes_forwarded = not options.proxies
-        self._always_waits = (self.rate_limit is not None and not self.rate_limit.is_local) or (
-            authentication is not None and not (checks_messages and authentication.recalls)
-        )
 
     async def admit(self, request: HttpRequest) -> H | HttpResponse:
         """Return the headers of a request that may be served, or the refusal of another one."""
@@ -79,32 +76,20 @@ class Admission(Generic[H]):
             return headers
         refusal = None
         if self._authentication is not None:
-            request.caller = caller_of(request, self._proxies)  # its address, which limits concurrent authentication
-            if self._checks_messages and request.method == "POST":
-                refusal = await self._authentication.authenticate(request)
-            else:
-                refusal = await self._authentication.authenticate_for_conversation(request)
+            refusal = await self._authenticate(request, self._authentication)
         self._identify(request)
         if self.rate_limit is not None:
             refusal = await self.rate_limit.refusal(request) or refusal
         return headers if refusal is None else refusal
 
-    def admit_at_once(self, request: HttpRequest) -> H | HttpResponse | None:
-        """Do as `admit`, without a coroutine; return None if that is impossible, so that `admit` has to be called.
-
-        It is possible for a POST whose credentials were checked before, with rates in this process's memory.
-        """
-        if self._always_waits:
+    async def _authenticate(self, request: HttpRequest, authentication: Authentication) -> HttpResponse | None:
+        checks_later = self._checks_messages and request.method == "POST"
+        if checks_later and authentication.is_recalled(request):
             return None
-        headers = self._check_header(request)
-        if isinstance(headers, HttpResponse):
-            return headers
-        if self._authentication is not None and (request.method != "POST" or not self._authentication.recall(request)):
-            return None
-        self._identify(request)
-        if self.rate_limit is not None:
-            return self.rate_limit.refusal_at_once(request) or headers
-        return headers
+        request.caller = caller_of(request, self._proxies)  # its address, which limits concurrent authentication
+        if checks_later:
+            return await authentication.authenticate(request)
+        return await authentication.authenticate_for_conversation(request)
 
     def _identify(self, request: HttpRequest) -> None:
         """Set the caller of a request, and log once that the address in a header is ignored."""

@@ -8,14 +8,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from funcmcp._at_once import at_once
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._transports.http.admission.caller import rated_caller_of
 from funcmcp._transports.http.status import limit_reached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from funcmcp._state.rates import Rates
     from funcmcp._transports.http.messages import HttpRequest, HttpResponse
 
@@ -25,15 +22,10 @@ class RateLimit:
 
     Args:
         rates: The rates of callers.
-
-    Attributes:
-        is_local: Whether the rates are in this process's memory, so that `refusal_at_once` counts.
     """
 
     def __init__(self, rates: Rates) -> None:
         self._rates = rates
-        self._take_at_once: Callable[[str], float] | None = at_once(rates, "take_at_once", before="take")
-        self.is_local = self._take_at_once is not None
 
     async def refusal(self, request: HttpRequest, count: int = 1) -> HttpResponse | None:
         """Count a request, or *count* messages in it; return its refusal if it comes too early, or None."""
@@ -42,11 +34,6 @@ class RateLimit:
         except LimitReachedError as error:
             return limit_reached(error)
         return None
-
-    def refusal_at_once(self, request: HttpRequest) -> HttpResponse | None:
-        """Count a request without a coroutine; return its refusal if it comes too early, or None."""
-        seconds = 0.0 if self._take_at_once is None else self._take_at_once(rated_caller_of(request))
-        return limit_reached(_too_early(seconds)) if seconds else None
 
     async def take(self, request: HttpRequest, count: int) -> None:
         """Count messages; raise LimitReachedError if they come too early."""

@@ -20,7 +20,6 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._at_once import at_once
 from funcmcp._auth.owner import address_mark, owner_of
 from funcmcp._protocol import headers
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
@@ -62,7 +61,7 @@ from funcmcp._transports.http.streams.resumable import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 
     from funcmcp._protocol.jsonrpc import Request, RequestId
     from funcmcp._server.calls.route import RoutedBody
@@ -94,7 +93,6 @@ class HandshakeEra:
         self._require_session = require_session
         self._assumed = ASSUMED if require_session else ASSUMED_BY_AZURE
         self._is_live = isinstance(sessions, LiveSessions)
-        self._find: Callable[[str], Handshake | None] | None = at_once(sessions, "get_at_once", before="get")
         self._clients: Clients[HandshakeClient] = Clients()
         self._finished_streams = FinishedStreams(memory=server.load.memory)
         store = None
@@ -115,9 +113,7 @@ class HandshakeEra:
         if self._is_stateless or (not self._require_session and not session_id):
             client = self._client_without_session(checked, message)
         else:
-            handshake = None if self._find is None else self._find(session_id)
-            if handshake is None:
-                handshake = await self._sessions.get(session_id)
+            handshake = await self._sessions.get(session_id)
             client = self._client(http, session_id, handshake, checked, message)
         if isinstance(client, HttpResponse):
             return client

@@ -85,9 +85,7 @@ class StreamableHTTP:
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one HTTP request."""
-        checked = self._admission.admit_at_once(request)
-        if checked is None:
-            checked = await self._admission.admit(request)
+        checked = await self._admission.admit(request)
         if isinstance(checked, HttpResponse):
             return await self._page_in_time(request, checked) if checked.status == _OK else checked
         body = request.take_body() if request.method == "POST" else b""
