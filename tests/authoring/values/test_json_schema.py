@@ -26,6 +26,7 @@ from pydantic import (
     SecretStr,
 )
 
+from funcmcp._authoring.calling.function_call import FeatureFunction
 from funcmcp._authoring.calling.services import Services
 from funcmcp._authoring.calling.tool_call import HandwrittenSchemas, ToolCall
 from funcmcp._authoring.signatures.signature import Arguments
@@ -309,7 +310,7 @@ def test_a_tool_lists_what_its_schemas_leave_out() -> None:
 
     tool.__annotations__["codes"] = list[Code]
     tool.__annotations__["return"] = list[Code]
-    call = ToolCall("tool", tool, Services(), schemas=HandwrittenSchemas())
+    call = ToolCall(FeatureFunction("tool", tool, Services()), schemas=HandwrittenSchemas())
     reason = "ECMA-262 does not have the flags (?m)"
     assert call.left_out() == [
         (("inputSchema", "properties", "codes", "items", "pattern"), "(?m)^a$", reason),

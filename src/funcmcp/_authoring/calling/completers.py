@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from funcmcp._authoring.calling.function_call import FunctionCall
+from funcmcp._authoring.calling.function_call import FeatureFunction, FunctionCall
 from funcmcp._authoring.signatures.choices import choices_of
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -104,7 +104,7 @@ def completers_of(
             raise RegistrationError(
                 f"{feature} has no argument {name!r} to complete. Its arguments: {', '.join(names) or 'none'}."
             )
-        call = CompleterCall(f"{feature}'s completion of {name}", function, services)
+        call = CompleterCall(FeatureFunction(f"{feature}'s completion of {name}", function, services))
         completers[name] = call.complete
     return completers
 

@@ -60,35 +60,37 @@ class Plan(NamedTuple):
     all_arguments: str | None
 
 
-class FunctionCall(Generic[Arguments, Result]):
-    """Calls a feature's function with its arguments, its services and its context.
+class FeatureFunction(NamedTuple):
+    """The function of a feature.
 
-    Args:
+    Attributes:
         name: The feature's name.
         function: The function, or the plain function of a method.
         services: The server's services.
         owner: The class that is constructed for each call, if the function is one of its methods.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    services: Services
+    owner: type | None = None
+
+
+class FunctionCall(Generic[Arguments, Result]):
+    """Calls a feature's function with its arguments, its services and its context.
+
+    Args:
+        feature: The function.
         input_schema: The hand-written schema of its arguments, if there is one.
 
     Raises:
         RegistrationError: The function takes parameters that JSON arguments can't fill.
     """
 
-    def __init__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        services: Services,
-        *,
-        owner: type | None = None,
-        input_schema: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.name = name
-        self.function = function
-        self.signature = Signature(function, bound=owner is not None)
-        self.is_async = is_async(function)
-        self._services = services
-        self._owner = owner
+    def __init__(self, feature: FeatureFunction, *, input_schema: Mapping[str, Any] | None = None) -> None:
+        self.name, self.function, self._services, self._owner = feature
+        self.signature = Signature(self.function, bound=self._owner is not None)
+        self.is_async = is_async(self.function)
         self._input_schema = input_schema
         self._plan: Plan | None = None
         self._read: Callable[[Arguments], dict[str, Any]] | None = None

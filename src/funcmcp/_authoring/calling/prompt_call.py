@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funcmcp._authoring.calling.arguments import Part
-    from funcmcp._authoring.calling.services import Services
+    from funcmcp._authoring.calling.function_call import FeatureFunction
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import EncodedResult
@@ -46,25 +46,19 @@ class PromptCall(FunctionCall["dict[str, str]", "PromptCallResult"]):
     """Calls a prompt's function. `run` is a `PromptHandler`.
 
     Args:
-        name: The prompt's name.
-        function: The function, or the plain function of a method.
-        services: The server's services.
-        owner: The class that is constructed for each call, if the function is one of its methods.
+        feature: The function.
         description: Returns the prompt's description, which its results repeat.
         unknown: What happens to unknown arguments.
     """
 
     def __init__(
         self,
-        name: str,
-        function: Callable[..., Any],
-        services: Services,
+        feature: FeatureFunction,
         *,
-        owner: type | None = None,
         description: Callable[[], str | None],
         unknown: UnknownArguments = "refuse",
     ) -> None:
-        super().__init__(name, function, services, owner=owner)
+        super().__init__(feature)
         self._unknown = unknown
         self._description = description
         self._cached_parts: list[Part] | None = None

@@ -10,7 +10,7 @@ from funcmcp._authoring.values.content import ResourceInfo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp._authoring.calling.services import Services
+    from funcmcp._authoring.calling.function_call import FeatureFunction
     from funcmcp._server.calls.context import RequestContext
 
 
@@ -18,23 +18,17 @@ class ResourceListCall(FunctionCall[None, "list[dict[str, Any]]"]):
     """Calls a function that lists resources.
 
     Args:
-        name: The function's name, for errors.
-        function: The function, or the plain function of a method.
-        services: The server's services.
-        owner: The class that is constructed for each call, if the function is one of its methods.
+        feature: The function.
         scheme: The scheme of the resources' URIs.
     """
 
     def __init__(
         self,
-        name: str,
-        function: Callable[..., Any],
-        services: Services,
+        feature: FeatureFunction,
         *,
-        owner: type | None = None,
         scheme: str,
     ) -> None:
-        super().__init__(name, function, services, owner=owner)
+        super().__init__(feature)
         self._scheme = scheme
 
     async def definitions(self, context: RequestContext) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from funcmcp._server.catalog.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
-    from funcmcp._authoring.calling.services import Services
+    from funcmcp._authoring.calling.function_call import FeatureFunction
     from funcmcp._authoring.signatures.signature import Parameter
     from funcmcp._protocol.uri_template import URITemplate, Values
     from funcmcp._server.calls.context import RequestContext
@@ -39,27 +39,21 @@ class ResourceRead(FunctionCall[RequestedURI, EncodedResult]):
     """Reads one resource, or those of one template.
 
     Args:
-        name: The resource's name.
-        function: The function, or the plain function of a method.
-        services: The server's services.
-        owner: The class that is constructed for each call, if the function is one of its methods.
+        feature: The function.
         template: The template of the URIs; one resource has a template without variables.
         mime_type: The media type that the author chose, if any.
         ui: The ``_meta.ui`` of the contents.
     """
 
-    def __init__(  # noqa: PLR0913 - four of them are the base class's
+    def __init__(
         self,
-        name: str,
-        function: Callable[..., Any],
-        services: Services,
+        feature: FeatureFunction,
         *,
-        owner: type | None = None,
         template: URITemplate,
         mime_type: str | None,
         ui: Mapping[str, Any] | None,
     ) -> None:
-        super().__init__(name, function, services, owner=owner)
+        super().__init__(feature)
         self._template = template
         self._mime_type = mime_type
         self._ui = ui

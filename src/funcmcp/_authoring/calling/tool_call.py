@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funcmcp._authoring.calling.arguments import Part, Reader
-    from funcmcp._authoring.calling.services import Services
+    from funcmcp._authoring.calling.function_call import FeatureFunction
     from funcmcp._authoring.values.tool_results import Rendering
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import LeftOut
@@ -41,25 +41,19 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
     """Calls a tool's function. `run` is a `ToolHandler`.
 
     Args:
-        name: The tool's name.
-        function: The function, or the plain function of a method.
-        services: The server's services.
-        owner: The class that is constructed for each call, if the function is one of its methods.
+        feature: The function.
         schemas: The tool's hand-written schemas.
         rules: How arguments are read.
     """
 
     def __init__(
         self,
-        name: str,
-        function: Callable[..., Any],
-        services: Services,
+        feature: FeatureFunction,
         *,
-        owner: type | None = None,
         schemas: HandwrittenSchemas,
         rules: ArgumentRules = DEFAULT_RULES,
     ) -> None:
-        super().__init__(name, function, services, owner=owner, input_schema=schemas.input)
+        super().__init__(feature, input_schema=schemas.input)
         self._schemas = schemas
         self._rules = rules
         self._cached_parts: list[Part] | None = None

@@ -9,22 +9,19 @@ import functools
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp._authoring.calling.completers import completers_of
+from funcmcp._authoring.calling.function_call import FeatureFunction
 from funcmcp._authoring.calling.prompt_call import PromptCall
 from funcmcp._authoring.features.decorators import decorate
 from funcmcp._authoring.features.options import (
-    DEFAULT_TIMEOUT,
     FeatureOptions,
     check_common_options,
     checked_options,
-    shown_errors_of,
-    tags_of,
+    feature_members,
 )
-from funcmcp._authoring.features.permissions import access_of
 from funcmcp._authoring.features.registration_checks import (
     check_parameters,
     feature_name,
     feature_title,
-    is_interactive,
 )
 from funcmcp._authoring.values.content import icon_list
 from funcmcp._public_names import public
@@ -71,10 +68,7 @@ def make_prompt(
     name = feature_name(function, options.get("name"), "prompt")
     check_common_options(name, options)
     call = PromptCall(
-        name,
-        function,
-        services,
-        owner=owner,
+        FeatureFunction(name, function, services, owner),
         description=lambda: describe().get("description"),
         unknown=services.argument_rules.with_options(name, options).unknown,
     )
@@ -84,12 +78,7 @@ def make_prompt(
         name=name,
         describe=describe,
         handler=call.run,
-        interactive=is_interactive(call.signature),
-        timeout=options.get("timeout", DEFAULT_TIMEOUT),
-        access=access_of(name, options),
-        shown_errors=shown_errors_of(name, options),
-        tags=tags_of(name, options),
-        enabled=options.get("enabled", True),
+        **feature_members(name, options, call.signature),
         completers=completers_of(
             options.get("completions", {}),
             feature=name,

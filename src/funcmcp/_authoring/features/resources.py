@@ -10,23 +10,21 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.calling.completers import completers_of
+from funcmcp._authoring.calling.function_call import FeatureFunction
 from funcmcp._authoring.calling.resource_list import ResourceListCall
 from funcmcp._authoring.calling.resource_read import ResourceRead, check_lists
 from funcmcp._authoring.features.decorators import mark
 from funcmcp._authoring.features.options import (
-    DEFAULT_TIMEOUT,
     FeatureOptions,
     check_common_options,
     checked_options,
-    shown_errors_of,
-    tags_of,
+    feature_members,
 )
 from funcmcp._authoring.features.permissions import AccessOptions, access_of
 from funcmcp._authoring.features.registration_checks import (
     check_parameters,
     feature_name,
     feature_title,
-    is_interactive,
 )
 from funcmcp._authoring.signatures.annotations import description_mark
 from funcmcp._authoring.signatures.signature import EMPTY
@@ -98,10 +96,7 @@ def make_resource(
     mime_type = options.get("mime_type") or (PAGE_TYPE if is_page(uri) else None)
     ui = options.get("ui")
     call = ResourceRead(
-        name,
-        function,
-        services,
-        owner=owner,
+        FeatureFunction(name, function, services, owner),
         template=template,
         mime_type=mime_type,
         ui=None if ui is None else ui.wire,
@@ -115,34 +110,14 @@ def make_resource(
         call.prepare()  # so that a function that can't be called is an error of the list, too
         return _definition(call, uri, options, mime_type)
 
-    interactive = is_interactive(signature)
-    timeout = options.get("timeout", DEFAULT_TIMEOUT)
-    access = access_of(name, options)
-    shown_errors = shown_errors_of(name, options)
-    tags = tags_of(name, options)
-    enabled = options.get("enabled", True)
+    members = feature_members(name, options, signature)
     if not template.variables:
-        return Resource(
-            uri=uri,
-            describe=describe,
-            handler=call.read,
-            interactive=interactive,
-            timeout=timeout,
-            access=access,
-            shown_errors=shown_errors,
-            tags=tags,
-            enabled=enabled,
-        )
+        return Resource(uri=uri, describe=describe, handler=call.read, **members)
     return ResourceTemplate(
         template=template,
         describe=describe,
         handler=call.read,
-        interactive=interactive,
-        timeout=timeout,
-        access=access,
-        shown_errors=shown_errors,
-        tags=tags,
-        enabled=enabled,
+        **members,
         completers=completers_of(
             options.get("completions", {}),
             feature=name,
@@ -175,7 +150,7 @@ def make_lister(
     """
     options = checked_options(options, AccessOptions)
     name = feature_name(function, None, "resource list")
-    call = ResourceListCall(name, function, services, owner=owner, scheme=scheme)
+    call = ResourceListCall(FeatureFunction(name, function, services, owner), scheme=scheme)
     return ResourceLister(scheme, call.definitions, access_of(name, options))
 
 

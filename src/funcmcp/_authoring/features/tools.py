@@ -5,23 +5,20 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from funcmcp._authoring.calling.function_call import FeatureFunction
 from funcmcp._authoring.calling.tool_call import HandwrittenSchemas, ToolCall
 from funcmcp._authoring.features.decorators import decorate
 from funcmcp._authoring.features.options import (
-    DEFAULT_TIMEOUT,
     FeatureOptions,
     check_common_options,
     checked_options,
-    shown_errors_of,
-    tags_of,
+    feature_members,
 )
-from funcmcp._authoring.features.permissions import access_of
 from funcmcp._authoring.features.registration_checks import (
     check_parameters,
     check_return_type,
     feature_name,
     feature_title,
-    is_interactive,
     mirrored_arguments,
 )
 from funcmcp._authoring.features.ui import page_meta
@@ -110,7 +107,7 @@ def make_tool(
         _check_schemas(name, schemas)
     check_common_options(name, options)
     rules = services.argument_rules.with_options(name, options)
-    call = ToolCall(name, function, services, owner=owner, schemas=schemas, rules=rules)
+    call = ToolCall(FeatureFunction(name, function, services, owner), schemas=schemas, rules=rules)
     check_parameters(name, call.signature, services)
     if schemas.output is None:
         check_return_type(name, call.signature)
@@ -119,13 +116,8 @@ def make_tool(
         name=name,
         describe=functools.cache(lambda: _definition(call, options, schemas)),
         handler=call.run,
-        interactive=is_interactive(call.signature),
-        timeout=options.get("timeout", DEFAULT_TIMEOUT),
         mirrored=mirrored_arguments(name, call.signature, schemas.input),
-        access=access_of(name, options),
-        shown_errors=shown_errors_of(name, options),
-        tags=tags_of(name, options),
-        enabled=options.get("enabled", True),
+        **feature_members(name, options, call.signature),
         task=task,
         task_timeout=options.get("timeout"),
         check=None if task is None else call.check,
