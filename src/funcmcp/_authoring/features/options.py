@@ -8,10 +8,9 @@ list, so all of them are checked when a feature is registered.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from funcmcp._authoring.features.permissions import AccessOptions, access_of
-from funcmcp._authoring.features.registration_checks import is_interactive
+from funcmcp._authoring.features.permissions import AccessOptions
 from funcmcp._authoring.values.content import Icon, icon_list
 from funcmcp._authoring.values.json_values import check_json
 from funcmcp._server.catalog.registry import RegistrationError
@@ -20,8 +19,6 @@ from funcmcp._server.options import shown_types
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from funcmcp._auth.access import Access
-    from funcmcp._authoring.signatures.signature import Signature
     from funcmcp._server.options import ShowErrors
 
 Options = TypeVar("Options")
@@ -116,29 +113,6 @@ def check_common_options(name: str, options: Mapping[str, Any]) -> None:
     timeout = options.get("timeout")
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise RegistrationError(f"timeout of {name} must be a number of seconds above 0, or None.")
-
-
-class FeatureMembers(TypedDict):
-    """The members that tools, resources and prompts have in common."""
-
-    interactive: bool
-    timeout: float | None
-    access: Access
-    shown_errors: tuple[type[BaseException], ...] | None
-    tags: frozenset[str]
-    enabled: bool
-
-
-def feature_members(name: str, options: FeatureOptions, signature: Signature) -> FeatureMembers:
-    """Return the members that a feature's options set; raise RegistrationError for a wrong one."""
-    return {
-        "interactive": is_interactive(signature),
-        "timeout": options.get("timeout", DEFAULT_TIMEOUT),
-        "access": access_of(name, options),
-        "shown_errors": shown_errors_of(name, options),
-        "tags": tags_of(name, options),
-        "enabled": options.get("enabled", True),
-    }
 
 
 def _check_icons(name: str, icons: Any) -> None:

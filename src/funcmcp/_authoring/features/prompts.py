@@ -16,10 +16,10 @@ from funcmcp._authoring.features.options import (
     FeatureOptions,
     check_common_options,
     checked_options,
-    feature_members,
 )
 from funcmcp._authoring.features.registration_checks import (
     check_parameters,
+    feature_members,
     feature_name,
     feature_title,
 )

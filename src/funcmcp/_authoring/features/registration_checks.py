@@ -1,4 +1,4 @@
-"""Checks of a feature's name and function when the feature is registered.
+"""Checks of a feature's name, function and options when the feature is registered.
 
 Type hints may not be resolvable yet, and services may be registered later. These checks find the mistakes that show
 without either; the others show when the feature is first listed or called.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from funcmcp._authoring.calling.arguments import input_schema, parts_of
 from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.calling.function_call import special_type
+from funcmcp._authoring.features.options import DEFAULT_TIMEOUT, FeatureOptions, shown_errors_of, tags_of
+from funcmcp._authoring.features.permissions import access_of
 from funcmcp._authoring.signatures.annotations import parts_of_type, union_members, unsupported_type, without_marks
 from funcmcp._authoring.signatures.naming import is_name, is_text, snake_case, title_of
 from funcmcp._authoring.signatures.partials import without_partials
@@ -23,8 +25,8 @@ from funcmcp._server.catalog.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from funcmcp._auth.access import Access
     from funcmcp._authoring.calling.services import Services
-    from funcmcp._authoring.features.options import FeatureOptions
     from funcmcp._authoring.signatures.signature import Signature
     from funcmcp._protocol.headers import MirroredParameter
 
@@ -114,6 +116,29 @@ def check_return_type(name: str, signature: Signature) -> None:
     unsupported = unsupported_type(hint)
     if unsupported is not None:
         raise RegistrationError(f"{name} is annotated to return {unsupported}.")
+
+
+class FeatureMembers(TypedDict):
+    """The members that tools, resources and prompts have in common."""
+
+    interactive: bool
+    timeout: float | None
+    access: Access
+    shown_errors: tuple[type[BaseException], ...] | None
+    tags: frozenset[str]
+    enabled: bool
+
+
+def feature_members(name: str, options: FeatureOptions, signature: Signature) -> FeatureMembers:
+    """Return the members that a feature's options set; raise RegistrationError for a wrong one."""
+    return {
+        "interactive": is_interactive(signature),
+        "timeout": options.get("timeout", DEFAULT_TIMEOUT),
+        "access": access_of(name, options),
+        "shown_errors": shown_errors_of(name, options),
+        "tags": tags_of(name, options),
+        "enabled": options.get("enabled", True),
+    }
 
 
 def is_interactive(signature: Signature) -> bool:

@@ -18,11 +18,11 @@ from funcmcp._authoring.features.options import (
     FeatureOptions,
     check_common_options,
     checked_options,
-    feature_members,
 )
 from funcmcp._authoring.features.permissions import AccessOptions, access_of
 from funcmcp._authoring.features.registration_checks import (
     check_parameters,
+    feature_members,
     feature_name,
     feature_title,
 )

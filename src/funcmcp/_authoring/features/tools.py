@@ -12,11 +12,11 @@ from funcmcp._authoring.features.options import (
     FeatureOptions,
     check_common_options,
     checked_options,
-    feature_members,
 )
 from funcmcp._authoring.features.registration_checks import (
     check_parameters,
     check_return_type,
+    feature_members,
     feature_name,
     feature_title,
     mirrored_arguments,
