@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from funcmcp import _launch as launch
@@ -17,17 +17,10 @@ from funcmcp._authoring.calling.route_handler import route_handler
 from funcmcp._authoring.calling.services import Services
 from funcmcp._authoring.calling.unknown_arguments import ArgumentRules, checked_policy
 from funcmcp._authoring.features.decorators import features_of, with_name
-from funcmcp._authoring.features.options import checked_options
 from funcmcp._authoring.features.permissions import access_of
-from funcmcp._authoring.features.prompts import PromptOptions, make_prompt
-from funcmcp._authoring.features.resources import (
-    ResourceOptions,
-    checked_scheme,
-    checked_uri,
-    make_lister,
-    make_resource,
-)
-from funcmcp._authoring.features.tools import ToolOptions, make_tool
+from funcmcp._authoring.features.prompts import PROMPT
+from funcmcp._authoring.features.resources import LISTER, RESOURCE, checked_scheme, checked_uri
+from funcmcp._authoring.features.tools import TOOL
 from funcmcp._authoring.values.content import icon_list
 from funcmcp._direct_calls import DirectCalls
 from funcmcp._option_errors import explains_options
@@ -50,7 +43,11 @@ if TYPE_CHECKING:
     from funcmcp._auth.authenticator import Authenticator
     from funcmcp._auth.policy import Auth
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._authoring.features.decorators import FeatureKind
     from funcmcp._authoring.features.permissions import AccessOptions
+    from funcmcp._authoring.features.prompts import PromptOptions
+    from funcmcp._authoring.features.resources import ResourceOptions
+    from funcmcp._authoring.features.tools import ToolOptions
     from funcmcp._launch import Transport
     from funcmcp._server.middleware import Middleware
     from funcmcp._server.options import ShowErrors
@@ -227,9 +224,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         Raises:
             RegistrationError: The function can't be a tool, an option is invalid, or the name is taken.
         """
-        return self._register(
-            function, options, lambda chosen: partial(make_tool, options=checked_options(chosen, ToolOptions))
-        )
+        return self._register(function, options, TOOL)
 
     @overload
     def prompt(self, function: F, /) -> F: ...
@@ -250,9 +245,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         Raises:
             RegistrationError: The function can't be a prompt, an option is invalid, or the name is taken.
         """
-        return self._register(
-            function, options, lambda chosen: partial(make_prompt, options=checked_options(chosen, PromptOptions))
-        )
+        return self._register(function, options, PROMPT)
 
     @on_instance
     def resource(self, uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
@@ -265,9 +258,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         Raises:
             RegistrationError: The URI is invalid or taken, an option is invalid, or the function can't be a resource.
         """
-        return self._registering(
-            partial(make_resource, uri=checked_uri(uri), options=checked_options(options, ResourceOptions))
-        )
+        return self._registering(RESOURCE.maker(options, uri=checked_uri(uri)))
 
     @on_instance
     def resource_lister(self, scheme: str, /, **access: Unpack[AccessOptions]) -> Callable[[F], F]:
@@ -279,7 +270,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         Raises:
             RegistrationError: The scheme is invalid or has a list already, or an option is invalid.
         """
-        return self._registering(partial(make_lister, scheme=checked_scheme(scheme), options=access))
+        return self._registering(LISTER.maker(access, scheme=checked_scheme(scheme)))
 
     @on_instance
     def add(self, owner: object) -> None:
@@ -572,10 +563,10 @@ class MCPServer(DirectCalls, ASGIApplication):
         finally:
             await self._serving.aclose()
 
-    def _register(self, function: Any, options: dict[str, Any], make: Callable[[dict[str, Any]], Maker]) -> Any:
+    def _register(self, function: Any, options: dict[str, Any], kind: FeatureKind) -> Any:
         if callable(function):
-            return self._registering(make(options))(function)
-        return self._registering(make(with_name(function, options)))
+            return self._registering(kind.maker(options))(function)
+        return self._registering(kind.maker(with_name(function, options)))
 
     def _registering(self, make: Maker) -> Callable[[F], F]:
         def register(function: F) -> F:

@@ -71,7 +71,6 @@ EXCEPTIONS = {
     "src/funcmcp/_auth/policy.py": "tests/server/test_authorization and tests/wire/test_wire_auth",
     "src/funcmcp/_auth/well_known.py": "tests/auth/test_protected_resource",
     "src/funcmcp/_authoring/calling/prompt_call.py": "tests/authoring/features/test_prompts",
-    "src/funcmcp/_authoring/calling/resource_list.py": "tests/authoring/features/test_resources",
     "src/funcmcp/_authoring/calling/resource_read.py": "tests/authoring/features/test_resources",
     "src/funcmcp/_authoring/calling/tool_call.py": "tests/authoring/calling/test_function_call",
     "src/funcmcp/_authoring/features/options.py": "tests/authoring/features/test_tools",

@@ -8,7 +8,9 @@ import pytest
 
 import funcmcp
 from funcmcp import Context, MCPServer, RegistrationError
-from funcmcp._authoring.features.decorators import decorate, with_name
+from funcmcp._authoring.calling.services import Services
+from funcmcp._authoring.features.decorators import FeatureKind, decorate, features_of, with_name
+from funcmcp._authoring.features.options import FeatureOptions
 from funcmcp._serving import serving_of
 from tests.server.parts import answer, context
 
@@ -155,12 +157,14 @@ def test_a_name_is_given_by_position_or_as_an_option() -> None:
 def test_a_mark_is_made_of_the_options(given: Any, options: dict[str, Any]) -> None:
     seen = []
 
-    def make(chosen: dict[str, Any]) -> Any:
-        seen.append(chosen)
-        return repr
+    def make(function: Any, *, options: Any, services: Services) -> Any:
+        seen.append(options)
 
-    def function() -> None: ...
+    class Owner:
+        def function(self) -> None: ...
 
-    marked = decorate(function if callable(given) else given, {}, make)
+    function = Owner.function
+    marked = decorate(function if callable(given) else given, {}, FeatureKind(make, FeatureOptions))
     assert (marked if callable(given) else marked(function)) is function
+    assert features_of(Owner(), Services()) == [None]
     assert seen == [options]

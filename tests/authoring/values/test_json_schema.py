@@ -28,7 +28,7 @@ from pydantic import (
 
 from funcmcp._authoring.calling.function_call import FeatureFunction
 from funcmcp._authoring.calling.services import Services
-from funcmcp._authoring.calling.tool_call import HandwrittenSchemas, ToolCall
+from funcmcp._authoring.calling.tool_call import HandwrittenSchemas, left_out_of, tool_call
 from funcmcp._authoring.signatures.signature import Arguments
 from funcmcp._authoring.values.json_schema import arranged
 from funcmcp._protocol.errors import ToolError
@@ -310,9 +310,9 @@ def test_a_tool_lists_what_its_schemas_leave_out() -> None:
 
     tool.__annotations__["codes"] = list[Code]
     tool.__annotations__["return"] = list[Code]
-    call = ToolCall(FeatureFunction("tool", tool, Services()), schemas=HandwrittenSchemas())
+    call = tool_call(FeatureFunction("tool", tool, Services()), HandwrittenSchemas())
     reason = "ECMA-262 does not have the flags (?m)"
-    assert call.left_out() == [
+    assert left_out_of(call) == [
         (("inputSchema", "properties", "codes", "items", "pattern"), "(?m)^a$", reason),
         (("outputSchema", "properties", "result", "items", "pattern"), "(?m)^a$", reason),
     ]

@@ -6,88 +6,72 @@ Source: 2026-07-28 "server/utilities/completion".
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from funcmcp._authoring.calling.function_call import FeatureFunction, FunctionCall
+from funcmcp._authoring.calling.function_call import CallKind, FeatureFunction, FunctionCall, always
 from funcmcp._authoring.signatures.choices import choices_of
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+    from typing import TypeAlias
 
+    from funcmcp._authoring.calling.function_call import AnyCall
     from funcmcp._authoring.calling.services import Services
-    from funcmcp._authoring.signatures.signature import Signature
     from funcmcp._protocol.completion import Completion
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import Completer
 
+    CompleterCall: TypeAlias = "FunctionCall[None, Completion, str, Mapping[str, str]]"
+
 _MAX_PARAMETERS = 2
 
 
-class CompletionArguments(NamedTuple):
-    """What a completer gets.
+def _new_reader(call: CompleterCall) -> Callable[[str, Mapping[str, str]], dict[str, Any]]:
+    """Return the function that passes the text, and a dict of the arguments that already have a value."""
+    parameters = [parameter.name for parameter in call.plan.arguments]
+    if not 0 < len(parameters) <= _MAX_PARAMETERS:
+        raise TypeError(
+            f"{call.name} must take one or two arguments: the text to complete, and a dict of the other arguments."
+        )
 
-    Attributes:
-        text: The text that the user has typed so far.
-        resolved: The arguments that already have a value, texts by name.
-    """
+    def read(text: str, resolved: Mapping[str, str]) -> dict[str, Any]:
+        return dict(zip(parameters, (text, dict(resolved)), strict=False))
 
-    text: str
-    resolved: Mapping[str, str]
+    return read
 
 
-class CompleterCall(FunctionCall[CompletionArguments, "Completion"]):
-    """Calls a completer."""
-
-    async def complete(self, context: RequestContext, text: str, resolved: Mapping[str, str]) -> Completion:
-        """Return the completions of a text: a `Completer`."""
-        return await self.run(context, CompletionArguments(text, resolved))
-
-    def _new_reader(self) -> Callable[[CompletionArguments], dict[str, Any]]:
-        parameters = [parameter.name for parameter in self.plan.arguments]
-        if not 0 < len(parameters) <= _MAX_PARAMETERS:
-            raise TypeError(
-                f"{self.name} must take one or two arguments: the text to complete, and a dict of the other arguments."
-            )
-
-        def read(arguments: CompletionArguments) -> dict[str, Any]:
-            values = (arguments.text, dict(arguments.resolved))
-            return dict(zip(parameters, values, strict=False))
-
-        return read
-
-    def _new_renderer(self) -> Callable[[Any], Completion]:
-        return self._rendered
-
-    def _rendered(self, value: Any) -> Completion:
+def _new_renderer(
+    call: CompleterCall,
+) -> Callable[[RequestContext, str, Mapping[str, str]], Callable[[Any], Completion]]:
+    def render(value: Any) -> Completion:
         from funcmcp._protocol.completion import Completion  # noqa: PLC0415 - few servers complete values
 
         completion = value if isinstance(value, Completion) else Completion(value)
         if isinstance(completion.values, str) or not isinstance(completion.values, Iterable):
-            raise TypeError(f"{self.name} must return a list of strings or a Completion, not {type(value).__name__}.")
+            raise TypeError(f"{call.name} must return a list of strings or a Completion, not {type(value).__name__}.")
         texts = list(completion.values)
         for text in texts:
             if not isinstance(text, str):
-                raise TypeError(f"{self.name} must return strings, not {type(text).__name__}.")
+                raise TypeError(f"{call.name} must return strings, not {type(text).__name__}.")
         return Completion(texts, completion.total, completion.has_more)
+
+    return always(render)
+
+
+COMPLETER_CALL = CallKind(_new_reader, _new_renderer)
 
 
 def completers_of(
-    functions: Mapping[str, Callable[..., Any]],
-    *,
-    feature: str,
-    signature: Signature,
-    names: Collection[str],
-    services: Services,
+    call: AnyCall, functions: Mapping[str, Callable[..., Any]], names: Collection[str], services: Services
 ) -> dict[str, Completer]:
     """Return the completers of a feature's arguments: those of their annotations, replaced by the author's functions.
 
     Args:
+        call: The calls of the feature's function. Enums, literals and booleans in its signature name their values.
         functions: The author's functions, by the name of the argument that they complete. Each gets the text so far,
             and, if it takes a second argument, a dict of the arguments that already have a value. It returns strings
             or a `Completion`.
-        feature: The feature's name, for errors.
-        signature: The signature of the feature's function. Enums, literals and booleans in it name their values.
         names: The names of the arguments.
         services: Types that are registered here are injected into the functions.
 
@@ -95,17 +79,17 @@ def completers_of(
         RegistrationError: A function has the name of an argument that does not exist.
     """
     completers: dict[str, Completer] = {}
-    for name, annotation in (signature.try_hints() or {}).items():
+    for name, annotation in (call.signature.try_hints() or {}).items():
         choices = choices_of(annotation)
         if choices and name != "return":
             completers[name] = _choice_completer(choices)
     for name, function in functions.items():
         if name not in names:
             raise RegistrationError(
-                f"{feature} has no argument {name!r} to complete. Its arguments: {', '.join(names) or 'none'}."
+                f"{call.name} has no argument {name!r} to complete. Its arguments: {', '.join(names) or 'none'}."
             )
-        call = CompleterCall(FeatureFunction(f"{feature}'s completion of {name}", function, services))
-        completers[name] = call.complete
+        completer = FeatureFunction(f"{call.name}'s completion of {name}", function, services)
+        completers[name] = FunctionCall(completer, COMPLETER_CALL, None).run
     return completers
 
 

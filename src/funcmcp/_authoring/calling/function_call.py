@@ -4,9 +4,9 @@ How it works: a `FunctionCall` is created when its function is registered. At th
 classes that do not exist yet and services that are not registered yet, so it only reads the signature.
 `FunctionCall.prepare` does the rest, once, at the first call. It decides what each parameter is (`Plan`), and creates
 the reader, which turns a call's arguments into keyword arguments, and the renderer, which turns a returned value into a
-result. `FunctionCall.run` is the only way to call the function. Tools, resources, prompts, completers and lists of
-resources are subclasses, which differ in how they read arguments, how they render values, and in what their context
-has.
+result. `FunctionCall.run` is the only way to call the function. What differs between tools, resources, prompts,
+completers and listers is in a `CallKind` for each: how arguments are read, how values are rendered, and what the
+context of a call has.
 
 A function that takes nothing but its arguments is called directly. Every other call gets a scope of services, a context
 and a cancellation token of its own, which end with the call.
@@ -18,9 +18,9 @@ import functools
 import inspect
 from asyncio import CancelledError
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, TypeVarTuple, get_origin
 
-from funcmcp._authoring.calling.arguments import is_spread
+from funcmcp._authoring.calling.arguments import input_schema, is_spread, text_parts_of
 from funcmcp._authoring.calling.feature_context import (
     CancellationToken,
     Context,
@@ -32,16 +32,22 @@ from funcmcp._authoring.values.iterators import with_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
+    from funcmcp._authoring.calling.arguments import Part
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.signatures.signature import Parameter
     from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.features import LeftOut
+
+    AnyCall: TypeAlias = "FunctionCall[Any, Any, *tuple[Any, ...]]"
 
 SPECIAL: tuple[type, ...] = (Context, CancellationToken, JSONRPCRequest, Scope)
 """Types of parameters that are never arguments."""
 
-Arguments = TypeVar("Arguments")
+Settings = TypeVar("Settings")
 Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 
 
 class Plan(NamedTuple):
@@ -76,35 +82,97 @@ class FeatureFunction(NamedTuple):
     owner: type | None = None
 
 
-class FunctionCall(Generic[Arguments, Result]):
+def text_parts(call: AnyCall) -> list[Part]:
+    """Return how arguments are read that are texts, as those of prompts and the variables of URIs."""
+    return text_parts_of(call.plan.arguments, call.name)
+
+
+def no_members(*_arguments: Any) -> dict[str, Any]:
+    """Return nothing: the context of the call does not have its arguments."""
+    return {}
+
+
+class CallKind(NamedTuple, Generic[Settings, Result, *Arguments]):
+    """What calls of one kind of function do differently from those of the others.
+
+    Attributes:
+        new_reader: Returns the function that turns a call's arguments into keyword arguments.
+        new_renderer: Returns a function that gets the request's context and the arguments of a call, and returns the
+            function that turns the returned value into a result.
+        parts: Returns how each argument is read.
+        context_members: Returns what the `Context` of a call has of its arguments.
+    """
+
+    new_reader: Callable[[FunctionCall[Settings, Result, *Arguments]], Callable[[*Arguments], dict[str, Any]]]
+    new_renderer: Callable[
+        [FunctionCall[Settings, Result, *Arguments]],
+        Callable[[RequestContext, *Arguments], Callable[[Any], Result]],
+    ]
+    parts: Callable[[FunctionCall[Settings, Result, *Arguments]], list[Part]] = text_parts
+    context_members: Callable[..., dict[str, Any]] = no_members
+
+
+class FunctionCall(Generic[Settings, Result, *Arguments]):
     """Calls a feature's function with its arguments, its services and its context.
 
     Args:
         feature: The function.
-        input_schema: The hand-written schema of its arguments, if there is one.
+        kind: What its kind of function does differently.
+        settings: What the author chose, which the functions of the kind read.
+        handwritten_schema: The hand-written schema of the arguments, if there is one.
 
     Raises:
         RegistrationError: The function takes parameters that JSON arguments can't fill.
     """
 
-    def __init__(self, feature: FeatureFunction, *, input_schema: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        feature: FeatureFunction,
+        kind: CallKind[Settings, Result, *Arguments],
+        settings: Settings,
+        *,
+        handwritten_schema: dict[str, Any] | None = None,
+    ) -> None:
         self.name, self.function, self._services, self._owner = feature
+        self.kind = kind
+        self.settings = settings
+        self.handwritten_schema = handwritten_schema
         self.signature = Signature(self.function, bound=self._owner is not None)
         self.is_async = is_async(self.function)
-        self._input_schema = input_schema
         self._plan: Plan | None = None
-        self._read: Callable[[Arguments], dict[str, Any]] | None = None
-        self._render: Callable[[Any], Result]
+        self._parts: list[Part] | None = None
+        self._read: Callable[[*Arguments], dict[str, Any]] | None = None
+        self._renderer: Callable[[RequestContext, *Arguments], Callable[[Any], Result]]
         self._is_direct = False
 
     @property
     def plan(self) -> Plan:
         """What each parameter is. Types that are registered as services at the first look are injected."""
         if self._plan is None:
-            self._plan = plan_of(self.signature, self._services, self._input_schema)
+            self._plan = plan_of(self.signature, self._services, self.handwritten_schema)
         return self._plan
 
-    def prepare(self) -> Callable[[Arguments], dict[str, Any]]:
+    @property
+    def parts(self) -> list[Part]:
+        """How each argument is read."""
+        if self._parts is None:
+            self._parts = self.kind.parts(self)
+        return self._parts
+
+    def input_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the arguments: the hand-written one, or one that is made of the parameters."""
+        if self.handwritten_schema is not None:
+            return self.handwritten_schema
+        return input_schema(self.parts, self.name, self.signature.parameter_descriptions())
+
+    def left_out_of_input(self) -> list[LeftOut]:
+        """Return what the generated schema of the arguments does not say, because clients would reject it."""
+        left_out: list[LeftOut] = []
+        if self.handwritten_schema is None:
+            input_schema(self.parts, self.name, self.signature.parameter_descriptions(), left_out)
+        return left_out
+
+    def prepare(self) -> Callable[[*Arguments], dict[str, Any]]:
         """Create the reader and the renderer, and return the reader.
 
         Raises:
@@ -112,38 +180,25 @@ class FunctionCall(Generic[Arguments, Result]):
         """
         plan = self.plan
         self._is_direct = self._owner is None and not plan.special and not plan.services
-        self._render = self._new_renderer()
-        self._read = self._new_reader()
+        self._renderer = self.kind.new_renderer(self)
+        self._read = self.kind.new_reader(self)
         return self._read
 
-    def _new_reader(self) -> Callable[[Arguments], dict[str, Any]]:
-        """Return the function that turns a call's arguments into keyword arguments."""
-        raise NotImplementedError
+    def check(self, *arguments: *Arguments) -> None:
+        """Raise what `run` raises for arguments that the function does not take, without a call."""
+        read = self._read or self.prepare()
+        read(*arguments)
 
-    def _new_renderer(self) -> Callable[[Any], Result]:
-        """Return the function that turns what the function returns into a result."""
-        raise NotImplementedError
-
-    def _new_context(self, context: RequestContext, arguments: Arguments) -> Context:  # noqa: ARG002 - for subclasses
-        """Return the context of one call."""
-        return Context(context, self._services.lifespans, self.name)
-
-    def _check_result(self, result: Result, context: RequestContext) -> None:
-        """Raise ValueError if a result does not answer the request. Results of direct calls are not checked."""
-
-    async def run(
-        self, context: RequestContext, arguments: Arguments, render: Callable[[Any], Result] | None = None
-    ) -> Result:
+    async def run(self, context: RequestContext, *arguments: *Arguments) -> Result:
         """Call the function, and return its result.
 
         Args:
             context: The request's context.
             arguments: The call's arguments, which are not validated yet.
-            render: Renders the returned value, if that takes more than the value.
         """
         read = self._read or self.prepare()
-        kwargs = read(arguments)
-        render = render or self._render
+        kwargs = read(*arguments)
+        render = self._renderer(context, *arguments)
         try:
             if not self._is_direct:
                 return await self._run_injected(context, arguments, kwargs, render)
@@ -154,7 +209,11 @@ class FunctionCall(Generic[Arguments, Result]):
             raise RuntimeError(f"{self.name} raised SystemExit, which must not end the server.") from error
 
     async def _run_injected(
-        self, context: RequestContext, arguments: Arguments, kwargs: dict[str, Any], render: Callable[[Any], Result]
+        self,
+        context: RequestContext,
+        arguments: tuple[*Arguments],
+        kwargs: dict[str, Any],
+        render: Callable[[Any], Result],
     ) -> Result:
         """Call the function with its services, its context and its cancellation token, and end them afterwards.
 
@@ -175,7 +234,6 @@ class FunctionCall(Generic[Arguments, Result]):
                 else:
                     value = await self._in_thread(function, kwargs)
                 result = render(value)
-                self._check_result(result, context)
                 if scope.is_cancelled and context.timeout is None:
                     raise CancelledError  # the function ignored it and returned; its services must not commit
             except (CancelledError, GeneratorExit):
@@ -196,7 +254,7 @@ class FunctionCall(Generic[Arguments, Result]):
         scope: Scope,
         token: CancellationToken,
         context: RequestContext,
-        arguments: Arguments,
+        arguments: tuple[*Arguments],
     ) -> Context | None:
         """Add the parameters of the types in `SPECIAL`. Return the context that they share, or None if none gets it."""
         feature_context: Context | None = None
@@ -209,7 +267,8 @@ class FunctionCall(Generic[Arguments, Result]):
                 kwargs[name] = scope
             else:
                 if feature_context is None:
-                    feature_context = self._new_context(context, arguments)
+                    members = self.kind.context_members(*arguments)
+                    feature_context = Context(context, self._services.lifespans, self.name, **members)
                 kwargs[name] = feature_context
         return feature_context
 
@@ -229,6 +288,11 @@ class FunctionCall(Generic[Arguments, Result]):
         finally:
             is_over = True
         return await value if inspect.isawaitable(value) else value
+
+
+def always(render: Callable[[Any], Result]) -> Callable[..., Callable[[Any], Result]]:
+    """Return a renderer that renders the value of each call in the same way."""
+    return lambda *_arguments: render
 
 
 def is_async(function: Any) -> bool:

@@ -12,11 +12,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from funcmcp._authoring.calling.arguments import input_schema, optional_of, reader_of, text_parts_of
-from funcmcp._authoring.calling.feature_context import Context
-from funcmcp._authoring.calling.function_call import FunctionCall
+from funcmcp._authoring.calling.arguments import optional_of, reader_of
+from funcmcp._authoring.calling.function_call import CallKind, always
 from funcmcp._authoring.calling.unknown_arguments import KnownArguments, checking_names
 from funcmcp._authoring.signatures.annotations import marks_of, union_members, without_marks
 from funcmcp._authoring.signatures.choices import choices_of
@@ -27,14 +26,14 @@ from funcmcp._protocol.errors import InvalidParams, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
-    from funcmcp._authoring.calling.arguments import Part
-    from funcmcp._authoring.calling.function_call import FeatureFunction
+    from funcmcp._authoring.calling.function_call import FunctionCall
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
-    from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import EncodedResult
 
-PromptCallResult: TypeAlias = "dict[str, Any] | EncodedResult"
+    PromptCallResult: TypeAlias = "dict[str, Any] | EncodedResult"
+    PromptCall: TypeAlias = "FunctionCall[PromptSettings, PromptCallResult, dict[str, str]]"
 
 _TEXT_TYPES = frozenset({EMPTY, Any, object, str})
 _NUMBER_TYPES = frozenset({int, float, Decimal})
@@ -42,88 +41,76 @@ _FIELD_ATTRIBUTES = ("model_fields", "__dataclass_fields__", "__total__", "_fiel
 """Attributes of pydantic models, dataclasses, TypedDicts and named tuples."""
 
 
-class PromptCall(FunctionCall["dict[str, str]", "PromptCallResult"]):
-    """Calls a prompt's function. `run` is a `PromptHandler`.
+class PromptSettings(NamedTuple):
+    """What the author of a prompt chose.
 
-    Args:
-        feature: The function.
+    Attributes:
         description: Returns the prompt's description, which its results repeat.
         unknown: What happens to unknown arguments.
     """
 
-    def __init__(
-        self,
-        feature: FeatureFunction,
-        *,
-        description: Callable[[], str | None],
-        unknown: UnknownArguments = "refuse",
-    ) -> None:
-        super().__init__(feature)
-        self._unknown = unknown
-        self._description = description
-        self._cached_parts: list[Part] | None = None
+    description: Callable[[], str | None]
+    unknown: UnknownArguments
 
-    def schema(self) -> dict[str, Any]:
-        """Return the arguments as a JSON schema."""
-        return input_schema(self._parts(), self.name, self.signature.parameter_descriptions())
 
-    def _parts(self) -> list[Part]:
-        if self._cached_parts is None:
-            self._cached_parts = text_parts_of(self.plan.arguments, self.name)
-        return self._cached_parts
+def _new_reader(call: PromptCall) -> Callable[[dict[str, str]], dict[str, Any]]:
+    names = frozenset(parameter.name for parameter in call.plan.arguments)
+    values_of = _value_reader(call)
+    validate = reader_of(call.parts, lax=True, schema=call.input_schema)
 
-    def _new_reader(self) -> Callable[[dict[str, str]], dict[str, Any]]:
-        names = frozenset(parameter.name for parameter in self.plan.arguments)
-        values_of = self._value_reader()
-        validate = reader_of(self._parts(), lax=True, schema=self.schema)
+    def read_values(arguments: dict[str, str]) -> dict[str, Any]:
+        return validate(arguments if values_of is None else values_of(arguments))
 
-        def read_values(arguments: dict[str, str]) -> dict[str, Any]:
-            return validate(arguments if values_of is None else values_of(arguments))
+    read_known = checking_names(read_values, KnownArguments(names), call.settings.unknown)
 
-        read_known = checking_names(read_values, KnownArguments(names), self._unknown)
+    def read(arguments: dict[str, str]) -> dict[str, Any]:
+        try:
+            return read_known(arguments)
+        except ToolError as error:
+            raise InvalidParams(str(error)) from None
 
-        def read(arguments: dict[str, str]) -> dict[str, Any]:
-            try:
-                return read_known(arguments)
-            except ToolError as error:
-                raise InvalidParams(str(error)) from None
+    return read
 
-        return read
 
-    def _value_reader(self) -> Callable[[dict[str, str]], dict[str, Any]] | None:
-        """Return the function that reads the texts that stand for something else; None if all are just texts."""
-        readers: dict[str, Callable[[str], Any]] = {}
-        absent_if_empty: set[str] = set()
-        optional = optional_of(self._parts())
-        for name, annotation, _ in self.plan.arguments:
-            if _is_structured(annotation):
-                readers[name] = functools.partial(_json_value, name, _json_example(annotation))
-            if name in optional and not _takes_empty_text(annotation):
-                absent_if_empty.add(name)
-        if not readers and not absent_if_empty:
-            return None
+def _value_reader(call: PromptCall) -> Callable[[dict[str, str]], dict[str, Any]] | None:
+    """Return the function that reads the texts that stand for something else; None if all are just texts."""
+    readers: dict[str, Callable[[str], Any]] = {}
+    absent_if_empty: set[str] = set()
+    optional = optional_of(call.parts)
+    for name, annotation, _ in call.plan.arguments:
+        if _is_structured(annotation):
+            readers[name] = functools.partial(_json_value, name, _json_example(annotation))
+        if name in optional and not _takes_empty_text(annotation):
+            absent_if_empty.add(name)
+    if not readers and not absent_if_empty:
+        return None
 
-        def values_of(arguments: dict[str, str]) -> dict[str, Any]:
-            values: dict[str, Any] = {}
-            for name, text in arguments.items():
-                if text or name not in absent_if_empty:
-                    values[name] = readers[name](text) if name in readers else text
-            return values
+    def values_of(arguments: dict[str, str]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name, text in arguments.items():
+            if text or name not in absent_if_empty:
+                values[name] = readers[name](text) if name in readers else text
+        return values
 
-        return values_of
+    return values_of
 
-    def _new_renderer(self) -> Callable[[Any], PromptCallResult]:
-        description = self._description()
-        render: Callable[[Any], PromptCallResult] = prompt_result
-        if description:
-            render = functools.partial(prompt_result, description=description, prefix=description_prefix(description))
-        convert = text_conversion(self.signature.returns(), self.name)
-        if convert is None:
-            return render
-        return lambda value: render(convert(value))
 
-    def _new_context(self, context: RequestContext, arguments: dict[str, str]) -> Context:
-        return Context(context, self._services.lifespans, self.name, arguments=arguments)
+def _new_renderer(call: PromptCall) -> Callable[..., Callable[[Any], PromptCallResult]]:
+    description = call.settings.description()
+    render: Callable[[Any], PromptCallResult] = prompt_result
+    if description:
+        render = functools.partial(prompt_result, description=description, prefix=description_prefix(description))
+    convert = text_conversion(call.signature.returns(), call.name)
+    if convert is None:
+        return always(render)
+    return always(lambda value: render(convert(value)))
+
+
+def _context_members(arguments: dict[str, str]) -> dict[str, Any]:
+    return {"arguments": arguments}
+
+
+PROMPT_CALL = CallKind(_new_reader, _new_renderer, context_members=_context_members)
 
 
 def _json_value(name: str, example: str, text: str) -> Any:

@@ -1,4 +1,7 @@
-"""Calls of a resource's function: the variables of a URI in, a ``ReadResourceResult`` out.
+"""Calls of functions that read resources and that list them.
+
+A resource's function gets the variables of a URI, and its call returns a ``ReadResourceResult``. A lister's function
+gets no arguments, and its call returns definitions of resources.
 
 Source: 2026-07-28 "server/resources".
 """
@@ -10,100 +13,113 @@ from collections.abc import Sequence, Set
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_origin
 
-from funcmcp._authoring.calling.arguments import is_field, reader_of, text_parts_of
-from funcmcp._authoring.calling.feature_context import Context
-from funcmcp._authoring.calling.function_call import FunctionCall
+from funcmcp._authoring.calling.arguments import is_field, reader_of
+from funcmcp._authoring.calling.function_call import CallKind, always
 from funcmcp._authoring.signatures.annotations import marks_of, union_members, without_marks
+from funcmcp._authoring.values.content import ResourceInfo
 from funcmcp._authoring.values.resource_contents import ContentsWriter
 from funcmcp._protocol.errors import InvalidParams, ToolError
-from funcmcp._server.catalog.features import EncodedResult
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import TypeAlias
 
-    from funcmcp._authoring.calling.function_call import FeatureFunction
+    from funcmcp._authoring.calling.function_call import FunctionCall
     from funcmcp._authoring.signatures.signature import Parameter
     from funcmcp._protocol.uri_template import URITemplate, Values
-    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.features import EncodedResult
+
+    ListerCall: TypeAlias = "FunctionCall[str, list[dict[str, Any]]]"
+    """Its settings are the scheme of the resources' URIs."""
+
+    ResourceRead: TypeAlias = "FunctionCall[ResourceSettings, EncodedResult, str, Values]"
 
 
-class RequestedURI(NamedTuple):
-    """A URI that a client reads, with the values of its variables."""
+class ResourceSettings(NamedTuple):
+    """What the author of a resource or a template chose.
 
-    uri: str
-    values: Values
-
-
-class ResourceRead(FunctionCall[RequestedURI, EncodedResult]):
-    """Reads one resource, or those of one template.
-
-    Args:
-        feature: The function.
+    Attributes:
         template: The template of the URIs; one resource has a template without variables.
-        mime_type: The media type that the author chose, if any.
+        mime_type: The media type, if any.
         ui: The ``_meta.ui`` of the contents.
     """
 
-    def __init__(
-        self,
-        feature: FeatureFunction,
-        *,
-        template: URITemplate,
-        mime_type: str | None,
-        ui: Mapping[str, Any] | None,
-    ) -> None:
-        super().__init__(feature)
-        self._template = template
-        self._mime_type = mime_type
-        self._ui = ui
-        self._writer: ContentsWriter
+    template: URITemplate
+    mime_type: str | None
+    ui: Mapping[str, Any] | None
 
-    def read(self, context: RequestContext, uri: str, values: Values) -> Coroutine[Any, Any, EncodedResult]:
-        """Read a URI: a `ResourceHandler`."""
-        return self.run(context, RequestedURI(uri, values), lambda value: self._writer.result(uri, value))
 
-    def _new_renderer(self) -> Callable[[Any], EncodedResult]:
-        self._writer = ContentsWriter(self.name, self.signature.returns(), mime_type=self._mime_type, ui=self._ui)
-        return functools.partial(self._writer.result, self._template.text)  # `read` passes the URI instead
+def _new_reader(call: ResourceRead) -> Callable[[str, Values], dict[str, Any]]:
+    template = call.settings.template
+    parameters = call.plan.arguments
+    for parameter in parameters:
+        if parameter.name not in template.variables:
+            raise RegistrationError(
+                f"{call.name} has a parameter {parameter.name!r}, which is not a variable of {template.text}. "
+                "Add the variable, or register the parameter's type as a service."
+            )
+    check_lists(call.name, template, parameters)
+    paths = [name for name, annotation, _ in parameters if name in template.exploded and _is_text(annotation)]
+    validate = reader_of(call.parts, lax=True)
 
-    def _new_reader(self) -> Callable[[RequestedURI], dict[str, Any]]:
-        parameters = self.plan.arguments
-        for parameter in parameters:
-            if parameter.name not in self._template.variables:
-                raise RegistrationError(
-                    f"{self.name} has a parameter {parameter.name!r}, which is not a variable of "
-                    f"{self._template.text}. Add the variable, or register the parameter's type as a service."
-                )
-        check_lists(self.name, self._template, parameters)
-        value_readers = self._value_readers()
-        validate = reader_of(text_parts_of(parameters, self.name), lax=True)
+    def read(uri: str, values: Values) -> dict[str, Any]:
+        arguments: dict[str, Any] = {**values}
+        for name in paths:
+            if name in arguments:
+                arguments[name] = "/".join(arguments[name])
+        try:
+            return validate(arguments)
+        except ToolError as error:
+            raise InvalidParams(f"The URI does not fit: {error}", {"uri": uri}) from None
 
-        def read(requested: RequestedURI) -> dict[str, Any]:
-            values: dict[str, Any] = {**requested.values}
-            for name, read_value in value_readers.items():
-                if name in values:
-                    values[name] = read_value(values[name])
-            try:
-                return validate(values)
-            except ToolError as error:
-                raise InvalidParams(f"The URI does not fit: {error}", {"uri": requested.uri}) from None
+    return read
 
-        return read
 
-    def _value_readers(self) -> dict[str, Callable[[Any], Any]]:
-        """Return functions that prepare the values of some variables for validation.
+def _is_text(annotation: Any) -> bool:
+    """Return whether a function takes the parts of a path as one text, so that they are joined again."""
+    return without_marks(annotation) is str
 
-        A path that the function takes as one text is joined again, and the text of a choice stands for its value.
-        """
-        readers: dict[str, Callable[[Any], Any]] = {}
-        for name, annotation, _ in self.plan.arguments:
-            if name in self._template.exploded and without_marks(annotation) is str:
-                readers[name] = "/".join
-        return readers
 
-    def _new_context(self, context: RequestContext, arguments: RequestedURI) -> Context:
-        return Context(context, self._services.lifespans, self.name, uri=arguments.uri)
+def _new_renderer(call: ResourceRead) -> Callable[..., Callable[[Any], EncodedResult]]:
+    _, mime_type, ui = call.settings
+    writer = ContentsWriter(call.name, call.signature.returns(), mime_type=mime_type, ui=ui)
+    return lambda _context, uri, _values: functools.partial(writer.result, uri)
+
+
+def _context_members(uri: str, _values: Values) -> dict[str, Any]:
+    return {"uri": uri}
+
+
+RESOURCE_CALL = CallKind(_new_reader, _new_renderer, context_members=_context_members)
+
+
+def _new_lister_reader(call: ListerCall) -> Callable[[], dict[str, Any]]:
+    if call.plan.arguments:
+        parameter = call.plan.arguments[0].name
+        raise TypeError(
+            f"{call.name} lists resources, so it takes only a context and services. "
+            f"Remove the parameter {parameter!r}, or register its type as a service."
+        )
+    return dict
+
+
+def _new_lister_renderer(call: ListerCall) -> Callable[..., Callable[[Any], list[dict[str, Any]]]]:
+    scheme = call.settings
+
+    def render(value: Any) -> list[dict[str, Any]]:
+        if not isinstance(value, list | tuple) or not all(isinstance(item, ResourceInfo) for item in value):
+            raise TypeError(f"{call.name} must return a list of ResourceInfo objects.")
+        definitions: list[dict[str, Any]] = [item.wire for item in value]
+        for definition in definitions:
+            if not definition["uri"].startswith(f"{scheme}:"):
+                raise ValueError(f"{call.name} lists resources of the scheme {scheme!r}, not {definition['uri']!r}.")
+        return definitions
+
+    return always(render)
+
+
+LISTER_CALL = CallKind(_new_lister_reader, _new_lister_renderer)
 
 
 def check_lists(name: str, template: URITemplate, parameters: Iterable[Parameter]) -> None:

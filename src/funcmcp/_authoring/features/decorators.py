@@ -1,35 +1,60 @@
-"""Decorators of methods, whose marks `mcp.add` turns into features.
+"""Kinds of features, and decorators of methods, whose marks `mcp.add` turns into features.
 
 A mark is a function that creates the feature from the method, the services and the class.
 """
 
 from __future__ import annotations
 
-from functools import partialmethod
-from typing import TYPE_CHECKING, Any
+from functools import partial, partialmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp._authoring.features.options import checked_options
 from funcmcp._authoring.signatures.partials import unbound
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from funcmcp._authoring.calling.services import Services
 
 _MARK = "__funcmcp_feature__"
 
 
-def decorate(function: Any, options: dict[str, Any], make: Callable[[dict[str, Any]], Callable[..., Any]]) -> Any:
+class FeatureKind(NamedTuple):
+    """How functions become features of one kind: a row for each of `tool`, `resource`, `resource_lister` and `prompt`.
+
+    Attributes:
+        make: Creates a feature from a function, the options, the services and the class of a method.
+        options: The TypedDict that declares the options.
+    """
+
+    make: Callable[..., Any]
+    options: type[Any]
+
+    def maker(self, options: Mapping[str, Any], **place: str) -> Callable[..., Any]:
+        """Return the function that creates a feature with these options.
+
+        Args:
+            options: The options.
+            place: The URI of a resource or the scheme of a lister.
+
+        Raises:
+            RegistrationError: An option does not exist.
+        """
+        return partial(self.make, options=checked_options(options, self.options), **place)
+
+
+def decorate(function: Any, options: dict[str, Any], kind: FeatureKind) -> Any:
     """Mark a function, for a decorator that may be used with or without parentheses.
 
     Args:
         function: The function. In a decorator with parentheses it is the name, or None.
         options: The keyword options.
-        make: Returns, for the options, the function that creates the feature.
+        kind: The kind of the feature.
     """
     if callable(function) or isinstance(function, classmethod | partialmethod):
-        return mark(function, make(options))
-    maker = make(with_name(function, options))
+        return mark(function, kind.maker(options))
+    maker = kind.maker(with_name(function, options))
     return lambda decorated: mark(decorated, maker)
 
 

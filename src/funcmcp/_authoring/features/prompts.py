@@ -9,21 +9,11 @@ import functools
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp._authoring.calling.completers import completers_of
-from funcmcp._authoring.calling.function_call import FeatureFunction
-from funcmcp._authoring.calling.prompt_call import PromptCall
-from funcmcp._authoring.features.decorators import decorate
-from funcmcp._authoring.features.options import (
-    FeatureOptions,
-    check_common_options,
-    checked_options,
-)
-from funcmcp._authoring.features.registration_checks import (
-    check_parameters,
-    feature_members,
-    feature_name,
-    feature_title,
-)
-from funcmcp._authoring.values.content import icon_list
+from funcmcp._authoring.calling.function_call import FunctionCall
+from funcmcp._authoring.calling.prompt_call import PROMPT_CALL, PromptSettings
+from funcmcp._authoring.features.decorators import FeatureKind, decorate
+from funcmcp._authoring.features.options import FeatureOptions, checked_options
+from funcmcp._authoring.features.registration_checks import feature_definition, feature_members, named_function
 from funcmcp._public_names import public
 from funcmcp._server.catalog.features import Prompt
 
@@ -31,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Unpack
 
+    from funcmcp._authoring.calling.prompt_call import PromptCall
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
 
@@ -65,28 +56,21 @@ def make_prompt(
         RegistrationError: The function can't be a prompt, or an option is not valid.
     """
     options = checked_options(options, PromptOptions)
-    name = feature_name(function, options.get("name"), "prompt")
-    check_common_options(name, options)
-    call = PromptCall(
-        FeatureFunction(name, function, services, owner),
-        description=lambda: describe().get("description"),
-        unknown=services.argument_rules.with_options(name, options).unknown,
-    )
-    check_parameters(name, call.signature, services)
+    feature = named_function("prompt", function, options, services, owner)
+    rules = services.argument_rules.with_options(feature.name, options)
+    settings = PromptSettings(lambda: describe().get("description"), rules.unknown)
+    call: PromptCall = FunctionCall(feature, PROMPT_CALL, settings)
     describe = functools.cache(lambda: _definition(call, options))
     return Prompt(
-        name=name,
+        name=call.name,
         describe=describe,
         handler=call.run,
-        **feature_members(name, options, call.signature),
-        completers=completers_of(
-            options.get("completions", {}),
-            feature=name,
-            signature=call.signature,
-            names=call.signature.names(),
-            services=services,
-        ),
+        **feature_members(call, options, services),
+        completers=completers_of(call, options.get("completions", {}), call.signature.names(), services),
     )
+
+
+PROMPT = FeatureKind(make_prompt, PromptOptions)
 
 
 @overload
@@ -102,16 +86,12 @@ def prompt(name: str | None = None, /, **options: Unpack[PromptOptions]) -> Call
 @public("funcmcp")
 def prompt(function: Any = None, /, **options: Any) -> Any:
     """Mark a method as a prompt of its class. Add the class, or an object of it, with ``mcp.add(...)``."""
-
-    def make(chosen: dict[str, Any]) -> Callable[..., Prompt]:
-        return functools.partial(make_prompt, options=checked_options(chosen, PromptOptions))
-
-    return decorate(function, options, make)
+    return decorate(function, options, PROMPT)
 
 
 def _definition(call: PromptCall, options: PromptOptions) -> dict[str, Any]:
     """Return the prompt's definition in the newest revision's shape."""
-    schema = call.schema()
+    schema = call.input_schema()
     required = schema.get("required", ())
     arguments = []
     for name, argument_schema in schema.get("properties", {}).items():
@@ -124,15 +104,4 @@ def _definition(call: PromptCall, options: PromptOptions) -> dict[str, Any]:
     description = options.get("description")
     if description is None:
         description = call.signature.description(schema)
-    definition: dict[str, Any] = {"name": call.name, "title": feature_title(call.name, call.function, options)}
-    if description:
-        definition["description"] = description
-    if arguments:
-        definition["arguments"] = arguments
-    icons = options.get("icons")
-    if icons:
-        definition["icons"] = icon_list(icons)
-    meta = options.get("meta")
-    if meta is not None:
-        definition["_meta"] = dict(meta)
-    return definition
+    return feature_definition(call, options, description or None, {"arguments": arguments or None})

@@ -12,20 +12,28 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from funcmcp._authoring.calling.arguments import input_schema, parts_of
 from funcmcp._authoring.calling.feature_context import Context
-from funcmcp._authoring.calling.function_call import special_type
-from funcmcp._authoring.features.options import DEFAULT_TIMEOUT, FeatureOptions, shown_errors_of, tags_of
+from funcmcp._authoring.calling.function_call import FeatureFunction, special_type
+from funcmcp._authoring.features.options import (
+    DEFAULT_TIMEOUT,
+    FeatureOptions,
+    check_common_options,
+    shown_errors_of,
+    tags_of,
+)
 from funcmcp._authoring.features.permissions import access_of
 from funcmcp._authoring.signatures.annotations import parts_of_type, union_members, unsupported_type, without_marks
 from funcmcp._authoring.signatures.naming import is_name, is_text, snake_case, title_of
 from funcmcp._authoring.signatures.partials import without_partials
 from funcmcp._authoring.signatures.signature import EMPTY, Header, JSONRPCResponse, function_name
+from funcmcp._authoring.values.content import icon_list
 from funcmcp._protocol.headers import mirrored_parameters
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from funcmcp._auth.access import Access
+    from funcmcp._authoring.calling.function_call import AnyCall
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.signatures.signature import Signature
     from funcmcp._protocol.headers import MirroredParameter
@@ -74,9 +82,49 @@ def _invalid_name(name: object, kind: str, rule: str) -> RegistrationError:
     return RegistrationError(f"{name!r} is not a valid name of a {kind}. Pass name= with {rule}.")
 
 
-def feature_title(name: str, function: Any, options: FeatureOptions) -> str:
-    """Return a feature's title: the author's, or the name in words."""
-    return options.get("title") or title_of(options.get("name"), function_name(function)) or name
+def named_function(
+    kind: str, function: Callable[..., Any], options: FeatureOptions, services: Services, owner: type | None
+) -> FeatureFunction:
+    """Return a function with its feature's name. Check the options that all kinds of features have.
+
+    Args:
+        kind: As for `feature_name`.
+        function: The function.
+        options: The feature's options.
+        services: The server's services.
+        owner: The class that is constructed for each call, if the function is one of its methods.
+
+    Raises:
+        RegistrationError: The name or an option is not allowed, or the function can't be a feature.
+    """
+    name = feature_name(function, options.get("name"), kind)
+    check_common_options(name, options)
+    return FeatureFunction(name, function, services, owner)
+
+
+def feature_definition(
+    call: AnyCall, options: FeatureOptions, description: str | None, members: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a feature's definition in the newest revision's shape.
+
+    Args:
+        call: The calls of the feature's function.
+        options: The feature's options.
+        description: The description, unless the options have one. None if the feature has none.
+        members: The members that only features of this kind have. None stands for a missing one. A ``_meta`` is added
+            to that of the options.
+    """
+    definition: dict[str, Any] = {
+        "name": call.name,
+        "title": options.get("title") or title_of(options.get("name"), function_name(call.function)) or call.name,
+        "description": description,
+    }
+    definition.update(members)
+    definition["icons"] = icon_list(options.get("icons", ())) or None
+    meta = options.get("meta")
+    if meta is not None:
+        definition["_meta"] = {**meta, **(members.get("_meta") or {})}
+    return {member: value for member, value in definition.items() if value is not None}
 
 
 def check_parameters(name: str, signature: Signature, services: Services) -> None:
@@ -129,10 +177,16 @@ class FeatureMembers(TypedDict):
     enabled: bool
 
 
-def feature_members(name: str, options: FeatureOptions, signature: Signature) -> FeatureMembers:
-    """Return the members that a feature's options set; raise RegistrationError for a wrong one."""
+def feature_members(call: AnyCall, options: FeatureOptions, services: Services) -> FeatureMembers:
+    """Return the members that a feature's options and its function's parameters set.
+
+    Raises:
+        RegistrationError: An option or a parameter is wrong.
+    """
+    name = call.name
+    check_parameters(name, call.signature, services)
     return {
-        "interactive": is_interactive(signature),
+        "interactive": is_interactive(call.signature),
         "timeout": options.get("timeout", DEFAULT_TIMEOUT),
         "access": access_of(name, options),
         "shown_errors": shown_errors_of(name, options),

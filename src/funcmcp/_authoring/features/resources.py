@@ -10,25 +10,19 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.calling.completers import completers_of
-from funcmcp._authoring.calling.function_call import FeatureFunction
-from funcmcp._authoring.calling.resource_list import ResourceListCall
-from funcmcp._authoring.calling.resource_read import ResourceRead, check_lists
-from funcmcp._authoring.features.decorators import mark
-from funcmcp._authoring.features.options import (
-    FeatureOptions,
-    check_common_options,
-    checked_options,
-)
+from funcmcp._authoring.calling.function_call import FeatureFunction, FunctionCall
+from funcmcp._authoring.calling.resource_read import LISTER_CALL, RESOURCE_CALL, ResourceSettings, check_lists
+from funcmcp._authoring.features.decorators import FeatureKind, mark
+from funcmcp._authoring.features.options import FeatureOptions, checked_options
 from funcmcp._authoring.features.permissions import AccessOptions, access_of
 from funcmcp._authoring.features.registration_checks import (
-    check_parameters,
+    feature_definition,
     feature_members,
     feature_name,
-    feature_title,
+    named_function,
 )
 from funcmcp._authoring.signatures.annotations import description_mark
 from funcmcp._authoring.signatures.signature import EMPTY
-from funcmcp._authoring.values.content import icon_list
 from funcmcp._authoring.values.json_values import check_json
 from funcmcp._authoring.values.resource_contents import media_type_of
 from funcmcp._protocol.apps import PAGE_TYPE, is_page
@@ -41,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Unpack
 
+    from funcmcp._authoring.calling.resource_read import ListerCall, ResourceRead
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.features.ui import UIResource
     from funcmcp._authoring.signatures.signature import Signature
@@ -91,41 +86,24 @@ def make_resource(
     """
     options = checked_options(options, ResourceOptions)
     template = URITemplate(uri)
-    name = feature_name(function, options.get("name"), "resource")
-    _check_options(name, options, template)
+    feature = named_function("resource", function, options, services, owner)
+    _check_options(feature.name, options, template)
     mime_type = options.get("mime_type") or (PAGE_TYPE if is_page(uri) else None)
     ui = options.get("ui")
-    call = ResourceRead(
-        FeatureFunction(name, function, services, owner),
-        template=template,
-        mime_type=mime_type,
-        ui=None if ui is None else ui.wire,
-    )
-    signature = call.signature
-    check_parameters(name, signature, services)
-    _check_variables(name, template, signature)
+    settings = ResourceSettings(template, mime_type, ui=None if ui is None else ui.wire)
+    call: ResourceRead = FunctionCall(feature, RESOURCE_CALL, settings)
+    members = feature_members(call, options, services)
+    _check_variables(call.name, template, call.signature)
 
     @functools.cache
     def describe() -> dict[str, Any]:
         call.prepare()  # so that a function that can't be called is an error of the list, too
         return _definition(call, uri, options, mime_type)
 
-    members = feature_members(name, options, signature)
     if not template.variables:
-        return Resource(uri=uri, describe=describe, handler=call.read, **members)
-    return ResourceTemplate(
-        template=template,
-        describe=describe,
-        handler=call.read,
-        **members,
-        completers=completers_of(
-            options.get("completions", {}),
-            feature=name,
-            signature=signature,
-            names=template.variables,
-            services=services,
-        ),
-    )
+        return Resource(uri=uri, describe=describe, handler=call.run, **members)
+    completers = completers_of(call, options.get("completions", {}), template.variables, services)
+    return ResourceTemplate(template=template, describe=describe, handler=call.run, **members, completers=completers)
 
 
 def make_lister(
@@ -150,15 +128,18 @@ def make_lister(
     """
     options = checked_options(options, AccessOptions)
     name = feature_name(function, None, "resource list")
-    call = ResourceListCall(FeatureFunction(name, function, services, owner), scheme=scheme)
-    return ResourceLister(scheme, call.definitions, access_of(name, options))
+    call: ListerCall = FunctionCall(FeatureFunction(name, function, services, owner), LISTER_CALL, scheme)
+    return ResourceLister(scheme, call.run, access_of(name, options))
+
+
+RESOURCE = FeatureKind(make_resource, ResourceOptions)
+LISTER = FeatureKind(make_lister, AccessOptions)
 
 
 @public("funcmcp")
 def resource(uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[Any], Any]:
     """Mark a method as a resource of its class. Add the class, or an object of it, with ``mcp.add(...)``."""
-    checked = checked_options(options, ResourceOptions)
-    maker = functools.partial(make_resource, uri=checked_uri(uri), options=checked)
+    maker = RESOURCE.maker(options, uri=checked_uri(uri))
     return lambda function: mark(function, maker)
 
 
@@ -183,7 +164,6 @@ def checked_scheme(scheme: object) -> str:
 
 
 def _check_options(name: str, options: ResourceOptions, template: URITemplate) -> None:
-    check_common_options(name, options)
     annotations = options.get("annotations")
     if annotations is not None:
         check_json(annotations, f"annotations of {name}")
@@ -219,19 +199,15 @@ def _definition(call: ResourceRead, uri: str, options: ResourceOptions, mime_typ
     description = options.get("description")
     if description is None:
         description = _description(call)
-    annotations, meta = options.get("annotations"), options.get("meta")
+    place = "uriTemplate" if "{" in uri else "uri"
+    annotations = options.get("annotations")
     members = {
-        "uriTemplate" if "{" in uri else "uri": uri,
-        "name": call.name,
-        "title": feature_title(call.name, call.function, options),
-        "description": description or None,
+        place: uri,
         "mimeType": mime_type or media_type_of(call.signature.returns()),
         "size": options.get("size"),
         "annotations": None if annotations is None else dict(annotations),
-        "icons": icon_list(options.get("icons", ())) or None,
-        "_meta": None if meta is None else dict(meta),
     }
-    return {member: value for member, value in members.items() if value is not None}
+    return feature_definition(call, options, description or None, members)
 
 
 def _description(call: ResourceRead) -> str:

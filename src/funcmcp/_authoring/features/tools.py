@@ -5,24 +5,17 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from funcmcp._authoring.calling.function_call import FeatureFunction
-from funcmcp._authoring.calling.tool_call import HandwrittenSchemas, ToolCall
-from funcmcp._authoring.features.decorators import decorate
-from funcmcp._authoring.features.options import (
-    FeatureOptions,
-    check_common_options,
-    checked_options,
-)
+from funcmcp._authoring.calling.tool_call import HandwrittenSchemas, left_out_of, output_schema_of, tool_call
+from funcmcp._authoring.features.decorators import FeatureKind, decorate
+from funcmcp._authoring.features.options import FeatureOptions, checked_options
 from funcmcp._authoring.features.registration_checks import (
-    check_parameters,
     check_return_type,
+    feature_definition,
     feature_members,
-    feature_name,
-    feature_title,
     mirrored_arguments,
+    named_function,
 )
 from funcmcp._authoring.features.ui import page_meta
-from funcmcp._authoring.values.content import icon_list
 from funcmcp._public_names import public
 from funcmcp._server.catalog.features import Tool
 
@@ -31,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from funcmcp._authoring.calling.services import Services
+    from funcmcp._authoring.calling.tool_call import ToolCall
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._authoring.features.ui import UI
     from funcmcp._server.catalog.task_options import TaskOptions
@@ -100,15 +94,14 @@ def make_tool(
         RegistrationError: The function can't be a tool, or an option is not valid.
     """
     options = checked_options(options, ToolOptions)
-    name = feature_name(function, options.get("name"), "tool")
+    feature = named_function("tool", function, options, services, owner)
+    name = feature.name
     without_output = "output_schema" in options and options["output_schema"] is None
     schemas = HandwrittenSchemas(options.get("input_schema"), options.get("output_schema"), without_output)
     if schemas.input is not None or schemas.output is not None:
         _check_schemas(name, schemas)
-    check_common_options(name, options)
-    rules = services.argument_rules.with_options(name, options)
-    call = ToolCall(FeatureFunction(name, function, services, owner), schemas=schemas, rules=rules)
-    check_parameters(name, call.signature, services)
+    call = tool_call(feature, schemas, services.argument_rules.with_options(name, options))
+    members = feature_members(call, options, services)
     if schemas.output is None:
         check_return_type(name, call.signature)
     task = _task_options(options)
@@ -117,12 +110,15 @@ def make_tool(
         describe=functools.cache(lambda: _definition(call, options, schemas)),
         handler=call.run,
         mirrored=mirrored_arguments(name, call.signature, schemas.input),
-        **feature_members(name, options, call.signature),
+        **members,
         task=task,
         task_timeout=options.get("timeout"),
         check=None if task is None else call.check,
-        left_out=call.left_out,
+        left_out=functools.partial(left_out_of, call),
     )
+
+
+TOOL = FeatureKind(make_tool, ToolOptions)
 
 
 @overload
@@ -153,11 +149,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
         mcp.add(OrderTools)
         ```
     """
-
-    def make(chosen: dict[str, Any]) -> Callable[..., Tool]:
-        return functools.partial(make_tool, options=checked_options(chosen, ToolOptions))
-
-    return decorate(function, options, make)
+    return decorate(function, options, TOOL)
 
 
 def _check_schemas(name: str, schemas: HandwrittenSchemas) -> None:
@@ -205,27 +197,21 @@ def _definition(call: ToolCall, options: ToolOptions, schemas: HandwrittenSchema
     description = options.get("description")
     if description is None:
         description = call.signature.description(input_schema)
-    definition: dict[str, Any] = {
-        "name": call.name,
-        "title": feature_title(call.name, call.function, options),
-        "description": description,
-        "inputSchema": input_schema,
-    }
-    output_schema = call.output_schema()
-    if output_schema is not None:
-        definition["outputSchema"] = output_schema
     chosen: dict[str, Any] = {**options}
     annotations = {hint: chosen[option] for option, hint in _HINTS.items() if chosen.get(option) is not None}
-    if annotations:
-        definition["annotations"] = annotations
     task = _task_options(options)
+    execution = None
     if task is not None:
-        definition["execution"] = {"taskSupport": task.mode}
-    icons = options.get("icons")
-    if icons:
-        definition["icons"] = icon_list(icons)
-    meta = options.get("meta")
-    ui_meta = page_meta(options.get("ui"))
-    if meta is not None or ui_meta:
-        definition["_meta"] = {**(meta or {}), **ui_meta}
-    return definition
+        execution = {"taskSupport": task.mode}
+    return feature_definition(
+        call,
+        options,
+        description,
+        {
+            "inputSchema": input_schema,
+            "outputSchema": output_schema_of(call),
+            "annotations": annotations or None,
+            "execution": execution,
+            "_meta": page_meta(options.get("ui")) or None,
+        },
+    )
