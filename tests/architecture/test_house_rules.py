@@ -75,6 +75,7 @@ FOR_FEW_SERVERS = {
     "funcmcp._server.handlers.tasks",
     "funcmcp._server.tasks.service",
     "funcmcp._state.sessions.memory",
+    "funcmcp._state.tasks.any_store",
     "funcmcp._state.tasks.memory",
     "funcmcp._state.tasks.record",
     "funcmcp._state.tasks.store",

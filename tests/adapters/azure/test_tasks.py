@@ -13,10 +13,11 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from funcmcp._adapters.azure import storage, tasks
+from funcmcp._adapters.azure import storage
 from funcmcp._adapters.azure.task_blobs import name_of
 from funcmcp._adapters.azure.tasks import AzureTasks
 from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.record import NewTask, Outcome, TaskKey
 from tests.patience import PATIENCE
 from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, new_task
@@ -40,7 +41,7 @@ def connection(azurite: Azurite, monkeypatch: pytest.MonkeyPatch) -> None:
 class TestAzureTasks(TaskStoreContract):
     @pytest.fixture
     async def store(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TaskStore]:
-        monkeypatch.setattr(tasks, "_WAIT", 0.25)
+        monkeypatch.setattr(any_store, "CLAIM_WAIT", 0.25)
         self.monkeypatch = monkeypatch
         self.clock = clock
         self.prefix = f"t-{secrets.token_hex(8)}"
@@ -59,12 +60,12 @@ class TestAzureTasks(TaskStoreContract):
 
     async def idle(self, store: TaskStore) -> None:
         with self.monkeypatch.context() as patch:
-            patch.setattr(tasks, "_WAIT", 0.01)
+            patch.setattr(any_store, "CLAIM_WAIT", 0.01)
             await super().idle(store)
 
 
 def test_any_sequence_of_steps_does_what_the_model_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_WAIT", 0.002)
+    monkeypatch.setattr(any_store, "CLAIM_WAIT", 0.002)
 
     class Machine(TaskStoreMachine):
         """Two instances' stores with one storage account."""
@@ -78,7 +79,7 @@ def test_any_sequence_of_steps_does_what_the_model_does(monkeypatch: pytest.Monk
 
 @pytest.fixture
 async def store(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AzureTasks]:
-    monkeypatch.setattr(tasks, "_WAIT", 0.25)
+    monkeypatch.setattr(any_store, "CLAIM_WAIT", 0.25)
     store = AzureTasks(CONNECTION, prefix=f"t-{secrets.token_hex(8)}", clock=clock)
     store.bind("shop")
     yield store

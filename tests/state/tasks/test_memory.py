@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from funcmcp._state.tasks import memory
+from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.memory import MemoryTasks
 from funcmcp._state.tasks.store import TaskLimits, TasksFullError
 from tests.state.tasks.contract import OTHER, RESULT, TaskStoreContract, claim_one, new_task
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class TestMemoryTasks(TaskStoreContract):
     @pytest.fixture
     def store(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> TaskStore:
-        monkeypatch.setattr(memory, "_WAIT", 0.05)
+        monkeypatch.setattr(any_store, "CLAIM_WAIT", 0.05)
         self.clock = clock
         return MemoryTasks(clock=clock)
 
@@ -102,5 +102,5 @@ class MemoryMachine(TaskStoreMachine):
 
 
 def test_any_sequence_of_steps_does_what_the_model_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_WAIT", 0.001)
+    monkeypatch.setattr(any_store, "CLAIM_WAIT", 0.001)
     run_state_machine_as_test(MemoryMachine, settings=settings(max_examples=40, stateful_step_count=40))

@@ -17,7 +17,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from funcmcp._state.sessions.store import StoreUnavailableError
-from funcmcp._state.tasks import sqlite
+from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.record import TaskKey
 from funcmcp._state.tasks.sqlite import SQLiteTasks
 from tests.state.tasks.contract import TaskStoreContract, new_task
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class TestSQLiteTasks(TaskStoreContract):
     @pytest.fixture
     async def store(self, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TaskStore]:
-        monkeypatch.setattr(sqlite, "_WAIT", 0.1)
+        monkeypatch.setattr(any_store, "CLAIM_WAIT", 0.1)
         self.clock = clock
         self.path = tmp_path / "tasks.db"
         self.made: list[SQLiteTasks] = []
@@ -84,7 +84,7 @@ class SQLiteMachine(TaskStoreMachine):
 
 
 def test_any_sequence_of_steps_does_what_the_model_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_WAIT", 0.001)
+    monkeypatch.setattr(any_store, "CLAIM_WAIT", 0.001)
     run_state_machine_as_test(SQLiteMachine, settings=settings(max_examples=15, stateful_step_count=40))
 
 

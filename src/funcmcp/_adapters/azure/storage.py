@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from funcmcp._server.log import logger, quote
+from funcmcp._server.log import quote
+from funcmcp._state.outage import Outage
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class Storage:
         self._queue = queue
         self._clients: Clients | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._away = False
+        self._outage = Outage()
 
     async def create(self, name: str, content: bytes, metadata: Mapping[str, str]) -> None:
         """Write a blob that does not exist. Its name must be unique."""
@@ -362,9 +363,7 @@ class Storage:
             # Not only AzureError: the libraries let exceptions of the event loop and of the connection pass.
             self._note_failure(error)
             raise StoreUnavailableError(store="task store") from error
-        if self._away:
-            self._away = False
-            logger.warning("Azure Storage is back.")
+        self._outage.end("Azure Storage is back.")
         return result
 
     def _clients_of_loop(self) -> Clients:
@@ -391,16 +390,13 @@ class Storage:
 
     def _note_failure(self, error: Exception) -> None:
         """Log the first of several failures."""
-        if self._away:
-            return
-        self._away = True
         detail = type(error).__name__
         code = _code_of(error)
         if code:
             detail = f"{detail}, {code}"
         elif isinstance(error, ValueError | ModuleNotFoundError):  # of the settings
             detail = str(error)
-        logger.warning(
+        self._outage.begin(
             "The task store in Azure Storage fails (%s). Requests that need it are answered with 503.",
             quote(detail, 500),
         )

@@ -64,6 +64,7 @@ from funcmcp._protocol.durations import seconds_until
 from funcmcp._public_names import public
 from funcmcp._server.log import logger
 from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks.any_store import MAX_CONFLICTS, BaseTasks, OwnedTasks, successor
 from funcmcp._state.tasks.record import (
     Claim,
     TaskKey,
@@ -72,23 +73,17 @@ from funcmcp._state.tasks.record import (
     claimed,
     current,
     from_json,
-    new_bytes,
-    new_record,
     to_json,
 )
-from funcmcp._state.tasks.store import TaskLimits, TasksFullError, TransitionStore, check_concurrency, check_lease
+from funcmcp._state.tasks.store import TasksFullError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from funcmcp._adapters.azure.storage import Message
+    from funcmcp._state.tasks.any_store import Transition
     from funcmcp._state.tasks.record import NewTask, TaskRecord
-
-_WAIT = 1.0
-"""Seconds for which `claim` waits."""
-
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 0.5
-"""Seconds between two looks at the queue."""
+    from funcmcp._state.tasks.store import TaskLimits
 
 _MAX_MESSAGES = 32
 """Messages that the queue gives at once."""
@@ -101,9 +96,6 @@ _MAX_DELIVERIES = 5
 
 _MAX_INLINE = 64 * 1024
 """Bytes of a call or an outcome in the blob of its task. A longer one has a blob of its own."""
-
-_MAX_CONFLICTS = 20
-"""Writes of one record that other writers may overtake; more than that means that the storage does not work."""
 
 _LAPSED_SECONDS, _UNCLAIMED_SECONDS = 15.0, 300.0
 """Seconds after which a message counts as lost: since the lease of a task has lapsed, and since a task became due."""
@@ -139,7 +131,7 @@ class _Stored:
 
 
 @public("funcmcp.tasks")
-class AzureTasks(TransitionStore):
+class AzureTasks(BaseTasks):
     """Tasks that live in Azure Storage.
 
     Servers with the same name, storage account and prefix share their tasks; servers with other names never see them.
@@ -160,8 +152,8 @@ class AzureTasks(TransitionStore):
         ValueError: The prefix is not a valid name.
     """
 
-    shared = True
-    pulls = True
+    first_pause: float = 0.1
+    longest_pause: float = 0.5
 
     def __init__(
         self,
@@ -178,52 +170,43 @@ class AzureTasks(TransitionStore):
             raise ValueError(
                 f"prefix must have 3 to 28 lower-case letters, digits and single hyphens between them; got {prefix!r}."
             )
-        self.limits: TaskLimits = TaskLimits() if limits is None else limits
-        check_concurrency(concurrency)
-        check_lease(lease)
-        self.concurrency = concurrency
-        self.lease = lease
+        super().__init__(limits=limits, concurrency=concurrency, lease=lease, clock=clock)
         self.connection = connection
         self._prefix = prefix
-        self._clock = clock
         self._kept = _Kept(())
         self._counted_until = 0.0
         self.bind("")
 
     def bind(self, server: str) -> None:
         """Use the tasks of the server of this name; each server has a folder and a queue of its own."""
-        self._server = server
+        super().bind(server)
         self._folder = folder_of(server)
         self.queue_name: str = f"{self._prefix}-{self._folder}"
         self._storage = Storage(self.connection, self._prefix, self.queue_name)
 
-    async def create(self, task: NewTask) -> TaskRecord:
-        """Do what `TaskStore.create` says; raise StoreUnavailableError."""
+    async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
         name = name_of(task.key)
         if name is None:
             raise ValueError("The key of the task is invalid.")
         now = self._clock()
-        record = new_record(task, now)
-        size = new_bytes(record, task.call)
         await self._check_room(_Need(task.payer, size, is_new=True), now)
         await self._check_owner(task.key.owner, now)
         await self._send(name, _REMOVE, record.expires - now)
-        await self._insert(name, record, task, size)
+        await self._write_new(name, record, task, size)
         await self._send(name, _RUN)
         self._kept.add(task.payer, record.removed, size)
         return record
 
-    async def read(self, key: TaskKey) -> TaskRecord | None:
-        """Do what `TaskStore.read` says; raise StoreUnavailableError."""
+    async def _load(self, key: TaskKey) -> TaskRecord | None:
         name = name_of(key)
-        stored = None if name is None else await self._load(name)
+        stored = None if name is None else await self._read(name)
         if name is None or stored is None or stored.record is None:
             return None
         now = self._clock()
         record = current(stored.record, now)
         if record is not None and _has_lost_message(record, now):
             await self._send_again(name)
-        return record
+        return stored.record
 
     async def take(self, message: bytes, deliveries: int = 1) -> Claim | None:
         """Claim the task of a message, if it is due.
@@ -246,7 +229,7 @@ class AzureTasks(TransitionStore):
         if kind == _REMOVE:
             await self._remove(name)
             return None
-        stored = await self._load(name)
+        stored = await self._read(name)
         now = self._clock()
         if stored is None or now >= stored.removed:
             return None
@@ -268,31 +251,19 @@ class AzureTasks(TransitionStore):
         await self._come_back(name)
         return None
 
-    async def claim(self, count: int) -> Sequence[Claim]:
-        """Do what `TaskStore.claim` says; raise StoreUnavailableError."""
-        end, pause = monotonic() + _WAIT, _FIRST_PAUSE
-        claims: list[Claim] = []
-        while True:
-            messages = await self._storage.receive(min(count, _MAX_MESSAGES), max(1, math.ceil(self.lease)))
-            results = await asyncio.gather(*(self._handle(message) for message in messages), return_exceptions=True)
-            failures = [result for result in results if isinstance(result, BaseException)]
-            claims += [result for result in results if isinstance(result, Claim)]
-            if failures and not claims:
-                raise failures[0]
-            left = end - monotonic()
-            if claims or left <= 0:
-                return claims  # messages that failed are visible again after the lease
-            if not messages:
-                await asyncio.sleep(min(pause, left))
-                pause = min(pause * 2, _LONGEST_PAUSE)
-
-    def wake(self) -> None:
-        """Do nothing: `claim` ends within a second."""
+    async def _claim_due(self, count: int) -> list[Claim]:
+        messages = await self._storage.receive(min(count, _MAX_MESSAGES), max(1, math.ceil(self.lease)))
+        results = await asyncio.gather(*(self._handle(message) for message in messages), return_exceptions=True)
+        claims = [result for result in results if isinstance(result, Claim)]
+        failures = [result for result in results if isinstance(result, BaseException)]
+        if failures and not claims:
+            raise failures[0]
+        return claims  # messages that failed are visible again after the lease
 
     async def renew(self, claim: Claim) -> bool:
-        """Do what `TaskStore.renew` says; raise StoreUnavailableError. The first third of a lease needs no write."""
+        """Extend the lease of a claim. The first third of a lease needs no write."""
         name = name_of(claim.key)
-        stored = None if name is None else await self._load(name)
+        stored = None if name is None else await self._read(name)
         if name is None or stored is None or stored.record is None:
             return False
         record, now = stored.record, self._clock()
@@ -301,27 +272,22 @@ class AzureTasks(TransitionStore):
             return True
         return await super().renew(claim)
 
-    async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
-        """Do what `TaskStore.page` says; raise StoreUnavailableError."""
-        if owner is None or not OWNER.fullmatch(owner):
+    async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
+        if not OWNER.fullmatch(owner):
             return []
         now = self._clock()
         listed = [task for task in await self._list(owner) if task.removed > now]
         listed.sort(key=lambda task: task.position)
         chosen = [task for task in listed if after is None or task.position > after][:size]
         names = [BlobName(owner, digest_of(task.key.task_id)) for task in chosen]
-        loaded = await asyncio.gather(*(self._load(name, with_outcome=False) for name in names))
-        records = [stored.record for stored in loaded if stored is not None and stored.record is not None]
-        shown = [current(record, now) for record in records]
-        return [record for record in shown if record is not None]
+        loaded = await asyncio.gather(*(self._read(name, with_outcome=False) for name in names))
+        return [stored.record for stored in loaded if stored is not None and stored.record is not None]
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._storage.aclose()
 
-    async def _change(
-        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
-    ) -> TaskRecord | None:
+    async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
         name = name_of(key)
         changed = None if name is None else await self._replace(name, transition)
         return None if changed is None else changed[1]
@@ -329,24 +295,23 @@ class AzureTasks(TransitionStore):
     async def _replace(
         self,
         name: BlobName,
-        transition: Callable[[TaskRecord, float], TaskRecord | None],
+        transition: Transition,
         stored: _Stored | None = None,
     ) -> tuple[_Stored, TaskRecord] | None:
         """Apply a transition; return the task as it was read and the successor, or None if nothing has changed.
 
         Args:
             name: Of the task.
-            transition: See `TransitionStore`.
+            transition: See `BaseTasks`.
             stored: The task, if it has been read.
         """
         writer = secrets.token_hex(8)
-        for _ in range(_MAX_CONFLICTS):
-            stored = stored or await self._load(name)
+        for _ in range(MAX_CONFLICTS):
+            stored = stored or await self._read(name)
             if stored is None or stored.record is None:
                 return None
             now = self._clock()
-            record = current(stored.record, now)
-            changed = None if record is None else transition(record, now)
+            changed = successor(stored.record, now, transition)
             if changed is None:
                 return None
             if await self._write(name, stored, changed, writer):
@@ -394,7 +359,7 @@ class AzureTasks(TransitionStore):
                 await self._storage.delete(self._path(name, stored.metadata["call"]))
         return is_written
 
-    async def _insert(self, name: BlobName, record: TaskRecord, task: NewTask, size: int) -> None:
+    async def _write_new(self, name: BlobName, record: TaskRecord, task: NewTask, size: int) -> None:
         """Write a new record."""
         metadata, call = metadata_of(record, "", task.payer, size), task.call
         if len(call) > _MAX_INLINE:
@@ -403,7 +368,7 @@ class AzureTasks(TransitionStore):
             call = b""
         await self._storage.create(self._path(name), to_content(to_json(record), call, None), metadata)
 
-    async def _load(self, name: BlobName, *, with_outcome: bool = True) -> _Stored | None:
+    async def _read(self, name: BlobName, *, with_outcome: bool = True) -> _Stored | None:
         """Return a task; None if it does not exist.
 
         Args:
@@ -439,7 +404,7 @@ class AzureTasks(TransitionStore):
 
     async def _come_back(self, name: BlobName) -> None:
         """Send a message for the time when a task is due, if that will be."""
-        stored = await self._load(name)
+        stored = await self._read(name)
         if stored is not None and stored.record is not None and not stored.record.over:
             now, due = self._clock(), stored.record.due
             if due is not None and now < stored.record.expires:
@@ -457,7 +422,7 @@ class AzureTasks(TransitionStore):
 
     async def _remove(self, name: BlobName) -> None:
         """Delete the blobs of a task if its time is up, else do so later."""
-        stored = await self._load(name)
+        stored = await self._read(name)
         now = self._clock()
         if stored is not None and stored.removed > now:
             await self._send(name, _REMOVE, stored.removed - now)
@@ -495,15 +460,12 @@ class AzureTasks(TransitionStore):
 
     async def _check_owner(self, owner: str | None, now: float) -> None:
         """Raise TasksFullError if there is no room for one more task of an owner."""
-        limits = self.limits
         if owner is None:
             return
         owned = [task for task in await self._list(owner) if task.removed > now]
         live = [task.live_until for task in owned if task.live_until is not None and task.live_until > now]
-        if len(live) >= limits.live_per_principal:
-            raise TasksFullError(seconds_until(min(live), now), is_owner_limit=True)
-        if len(owned) >= limits.per_principal:
-            raise TasksFullError(seconds_until(min(task.removed for task in owned), now), is_owner_limit=True)
+        first_removed = min((task.removed for task in owned), default=now)
+        self._check_owned(OwnedTasks(len(owned), first_removed, len(live), min(live, default=now)), now)
 
     async def _list(self, owner: str = "") -> list[ListedTask]:
         """Return the tasks of an owner, or those of all owners."""

@@ -24,6 +24,7 @@ except ModuleNotFoundError as error:
 
 from funcmcp._public_names import public
 from funcmcp._server.log import logger
+from funcmcp._state.outage import Outage
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class RedisLink:
         self._redis = self._connect()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._free = asyncio.Semaphore(_CONNECTIONS)
-        self._away = False
+        self._outage = Outage()
         self._paused_until = 0.0
         self._next_warning = 0.0
 
@@ -110,8 +111,7 @@ class RedisLink:
             raise StoreUnavailableError from error
         finally:
             free.release()
-        if self._away:
-            self.note_success()
+        self.note_success()
         return result
 
     async def reach(self, work: Callable[[Redis], Awaitable[Any]], seconds: float) -> None:
@@ -131,15 +131,11 @@ class RedisLink:
                 )
             return
         self._paused_until = now + _FAILURE_PAUSE
-        if not self._away:
-            self._away = True
-            logger.warning("Redis fails (%s). Requests that need Redis are answered with 503.", type(error).__name__)
+        self._outage.begin("Redis fails (%s). Requests that need Redis are answered with 503.", type(error).__name__)
 
     def note_success(self) -> None:
         """Log the return of Redis, once."""
-        if self._away:
-            self._away = False
-            logger.warning("Redis is back.")
+        self._outage.end("Redis is back.")
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""

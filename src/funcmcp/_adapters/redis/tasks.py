@@ -56,25 +56,9 @@ from funcmcp._adapters.redis.shared_pipeline import SharedPipeline
 from funcmcp._public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import record as transitions
-from funcmcp._state.tasks.record import (
-    Claim,
-    TaskKey,
-    changed_bytes,
-    claimed,
-    current,
-    from_json,
-    new_bytes,
-    new_record,
-    to_json,
-)
-from funcmcp._state.tasks.store import (
-    TaskLimits,
-    TasksFullError,
-    TransitionStore,
-    check_concurrency,
-    check_lease,
-    position,
-)
+from funcmcp._state.tasks.any_store import MAX_CONFLICTS, BaseTasks, successor
+from funcmcp._state.tasks.record import Claim, TaskKey, changed_bytes, claimed, from_json, to_json
+from funcmcp._state.tasks.store import TasksFullError, position
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -82,7 +66,9 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from funcmcp._adapters.redis.link import RedisLink
+    from funcmcp._state.tasks.any_store import Transition
     from funcmcp._state.tasks.record import NewTask, Outcome, TaskRecord
+    from funcmcp._state.tasks.store import TaskLimits
 
 _STORE = "task store"
 _WAIT = 1.0
@@ -101,9 +87,6 @@ _OF_CALLER = 2
 
 _FIRST_ENTRY = b"0-0"
 """Where the search for lapsed entries begins, and ends."""
-
-_MAX_CONFLICTS = 20
-"""Writes of one record that other writers may overtake; more than that means that Redis does not work."""
 
 
 class _Script:
@@ -456,7 +439,7 @@ class _RedisClaim(Claim):
 
 
 @public("funcmcp.tasks")
-class RedisTasks(TransitionStore):
+class RedisTasks(BaseTasks):
     """Tasks that live in Redis.
 
     Servers with the same name, Redis and prefix share their tasks; servers with other names never see them.
@@ -468,9 +451,6 @@ class RedisTasks(TransitionStore):
         lease: Seconds after which another worker may take a task whose worker does not answer any more.
     """
 
-    shared = True
-    pulls = True
-
     def __init__(
         self,
         redis: str | RedisLink,
@@ -479,11 +459,7 @@ class RedisTasks(TransitionStore):
         concurrency: int = 10,
         lease: float = 30.0,
     ) -> None:
-        self.limits: TaskLimits = TaskLimits() if limits is None else limits
-        check_concurrency(concurrency)
-        check_lease(lease)
-        self.concurrency = concurrency
-        self.lease = lease
+        super().__init__(limits=limits, concurrency=concurrency, lease=lease, clock=self._redis_time)
         self._link = link_to(redis)
         self._lapsed_at = 0.0
         self._cursor = _FIRST_ENTRY
@@ -510,28 +486,29 @@ class RedisTasks(TransitionStore):
         self._sums = f"{self._prefix}:bytes"
 
     async def create(self, task: NewTask) -> TaskRecord:
-        """Do what `TaskStore.create` says; raise StoreUnavailableError.
+        """Create a task that is due at once, at the time of Redis; raise TasksFullError."""
+        if self._skew is None:
+            await self._load_stored(task.key)
+        return await super().create(task)
+
+    async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
+        """Store a new task.
 
         If a `claim` of this process waits and has room, the task is created as claimed, and is what that `claim`
         returns.
         """
-        if self._skew is None:
-            await self._load(task.key)
-        now = time() + (self._skew or 0.0)  # the clocks of machines need not agree
-        record = new_record(task, now)
-        is_claimed = self._room > self._creating + len(self._created)
-        if not is_claimed:
-            await self._create(record, task)
+        if self._room <= self._creating + len(self._created):
+            await self._create(record, task, size)
             return record
         record = transitions.first_claim(record)
         self._creating += 1
         try:
-            is_own = await self._create(record, task)
+            is_own = await self._create(record, task, size)
         finally:
             self._creating -= 1
         if not is_own:
             return record
-        claim = _RedisClaim(record, task.call, now, b"1")
+        claim = _RedisClaim(record, task.call, record.created, b"1")
         if self._hands_over:
             self._created.append(claim)
             self._wake_claim()
@@ -539,7 +516,7 @@ class RedisTasks(TransitionStore):
             await self.release(claim)  # the worker has stopped meanwhile
         return record
 
-    async def _create(self, record: TaskRecord, task: NewTask) -> bool:
+    async def _create(self, record: TaskRecord, task: NewTask, size: int) -> bool:
         """Store a new task; raise TasksFullError and StoreUnavailableError.
 
         Returns:
@@ -557,7 +534,7 @@ class RedisTasks(TransitionStore):
             *(limits.total, limits.per_principal, limits.live_per_principal),
             record.attempt if record.claimed else "",
             int(self.lease * 1000),
-            new_bytes(record, task.call),
+            size,
             task.payer or "",
             *(limits.total_bytes, limits.bytes_per_principal),
         )
@@ -567,21 +544,16 @@ class RedisTasks(TransitionStore):
             raise TasksFullError(int(wait) // 1000 + 1, is_owner_limit=full == _OF_CALLER, of_bytes=of_bytes == 1)
         return not full
 
-    async def read(self, key: TaskKey) -> TaskRecord | None:
-        """Do what `TaskStore.read` says; raise StoreUnavailableError.
-
-        A task that has ended never changes, so those that this process has ended need not be read.
-        """
+    async def _load(self, key: TaskKey) -> TaskRecord | None:
+        """Return a record. Those that this process has ended need not be read: they never change."""
         ended = self._ended.get(key)
         if ended is not None:
-            return current(ended, time() + (self._skew or 0.0))
-        stored = await self._load(key)
-        if stored is None or stored.record is None:
-            return None
-        return current(stored.record, stored.now)
+            return ended
+        stored = await self._load_stored(key)
+        return None if stored is None else stored.record
 
     async def claim(self, count: int) -> Sequence[Claim]:
-        """Do what `TaskStore.claim` says; raise StoreUnavailableError.
+        """Give this worker tasks that are due; see `TaskStore.claim`.
 
         While an earlier wait for a signal lasts, nothing can be due but tasks that this process creates: the stream is
         not read.
@@ -613,14 +585,14 @@ class RedisTasks(TransitionStore):
         self._wake_claim()
 
     async def renew(self, claim: Claim) -> bool:
-        """Do what `TaskStore.renew` says; raise StoreUnavailableError."""
+        """Extend the lease of a claim; see `TaskStore.renew`."""
         keys = (self._hash(claim.key), self._stream, self._delayed)
         arguments = (claim.attempt, _member(claim.key), int(self.lease * 1000))
         renewed: int = await self._run(_RENEW, int, keys, arguments)
         return renewed > 0
 
     async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
-        """Do what `TaskStore.finish` says; raise StoreUnavailableError."""
+        """End the task; see `TaskStore.finish`."""
         record = await super().finish(claim, outcome)
         if record is not None and len(outcome.text) <= _REMEMBERED_BYTES:
             self._ended[record.key] = record
@@ -628,17 +600,14 @@ class RedisTasks(TransitionStore):
                 del self._ended[next(iter(self._ended))]
         return record
 
-    async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
-        """Do what `TaskStore.page` says; raise StoreUnavailableError."""
-        if owner is None:
-            return []
+    async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
         names: list[bytes] = await self._do(
             lambda redis: redis.zrange(f"{self._prefix}:of:{owner}", 0, self.limits.per_principal), list
         )
         positions = sorted(name.decode() for name in names)
         page = [name for name in positions if after is None or name > after][:size]
         keys = [TaskKey(owner, name.partition(".")[2]) for name in page]
-        records = await asyncio.gather(*(self.read(key) for key in keys))
+        records = await asyncio.gather(*(self._load(key) for key in keys))
         return [record for record in records if record is not None]
 
     async def aclose(self) -> None:
@@ -655,36 +624,33 @@ class RedisTasks(TransitionStore):
         await self._scripts.aclose()
         await self._link.aclose()
 
-    async def _change(
-        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
-    ) -> TaskRecord | None:
+    def _changed(self, record: TaskRecord) -> None:
+        """Do nothing: an entry of the stream wakes one of all workers."""
+
+    async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
         changed = await self._replace(key, transition)
         return None if changed is None else changed.record
 
-    async def _end_run(
-        self, claim: Claim, transition: Callable[[TaskRecord, float], TaskRecord | None]
-    ) -> TaskRecord | None:
+    async def _end_run(self, claim: Claim, transition: Transition) -> TaskRecord | None:
         """Apply a transition to the record of a claim, without reading it first if nobody has changed it."""
         if isinstance(claim, _RedisClaim):
-            now = time() + (self._skew or 0.0)
+            now = self._clock()
             changed = transition(claim.record, now)
             stored = _Stored(now, claim.version, claim.record, None, b"")
             if changed is not None and await self._store(stored, changed):
                 return changed
         return await self._change(claim.key, transition)
 
-    async def _replace(
-        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None], *, entry: bytes | None = None
-    ) -> _Stored | None:
+    async def _replace(self, key: TaskKey, transition: Transition, *, entry: bytes | None = None) -> _Stored | None:
         """Apply a transition and return the successor with the call; None if nothing has changed.
 
         Args:
             key: Of the task.
-            transition: See `TransitionStore`.
+            transition: See `BaseTasks`.
             entry: The entry of the stream that brought the task here.
         """
-        for _ in range(_MAX_CONFLICTS):
-            stored = await self._load(key, "c")
+        for _ in range(MAX_CONFLICTS):
+            stored = await self._load_stored(key, "c")
             changed = _successor(stored, transition, entry)
             if stored is None or changed is None:
                 return None
@@ -718,7 +684,7 @@ class RedisTasks(TransitionStore):
             arguments += [changed.outcome.text, _milliseconds(changed.removed), position(changed), key.task_id]
         return self._keys(key), arguments
 
-    async def _load(self, key: TaskKey, *fields: str) -> _Stored | None:
+    async def _load_stored(self, key: TaskKey, *fields: str) -> _Stored | None:
         """Return a task, and note the time of Redis."""
         if not _KEY.fullmatch(_member(key)):
             return None
@@ -737,6 +703,10 @@ class RedisTasks(TransitionStore):
         now = milliseconds / 1000
         self._skew = now - time()
         return now
+
+    def _redis_time(self) -> float:
+        """Return the time of Redis: the clocks of machines need not agree."""
+        return time() + (self._skew or 0.0)
 
     def _waits_for_signal(self) -> bool:
         signal = self._signal
@@ -876,7 +846,7 @@ class RedisTasks(TransitionStore):
         stored = await self._replace(key, _claimed_by_entry, entry=entry)
         if stored is not None and stored.record is not None:
             return _claim(stored, stored.record)
-        stored = await self._load(key)
+        stored = await self._load_stored(key)
         if stored is not None and stored.record is None:
             return None  # another version wrote it, and may read it: it gets the entry when the lease lapses
         await self._drop([entry])
@@ -961,20 +931,19 @@ def _stored(key: TaskKey, now: float, reply: Sequence[Any]) -> _Stored | None:
 
 def _successor(
     stored: _Stored | None,
-    transition: Callable[[TaskRecord, float], TaskRecord | None],
+    transition: Transition,
     entry: bytes | None,
 ) -> TaskRecord | None:
     """Return what a transition makes of a task; None if it changes nothing.
 
     Args:
         stored: The task.
-        transition: See `TransitionStore`.
+        transition: See `BaseTasks`.
         entry: The entry of the stream that brought the task here.
     """
-    if stored is None or stored.record is None or (entry is not None and stored.entry != entry):
+    if stored is None or (entry is not None and stored.entry != entry):
         return None
-    record = current(stored.record, stored.now)
-    return None if record is None else transition(record, stored.now)
+    return successor(stored.record, stored.now, transition)
 
 
 def _claimed_by_entry(record: TaskRecord, now: float) -> TaskRecord | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import heapq
 import math
 from time import time
@@ -11,20 +9,19 @@ from typing import TYPE_CHECKING
 
 from funcmcp._protocol.durations import seconds_until
 from funcmcp._public_names import public
-from funcmcp._state.tasks.record import Claim, changed_bytes, claimed, current, new_bytes, new_record
-from funcmcp._state.tasks.store import MIB, TaskLimits, TasksFullError, TransitionStore, check_concurrency, position
+from funcmcp._state.tasks.any_store import BaseTasks, successor
+from funcmcp._state.tasks.record import Claim, changed_bytes, claimed, current
+from funcmcp._state.tasks.store import MIB, TaskLimits, TasksFullError, position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from funcmcp._state.tasks.any_store import Transition
     from funcmcp._state.tasks.record import NewTask, TaskKey, TaskRecord
-
-_WAIT = 1.0
-"""Seconds for which `claim` waits."""
 
 
 @public("funcmcp.tasks")
-class MemoryTasks(TransitionStore):
+class MemoryTasks(BaseTasks):
     """Tasks that live in one process.
 
     Args:
@@ -34,8 +31,8 @@ class MemoryTasks(TransitionStore):
     """
 
     shared = False
-    pulls = True
-    lease: float = math.inf  # a worker that died would have taken the tasks with it
+    first_pause: float = math.inf  # only this process makes tasks due
+    longest_pause: float = math.inf
 
     def __init__(
         self,
@@ -44,109 +41,83 @@ class MemoryTasks(TransitionStore):
         concurrency: int = 10,
         clock: Callable[[], float] = time,
     ) -> None:
-        self.limits: TaskLimits = limits or TaskLimits(total=10_000, total_bytes=64 * MIB, bytes_per_principal=6 * MIB)
-        check_concurrency(concurrency)
-        self.concurrency = concurrency
-        self._clock = clock
+        limits = limits or TaskLimits(total=10_000, total_bytes=64 * MIB, bytes_per_principal=6 * MIB)
+        # A worker that died would have taken the tasks with it, so that no lease ends.
+        super().__init__(limits=limits, concurrency=concurrency, lease=None, clock=clock)
         self._tasks: dict[TaskKey, _Task] = {}
         self._by_payer: dict[str, _Payer] = {}
         self._bytes = 0
         self._due: list[tuple[float, int, TaskKey]] = []
         self._pushed = 0
-        self._waiting: set[asyncio.Future[None]] = set()
         self._removals: list[tuple[float, int, TaskKey]] = []
 
-    def bind(self, server: str) -> None:
-        """Do nothing: the tasks are those of one server."""
-
-    async def create(self, task: NewTask) -> TaskRecord:
-        """Do what `TaskStore.create` says."""
+    async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
         now = self._clock()
         self._remove_old(now)
         self._check_room(task.key.owner, now)
-        record = new_record(task, now)
         stored = _Task(record, task.call, task.payer)
-        self._count(stored, new_bytes(record, task.call), now)
+        self._count(stored, size, now)
         self._tasks[task.key] = stored
         if task.payer is not None:
             payer = self._by_payer[task.payer]
             payer.keys[task.key] = None
             payer.live[task.key] = record.expires
         self._push(self._removals, record.removed, task.key)
-        self._make_due(record)
+        self._push_due(record)
         return record
 
-    async def read(self, key: TaskKey) -> TaskRecord | None:
-        """Do what `TaskStore.read` says."""
+    async def _load(self, key: TaskKey) -> TaskRecord | None:
         task = self._tasks.get(key)
-        return None if task is None else current(task.record, self._clock())
+        return None if task is None else task.record
 
-    async def claim(self, count: int) -> Sequence[Claim]:
-        """Do what `TaskStore.claim` says."""
-        claims = self._claim_due(count)
-        if not claims:
-            await self._wait()
-            claims = self._claim_due(count)
-        return claims
-
-    def wake(self) -> None:
-        """Do what `TaskStore.wake` says."""
-        for wake in self._waiting:
-            if not wake.done():
-                wake.set_result(None)
-
-    async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
-        """Do what `TaskStore.page` says."""
-        now = self._clock()
-        payer = None if owner is None else self._by_payer.get(owner)
+    async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
+        payer = self._by_payer.get(owner)
         if payer is None:
             return []
+        now = self._clock()
         records = [current(self._tasks[key].record, now) for key in payer.keys]
         ordered = sorted((record for record in records if record is not None), key=position)
         return [record for record in ordered if after is None or position(record) > after][:size]
-
-    async def aclose(self) -> None:
-        """Do nothing: there is nothing to close."""
 
     def __len__(self) -> int:
         self._remove_old(self._clock())
         return len(self._tasks)
 
-    async def _change(
-        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
-    ) -> TaskRecord | None:
-        now = self._clock()
+    async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
         task = self._tasks.get(key)
-        record = None if task is None else current(task.record, now)
-        changed = None if record is None else transition(record, now)
-        if task is None or changed is None:
+        return None if task is None else self._apply(task, self._clock(), transition)
+
+    async def _claim_due(self, count: int) -> list[Claim]:
+        now = self._clock()
+        claims: list[Claim] = []
+        while self._due and self._due[0][0] <= now and len(claims) < count:
+            _, _, key = heapq.heappop(self._due)
+            task = self._tasks.get(key)
+            if task is None:
+                continue
+            call = task.call
+            changed = self._apply(task, now, self._claimed)
+            if changed is not None:  # else the entry is older than the last change, which has an entry of its own
+                claims.append(Claim(changed, call, now))
+        return claims
+
+    def _claimed(self, record: TaskRecord, now: float) -> TaskRecord | None:
+        return claimed(record, now, self.lease)
+
+    def _apply(self, task: _Task, now: float, transition: Transition) -> TaskRecord | None:
+        """Apply a transition; return the new record, or None if nothing has changed."""
+        changed = successor(task.record, now, transition)
+        if changed is None:
             return None
         self._count(task, changed_bytes(task.size, task.record, changed), now)
         task.record = changed
         if changed.over:
             self._end(task)
         if changed.removed < changed.expires + changed.keep:
-            self._push(self._removals, changed.removed, key)
-        self._make_due(changed)
+            self._push(self._removals, changed.removed, changed.key)
+        self._push_due(changed)
+        self._changed(changed)
         return changed
-
-    def _claim_due(self, count: int) -> list[Claim]:
-        now = self._clock()
-        claims: list[Claim] = []
-        while self._due and self._due[0][0] <= now and len(claims) < count:
-            _, _, key = heapq.heappop(self._due)
-            task = self._tasks.get(key)
-            record = None if task is None else current(task.record, now)
-            changed = None if record is None else claimed(record, now, self.lease)
-            if task is None or changed is None:
-                continue  # the entry is older than the last change of the task, which has an entry of its own
-            claims.append(Claim(changed, task.call, now))
-            self._count(task, changed_bytes(task.size, task.record, changed), now)
-            task.record = changed
-            if changed.over:
-                self._end(task)
-            self._make_due(changed)
-        return claims
 
     def _end(self, task: _Task) -> None:
         """Drop what a task needs only until it has ended."""
@@ -154,26 +125,14 @@ class MemoryTasks(TransitionStore):
         if task.payer is not None:
             self._by_payer[task.payer].live.pop(task.record.key, None)
 
-    async def _wait(self) -> None:
-        """Wait until a task becomes due, for a second at most."""
-        seconds = _WAIT
+    async def _wait(self, seconds: float) -> None:
         if self._due:
             seconds = min(seconds, max(0.0, self._due[0][0] - self._clock()))
-        wake = asyncio.get_running_loop().create_future()
-        self._waiting.add(wake)
-        try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await wake
-        finally:
-            self._waiting.discard(wake)
+        await super()._wait(seconds)
 
-    def _make_due(self, record: TaskRecord) -> None:
-        if record.due is None or record.due == math.inf:
-            return
-        self._push(self._due, record.due, record.key)
-        if not record.claimed:
-            self.wake()
+    def _push_due(self, record: TaskRecord) -> None:
+        if record.due is not None and record.due < math.inf:
+            self._push(self._due, record.due, record.key)
 
     def _push(self, heap: list[tuple[float, int, TaskKey]], moment: float, key: TaskKey) -> None:
         self._pushed += 1

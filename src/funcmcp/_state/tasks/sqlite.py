@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -18,44 +17,23 @@ from typing import TYPE_CHECKING, TypeVar
 
 from funcmcp._protocol.durations import seconds_until
 from funcmcp._public_names import public
+from funcmcp._state.outage import Outage
 from funcmcp._state.sessions.store import StoreUnavailableError
-from funcmcp._state.tasks.record import (
-    Claim,
-    TaskKey,
-    changed_bytes,
-    claimed,
-    current,
-    from_json,
-    new_bytes,
-    new_record,
-    to_json,
-)
-from funcmcp._state.tasks.store import (
-    TaskLimits,
-    TasksFullError,
-    TransitionStore,
-    check_concurrency,
-    check_lease,
-    position,
-)
+from funcmcp._state.tasks.any_store import BaseTasks, OwnedTasks, successor
+from funcmcp._state.tasks.record import Claim, TaskKey, changed_bytes, claimed, current, from_json, to_json
+from funcmcp._state.tasks.store import TasksFullError, position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from funcmcp._state.tasks.any_store import Transition
     from funcmcp._state.tasks.record import NewTask, TaskRecord
+    from funcmcp._state.tasks.store import TaskLimits
 
 T = TypeVar("T")
 
 _LASTING_ERRORS = ("SQLITE_AUTH", "SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_PERM", "SQLITE_READONLY")
 """The beginnings of the names of SQLite's errors that a later attempt does not mend."""
-
-_logger = logging.getLogger("funcmcp")
-
-_WAIT = 1.0
-"""Seconds for which `claim` waits."""
-
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.2
-"""Seconds between two looks at the file, which another process may have written to."""
 
 _COUNT_INTERVAL = 1.0
 """Seconds between two counts of all tasks. In between a process counts its own new ones only."""
@@ -108,7 +86,7 @@ WHERE server = ? AND owner = ? AND id = ?
 
 
 @public("funcmcp.tasks")
-class SQLiteTasks(TransitionStore):
+class SQLiteTasks(BaseTasks):
     """Tasks that live in a file.
 
     A task is on the disk before the client learns of it: each write is synchronised (``synchronous=FULL``).
@@ -121,9 +99,6 @@ class SQLiteTasks(TransitionStore):
         clock: Returns seconds since 1970.
     """
 
-    shared = True
-    pulls = True
-
     def __init__(
         self,
         path: str | Path,
@@ -133,59 +108,25 @@ class SQLiteTasks(TransitionStore):
         lease: float = 30.0,
         clock: Callable[[], float] = time,
     ) -> None:
-        self.limits: TaskLimits = TaskLimits() if limits is None else limits
-        check_concurrency(concurrency)
-        check_lease(lease)
-        self.concurrency = concurrency
-        self.lease = lease
+        super().__init__(limits=limits, concurrency=concurrency, lease=lease, clock=clock)
         self._path = Path(path)
-        self._clock = clock
-        self._server = ""
         self._file: _File | None = None
-        self._away = False
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._outage = Outage()
         self._count = 0
         self._count_until = 0.0
 
-    def bind(self, server: str) -> None:
-        """Use the tasks of the server of this name; others may be in the same file."""
-        self._server = server
+    async def _load(self, key: TaskKey) -> TaskRecord | None:
+        return await self._run(lambda connection: self._select(connection, key))
 
-    async def create(self, task: NewTask) -> TaskRecord:
-        """Do what `TaskStore.create` says; raise StoreUnavailableError."""
-        record = await self._run(lambda connection: self._insert(connection, task))
-        self.wake()
-        return record
-
-    async def read(self, key: TaskKey) -> TaskRecord | None:
-        """Do what `TaskStore.read` says; raise StoreUnavailableError."""
-        record = await self._run(lambda connection: self._select(connection, key))
-        return None if record is None else current(record, self._clock())
-
-    async def claim(self, count: int) -> Sequence[Claim]:
-        """Do what `TaskStore.claim` says; raise StoreUnavailableError."""
-        end, pause = monotonic() + _WAIT, _FIRST_PAUSE
-        while True:
-            claims = await self._run(lambda connection: self._claim_due(connection, count))
-            if claims or monotonic() >= end:
-                return claims
-            await self._wait(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
-
-    async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
-        """Do what `TaskStore.page` says; raise StoreUnavailableError."""
-        if owner is None:
-            return []
-        now = self._clock()
+    async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
         query = (
             "SELECT id, CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_2"
             " WHERE server = ? AND owner = ? AND position > ? AND removed > ? ORDER BY position LIMIT ?"
         )
-        values = (self._server, owner, after or "", now, size)
+        values = (self._server, owner, after or "", self._clock(), size)
         rows = await self._run(lambda connection: connection.execute(query, values).fetchall())
         records = [from_json(TaskKey(owner, task_id), state, outcome) for task_id, state, outcome in rows]
-        shown = [current(record, now) for record in records if record is not None]
-        return [record for record in shown if record is not None]
+        return [record for record in records if record is not None]
 
     async def aclose(self) -> None:
         """Close the file."""
@@ -194,12 +135,10 @@ class SQLiteTasks(TransitionStore):
             await asyncio.get_running_loop().run_in_executor(file.thread, file.close)
             file.thread.shutdown(wait=False)
 
-    async def _change(
-        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
-    ) -> TaskRecord | None:
+    async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
         changed = await self._run(lambda connection: self._apply(connection, key, transition))
-        if changed is not None and changed.due is not None and not changed.claimed:
-            self.wake()
+        if changed is not None:
+            self._changed(changed)
         return changed
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -210,27 +149,26 @@ class SQLiteTasks(TransitionStore):
         try:
             result = await asyncio.get_running_loop().run_in_executor(file.thread, file.use, work)
         except (sqlite3.Error, OSError) as error:
-            if not self._away:
-                self._away = True
-                _logger.warning(
-                    "The task store %s can't be used (%s). Requests that need it are answered with 503.",
-                    self._path,
-                    error.strerror if isinstance(error, OSError) else error,
-                )
+            self._outage.begin(
+                "The task store %s can't be used (%s). Requests that need it are answered with 503.",
+                self._path,
+                error.strerror if isinstance(error, OSError) else error,
+            )
             name = getattr(error, "sqlite_errorname", "")
             is_lasting = isinstance(error, OSError) or name.startswith(_LASTING_ERRORS)
             raise StoreUnavailableError(None if is_lasting else 1, store="task store") from error
-        if self._away:
-            self._away = False
-            _logger.warning("The task store %s can be used again.", self._path)
+        self._outage.end("The task store %s can be used again.", self._path)
         return result
 
-    def _insert(self, connection: sqlite3.Connection, task: NewTask) -> TaskRecord:
+    async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
+        await self._run(lambda connection: self._insert_row(connection, record, task, size))
+        return record
+
+    def _insert_row(self, connection: sqlite3.Connection, record: TaskRecord, task: NewTask, size: int) -> None:
         with _transaction(connection):
             now = self._clock()
             self._check_room(connection, task.key.owner, now)
-            record = new_record(task, now)
-            payer, size = task.payer or _UNKNOWN, new_bytes(record, task.call)
+            payer = task.payer or _UNKNOWN
             self._check_bytes(connection, payer, size, now)
             connection.execute(
                 "INSERT INTO funcmcp_tasks_2 VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?)",
@@ -247,7 +185,6 @@ class SQLiteTasks(TransitionStore):
                 ),
             )
         self._count += 1
-        return record
 
     def _check_room(self, connection: sqlite3.Connection, owner: str | None, now: float) -> None:
         """Remove old tasks from time to time; raise TasksFullError if there is no room for one more of an owner."""
@@ -262,15 +199,12 @@ class SQLiteTasks(TransitionStore):
         if owner is None:
             return
         query = (
-            "SELECT count(*), min(removed), count(live_until), min(live_until) FROM"
+            "SELECT count(*), ifnull(min(removed), 0), count(live_until), ifnull(min(live_until), 0) FROM"
             " (SELECT removed, CASE WHEN live_until > ? THEN live_until END AS live_until FROM funcmcp_tasks_2"
             " WHERE server = ? AND owner = ? AND removed > ?)"
         )
-        count, first, live, first_live = connection.execute(query, (now, self._server, owner, now)).fetchone()
-        if live >= limits.live_per_principal:
-            raise TasksFullError(seconds_until(first_live, now), is_owner_limit=True)
-        if count >= limits.per_principal:
-            raise TasksFullError(seconds_until(first, now), is_owner_limit=True)
+        row = connection.execute(query, (now, self._server, owner, now)).fetchone()
+        self._check_owned(OwnedTasks(*row), now)
 
     def _remove_old(self, connection: sqlite3.Connection, now: float) -> None:
         connection.execute("DELETE FROM funcmcp_tasks_2 WHERE server = ? AND removed <= ?", (self._server, now))
@@ -298,7 +232,10 @@ class SQLiteTasks(TransitionStore):
         row = connection.execute(_BYTES, (self._server, payer)).fetchone()
         return 0 if row is None else int(row[0])
 
-    def _claim_due(self, connection: sqlite3.Connection, count: int) -> list[Claim]:
+    async def _claim_due(self, count: int) -> list[Claim]:
+        return await self._run(lambda connection: self._claim_rows(connection, count))
+
+    def _claim_rows(self, connection: sqlite3.Connection, count: int) -> list[Claim]:
         query = (
             "SELECT owner, id, CAST(call AS BLOB) FROM funcmcp_tasks_2"
             " WHERE server = ? AND due <= ? ORDER BY due LIMIT ?"
@@ -322,17 +259,11 @@ class SQLiteTasks(TransitionStore):
                     claims.append(Claim(changed, call, now))
         return claims
 
-    def _apply(
-        self,
-        connection: sqlite3.Connection,
-        key: TaskKey,
-        transition: Callable[[TaskRecord, float], TaskRecord | None],
-    ) -> TaskRecord | None:
+    def _apply(self, connection: sqlite3.Connection, key: TaskKey, transition: Transition) -> TaskRecord | None:
         with _transaction(connection):
             now = self._clock()
             stored = self._select(connection, key)
-            record = None if stored is None else current(stored, now)
-            changed = None if record is None else transition(record, now)
+            changed = successor(stored, now, transition)
             if stored is not None and changed is not None:
                 self._update(connection, stored, changed, now)
             return changed
@@ -365,23 +296,6 @@ class SQLiteTasks(TransitionStore):
 
     def _row(self, key: TaskKey) -> tuple[str, str, str]:
         return self._server, _ANONYMOUS if key.owner is None else key.owner, key.task_id
-
-    def wake(self) -> None:
-        """Do what `TaskStore.wake` says."""
-        for wake in self._waiting:
-            if not wake.done():
-                wake.set_result(None)
-
-    async def _wait(self, seconds: float) -> None:
-        """Wait until this process makes a task due, or for a while."""
-        wake = asyncio.get_running_loop().create_future()
-        self._waiting.add(wake)
-        try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await wake
-        finally:
-            self._waiting.discard(wake)
 
 
 class _File:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from funcmcp._public_names import public
-from funcmcp._state.tasks import record as transitions
-from funcmcp._state.tasks.record import failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from funcmcp._state.tasks.record import Claim, NewTask, Outcome, Question, TaskKey, TaskRecord
 
@@ -172,82 +170,3 @@ class TaskStore(Protocol):
 def position(record: TaskRecord) -> str:
     """Return the position of a task among those of its owner; positions sort as text."""
     return f"{int(record.created * 1000):014d}.{record.key.task_id}"
-
-
-def _finished(claim: Claim, outcome: Outcome) -> Callable[[TaskRecord, float], TaskRecord | None]:
-    """Return the transition that ends a task with an outcome."""
-    return lambda record, now: transitions.finished(record, claim.attempt, now, outcome)
-
-
-class TransitionStore:
-    """The methods of a store that are one transition of one record."""
-
-    lease: float
-
-    async def _change(
-        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
-    ) -> TaskRecord | None:
-        """Apply a transition atomically; return the new record, or None if nothing has changed.
-
-        Args:
-            key: Of the task.
-            transition: Gets the record as it is now and the time. It may be called again if another writer was faster.
-
-        Raises:
-            TasksFullError: The task would grow, and there is no room for its bytes. Nothing has changed.
-        """
-        raise NotImplementedError
-
-    async def _end_run(
-        self, claim: Claim, transition: Callable[[TaskRecord, float], TaskRecord | None]
-    ) -> TaskRecord | None:
-        """Apply a transition with which a run ends, as `_change` does."""
-        return await self._change(claim.key, transition)
-
-    async def renew(self, claim: Claim) -> bool:
-        """Do what `TaskStore.renew` says."""
-        changed = await self._change(
-            claim.key, lambda record, now: transitions.renewed(record, claim.attempt, now, self.lease)
-        )
-        return changed is not None
-
-    async def report(self, claim: Claim, message: str) -> TaskRecord | None:
-        """Do what `TaskStore.report` says."""
-        return await self._change(
-            claim.key, lambda record, now: transitions.reported(record, claim.attempt, now, message)
-        )
-
-    async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
-        """Do what `TaskStore.ask` says."""
-        try:
-            return await self._end_run(
-                claim, lambda record, now: transitions.asking(record, claim.attempt, now, questions)
-            )
-        except TasksFullError as full:
-            return await self.finish(claim, failure(f"There is no room for the questions of the tool. {full}."))
-
-    async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
-        """Do what `TaskStore.finish` says."""
-        try:
-            return await self._end_run(claim, _finished(claim, outcome))
-        except TasksFullError as full:
-            message = f"The tool ran. There is no room for its result of {len(outcome.text)} bytes. {full}."
-            return await self._end_run(claim, _finished(claim, failure(message)))
-
-    async def release(self, claim: Claim, delay: float = 0.0) -> TaskRecord | None:
-        """Do what `TaskStore.release` says."""
-        return await self._change(
-            claim.key, lambda record, now: transitions.released(record, claim.attempt, now, delay)
-        )
-
-    async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
-        """Do what `TaskStore.answer` says."""
-        return await self._change(key, lambda record, now: transitions.answered(record, now, answers))
-
-    async def cancel(self, key: TaskKey) -> TaskRecord | None:
-        """Do what `TaskStore.cancel` says."""
-        return await self._change(key, transitions.cancelled)
-
-    async def watch(self, key: TaskKey) -> None:
-        """Do what `TaskStore.watch` says."""
-        await self._change(key, lambda record, _now: transitions.watched(record))

@@ -1,0 +1,249 @@
+"""What all stores of tasks have in common: waiting claims, transitions, limits, pages, and outages.
+
+A store of a kind subclasses `BaseTasks` and has six methods: `_insert`, `_load`, `_change`, `_claim_due`, `_page` and
+`aclose`. They raise StoreUnavailableError while the store can't be reached. `TaskStore` says what the public methods
+mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from funcmcp._protocol.durations import seconds_until
+from funcmcp._state.tasks import record as transitions
+from funcmcp._state.tasks.record import current, failure, new_bytes, new_record
+from funcmcp._state.tasks.store import TaskLimits, TasksFullError, check_concurrency, check_lease
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from funcmcp._state.tasks.record import Claim, NewTask, Outcome, Question, TaskKey, TaskRecord
+
+    Transition: TypeAlias = Callable[[TaskRecord, float], TaskRecord | None]
+
+CLAIM_WAIT = 1.0
+"""Seconds for which `claim` waits."""
+
+MAX_CONFLICTS = 20
+"""Writes of one record that other writers may overtake; more than that means that the store does not work."""
+
+
+class OwnedTasks(NamedTuple):
+    """The tasks of one owner.
+
+    Attributes:
+        total: The number of tasks.
+        first_removed: When the first of them is removed; any number if there are none.
+        live: The number of tasks that have not ended.
+        first_expiry: When the first of these expires; any number if there are none.
+    """
+
+    total: int
+    first_removed: float
+    live: int
+    first_expiry: float
+
+
+class BaseTasks:
+    """The part of a store that is the same for all.
+
+    Args:
+        limits: How much is kept.
+        concurrency: Tasks that this process runs at once; 0 if it only creates them.
+        lease: Seconds after which another worker may take a task; None if no other may.
+        clock: Returns seconds since 1970.
+    """
+
+    shared: bool = True
+    pulls: bool = True
+
+    first_pause: float = 0.02
+    longest_pause: float = 0.2
+    """Seconds between two looks for tasks that another process has made due."""
+
+    def __init__(
+        self,
+        *,
+        limits: TaskLimits | None = None,
+        concurrency: int = 10,
+        lease: float | None = 30.0,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        check_concurrency(concurrency)
+        if lease is not None:
+            check_lease(lease)
+        self.limits: TaskLimits = TaskLimits() if limits is None else limits
+        self.concurrency = concurrency
+        self.lease: float = math.inf if lease is None else lease
+        self._clock = clock
+        self._server = ""
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def bind(self, server: str) -> None:
+        """Use the tasks of the server of this name; each server has its own."""
+        self._server = server
+
+    async def create(self, task: NewTask) -> TaskRecord:
+        """Create a task that is due at once; raise TasksFullError."""
+        record = new_record(task, self._clock())
+        record = await self._insert(record, task, new_bytes(record, task.call))
+        self._changed(record)
+        return record
+
+    async def read(self, key: TaskKey) -> TaskRecord | None:
+        """Return a task as it is now; None if it does not exist, or belongs to another owner."""
+        record = await self._load(key)
+        return None if record is None else current(record, self._clock())
+
+    async def claim(self, count: int) -> Sequence[Claim]:
+        """Give this worker tasks that are due, at most so many. Wait up to a second if none is."""
+        end, pause = monotonic() + CLAIM_WAIT, self.first_pause
+        while True:
+            claims = await self._claim_due(count)
+            left = end - monotonic()
+            if claims or left <= 0:
+                return claims
+            await self._wait(min(pause, left))
+            pause = min(pause * 2, self.longest_pause)
+
+    def wake(self) -> None:
+        """End the wait of each `claim` of this process; it looks for tasks at once."""
+        for wake in self._waiting:
+            if not wake.done():
+                wake.set_result(None)
+
+    async def renew(self, claim: Claim) -> bool:
+        """Extend the lease of a claim. False: the task is over, or another worker has it."""
+        changed = await self._change(
+            claim.key, lambda record, now: transitions.renewed(record, claim.attempt, now, self.lease)
+        )
+        return changed is not None
+
+    async def report(self, claim: Claim, message: str) -> TaskRecord | None:
+        """Change the status message. None: the claim is not valid any more."""
+        return await self._change(
+            claim.key, lambda record, now: transitions.reported(record, claim.attempt, now, message)
+        )
+
+    async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
+        """End the run, and wait for answers of the client; end the task if there is no room for the questions."""
+        try:
+            return await self._end_run(
+                claim, lambda record, now: transitions.asking(record, claim.attempt, now, questions)
+            )
+        except TasksFullError as full:
+            return await self.finish(claim, failure(f"There is no room for the questions of the tool. {full}."))
+
+    async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
+        """End the task, with an error if there is no room for the outcome. None: the claim is not valid any more."""
+        try:
+            return await self._end_run(claim, _finished(claim, outcome))
+        except TasksFullError as full:
+            message = f"The tool ran. There is no room for its result of {len(outcome.text)} bytes. {full}."
+            return await self._end_run(claim, _finished(claim, failure(message)))
+
+    async def release(self, claim: Claim, delay: float = 0.0) -> TaskRecord | None:
+        """Return the task to the queue; see `TaskStore.release`. None: the claim is not valid any more."""
+        return await self._change(
+            claim.key, lambda record, now: transitions.released(record, claim.attempt, now, delay)
+        )
+
+    async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
+        """Take answers by the keys of the questions on the wire; None if no question waits for any of them."""
+        return await self._change(key, lambda record, now: transitions.answered(record, now, answers))
+
+    async def cancel(self, key: TaskKey) -> TaskRecord | None:
+        """Cancel a task. None: it does not exist, or was over."""
+        return await self._change(key, transitions.cancelled)
+
+    async def watch(self, key: TaskKey) -> None:
+        """Note that a client waits for changes of a task."""
+        await self._change(key, lambda record, _now: transitions.watched(record))
+
+    async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
+        """Return tasks of an owner, the oldest first; see `TaskStore.page`."""
+        if owner is None:
+            return []
+        now = self._clock()
+        records = [current(record, now) for record in await self._page(owner, after, size)]
+        return [record for record in records if record is not None]
+
+    async def aclose(self) -> None:
+        """Close connections and files."""
+
+    async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
+        """Store a new task and return its record; raise TasksFullError if there is no room.
+
+        Args:
+            record: Its record.
+            task: What `create` was called with.
+            size: The bytes that it counts.
+        """
+        raise NotImplementedError
+
+    async def _load(self, key: TaskKey) -> TaskRecord | None:
+        """Return a record as it is stored."""
+        raise NotImplementedError
+
+    async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
+        """Apply a transition atomically; return the new record, or None if nothing has changed.
+
+        Args:
+            key: Of the task.
+            transition: Gets the record as it is now and the time. It may be called again if another writer was faster.
+
+        Raises:
+            TasksFullError: The task would grow, and there is no room for its bytes. Nothing has changed.
+        """
+        raise NotImplementedError
+
+    async def _end_run(self, claim: Claim, transition: Transition) -> TaskRecord | None:
+        """Apply a transition with which a run ends, as `_change` does."""
+        return await self._change(claim.key, transition)
+
+    async def _claim_due(self, count: int) -> Sequence[Claim]:
+        """Claim tasks that are due now, at most so many."""
+        raise NotImplementedError
+
+    async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
+        """Return what `page` returns, with the records as they are stored."""
+        raise NotImplementedError
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until this process makes a task due, or for a while."""
+        wake = asyncio.get_running_loop().create_future()
+        self._waiting.add(wake)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await wake
+        finally:
+            self._waiting.discard(wake)
+
+    def _changed(self, record: TaskRecord) -> None:
+        """Wake the workers of this process if a change has made a task due."""
+        if record.due is not None and not record.claimed:
+            self.wake()
+
+    def _check_owned(self, owned: OwnedTasks, now: float) -> None:
+        """Raise TasksFullError if there is no room for one more task of an owner."""
+        if owned.live >= self.limits.live_per_principal:
+            raise TasksFullError(seconds_until(owned.first_expiry, now), is_owner_limit=True)
+        if owned.total >= self.limits.per_principal:
+            raise TasksFullError(seconds_until(owned.first_removed, now), is_owner_limit=True)
+
+
+def successor(stored: TaskRecord | None, now: float, transition: Transition) -> TaskRecord | None:
+    """Return what a transition makes of a stored record at a time; None if it changes nothing."""
+    record = None if stored is None else current(stored, now)
+    return None if record is None else transition(record, now)
+
+
+def _finished(claim: Claim, outcome: Outcome) -> Transition:
+    """Return the transition that ends a task with an outcome."""
+    return lambda record, now: transitions.finished(record, claim.attempt, now, outcome)
