@@ -86,8 +86,8 @@ class Serving(Served):
         on_route: Functions of these servers that get each new custom route.
 
     Raises:
-        ValueError: The keys or the number of tasks in the environment are invalid, or *sessions* is neither a store nor
-            a known name.
+        ValueError: The keys, the number of tasks or the time to end in the environment are invalid, or *sessions* is
+            neither a store nor a known name.
     """
 
     def __init__(  # noqa: PLR0913 - one parameter for each concern
@@ -224,6 +224,7 @@ class Serving(Served):
     def begin(self) -> None:
         """Start the bus, and log warnings about the configuration."""
         super().begin()
+        self.server.drain.reset()
         self.server.hub.open()
         self.server.bus.start()
         if self.server.tasks is not None:
@@ -283,15 +284,23 @@ class Serving(Served):
             self.on_listening(address)
 
     def drain(self) -> None:
-        """End the streams on which clients listen. From any thread."""
+        """Begin to stop: end the streams on which clients listen, and begin no more tasks. From any thread."""
+        self.server.drain.begin()
+        if self.server.tasks is not None:
+            self.server.tasks.drain()
         self.server.hub.close()
+
+    def hurry(self) -> None:
+        """End the time that tasks have, after a second signal. From any thread."""
+        self.server.hurry()
 
     async def aclose(self) -> None:
         """Stop the tasks, close the services with app scope, leave the lifespans and close the bus."""
         loop = asyncio.get_running_loop()
+        self.server.drain.begin()
         try:
             if self.server.tasks is not None:
-                await self.server.tasks.stop()
+                await self.server.tasks.stop(self.server.drain.remaining())
             if loop in self._entered:
                 self._entered.discard(loop)
                 await self.services.lifespans.leave()

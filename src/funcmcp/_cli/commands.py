@@ -43,6 +43,15 @@ Calls = Annotated[
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(:[0-9]{1,5})?")
 _TARGET = "path/to/server.py, path/to/server.py:name, package.module, package.module:name or a project's folder"
 Target = Annotated[str, typer.Argument(metavar="TARGET", help=f"The server: {_TARGET}.", show_default=False)]
+Drain = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="SECONDS",
+        help="The time that calls and tasks have to end after SIGTERM.",
+        show_default="$FUNCMCP_DRAIN_SECONDS, or 7",
+    ),
+]
 TargetOrURL = Annotated[
     str,
     typer.Argument(
@@ -169,9 +178,11 @@ def run(  # noqa: PLR0913 - one for each option of the command
     tls_key: Annotated[
         str | None, typer.Option(metavar="FILE", help="The certificate's private key (PEM).", show_default=False)
     ] = None,
+    drain: Drain = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
 ) -> None:
     """Serve TARGET over HTTP until Ctrl+C or SIGTERM. Calls in flight are finished first."""
+    set_drain(drain)
     if not stdio:
         _allow_hosts(allowed_host or [], host)
         _set_page(is_on=page)
@@ -232,6 +243,19 @@ def _set_page(*, is_on: bool | None) -> None:
 
     if is_on is not None:
         os.environ[PAGE_VARIABLE] = "on" if is_on else "off"
+
+
+def set_drain(seconds: int | None) -> None:
+    """Set the time in which this process and its worker processes end. None leaves it as the environment says."""
+    from funcmcp._cli.failure import Failure
+    from funcmcp._server.drain import VARIABLE, drain_seconds
+
+    if seconds is not None:
+        os.environ[VARIABLE] = str(seconds)
+    try:
+        drain_seconds()
+    except ValueError as error:
+        raise Failure(str(error)) from None
 
 
 def _serve_stdio(target: str) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from funcmcp._cli.commands import app
+from funcmcp._cli.commands import Drain, app, set_drain
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.function_app import announce_function_app, open_function_app, start_function_app
 from funcmcp._cli.output import write_line
@@ -115,6 +115,7 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         float | None,
         typer.Option(min=0, metavar="SECONDS", help="The time that a call may take.", show_default="host.json's"),
     ] = None,
+    drain: Drain = None,
     log_level: Annotated[
         Literal["critical", "error", "warning", "info", "debug"], typer.Option(help="The least severe messages to log.")
     ] = "info",
@@ -127,6 +128,7 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger().setLevel(log_level.upper())
+    set_drain(drain)
     uses_service = storage == _AZURE
     if uses_service:
         _require_storage()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from funcmcp._cli.commands import Target, app
+from funcmcp._cli.commands import Drain, Target, app, set_drain
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.output import write_line
 
@@ -31,17 +31,19 @@ def worker(
         int | None,
         typer.Option(min=1, help="The number of tasks that run at once.", show_default="the store's, or 10"),
     ] = None,
+    drain: Drain = None,
 ) -> None:
     """Run the tasks of TARGET without serving it, until Ctrl+C or SIGTERM. Running tasks are finished first.
 
-    The server needs a store of tasks that other processes reach, such as RedisTasks. Tasks that do not end within 20
-    seconds are returned for another worker if they may be started again; others fail. A second signal ends the process
-    at once.
+    The server needs a store of tasks that other processes reach, such as RedisTasks. Tasks that do not end in
+    time are returned for another worker if they may be started again; others fail. A second signal ends the process at
+    once.
     """
     from funcmcp._cli.targets import load
     from funcmcp._server.log import write_to_stderr
     from funcmcp._serving import TASK_CONCURRENCY_VARIABLE, serving_of
 
+    set_drain(drain)
     if os.environ.get(TASK_CONCURRENCY_VARIABLE) == "0":  # set for the processes that serve, which this is not
         del os.environ[TASK_CONCURRENCY_VARIABLE]
     serving = serving_of(load(target))

@@ -14,6 +14,7 @@ from funcmcp._server.catalog.catalog import Catalog
 from funcmcp._server.catalog.features import RawResponse
 from funcmcp._server.catalog.lookup import Lookup
 from funcmcp._server.connections.hub import LISTS, Hub, updated
+from funcmcp._server.drain import Drain
 from funcmcp._server.exception_groups import meaning_of, shown_text
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.load import Load
@@ -65,6 +66,7 @@ class Server:
         routes: The methods and their handlers.
         guard: Decides which requests a caller may send; None without `auth`.
         results: Adds the members that every result of a revision has.
+        drain: The time that calls in flight and tasks have when the server stops.
         load: Counts and limits requests, streams and subscriptions, in total and for each caller.
         hub: Publishes changes.
         tasks: The tasks; None if calls never become tasks, or the store is not made yet.
@@ -85,6 +87,7 @@ class Server:
         self.options, self.keys = options, keys
         self.revisions = {revision.date: revision for revision in revisions}
         self.load = Load(options.limits)
+        self.drain = Drain()
         self.bus = bus or LocalBus()
         self.hub = Hub(self.bus)
         open_tasks = None if tasks is None else self.open_tasks
@@ -161,6 +164,12 @@ class Server:
         routed = self.routes.route(message)
         routed.size = size
         return routed
+
+    def hurry(self) -> None:
+        """End the time that calls in flight and tasks have, because the server must stop at once. From any thread."""
+        self.drain.hurry()
+        if self.tasks is not None:
+            self.tasks.hurry()
 
     def changes_for(self, conversation: Conversation) -> list[Change]:
         """Return a change for each list and each subscribed resource, for a client that may have missed some."""

@@ -56,9 +56,6 @@ if TYPE_CHECKING:
 AT_ONCE = 64
 """Requests of one connection that run at once."""
 
-GRACE_SECONDS = 6.0
-"""Seconds within which calls in flight may be answered when the server shuts down."""
-
 _MAX_UNANSWERED = 1000
 """Requests without an answer, including those that wait for a place or for the client. Further ones are refused."""
 
@@ -177,7 +174,7 @@ class Connection:
                 pass
         if not answerable:
             self._fail_questions()
-        await self.finish(GRACE_SECONDS)
+        await self.finish(self._server.drain.remaining())
 
     async def aclose(self) -> None:
         """Cancel everything that is under way, and send nothing more. Calls that ignore it are abandoned."""

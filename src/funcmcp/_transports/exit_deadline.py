@@ -1,8 +1,8 @@
 """A deadline for the exit of a server process, which holds even if an event loop, a thread or an executor hangs.
 
-How it works: `start_exit_deadline` starts a thread and a timer of the kernel. After `_EXIT_SECONDS` the thread ends the
-process with code 0, whatever runs. If a C function holds the interpreter's lock, the thread can't run; then the signal
-of the timer ends the process after `_ALARM_SECONDS`.
+How it works: `start_exit_deadline` starts a thread and a timer of the kernel. When the time of `funcmcp._server.drain`
+and that of the clean-up are over, the thread ends the process with code 0, whatever runs. If a C function holds the
+interpreter's lock, the thread can't run; then the signal of the timer ends the process `_ALARM_SECONDS` later.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from funcmcp._server.drain import CLEANUP_SECONDS, drain_seconds
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_EXIT_SECONDS = 8.6
-_ALARM_SECONDS = 9.4
+_ALARM_SECONDS = 0.5
 
 
 def start_exit_deadline() -> Callable[[], None]:
-    """End the process within ten seconds; return a function that cancels the deadline."""
+    """End the process in time; return a function that cancels the deadline."""
+    seconds = drain_seconds() + CLEANUP_SECONDS
     cancelled = threading.Event()
-    threading.Thread(target=_exit_unless, args=(cancelled,), name="funcmcp watchdog", daemon=True).start()
-    _set_alarm(_ALARM_SECONDS)
+    threading.Thread(target=_exit_unless, args=(cancelled, seconds), name="funcmcp watchdog", daemon=True).start()
+    _set_alarm(seconds + _ALARM_SECONDS)
 
     def cancel() -> None:
         cancelled.set()
@@ -39,8 +41,8 @@ def _set_alarm(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _exit_unless(cancelled: threading.Event) -> None:
-    if cancelled.wait(_EXIT_SECONDS):
+def _exit_unless(cancelled: threading.Event, seconds: float) -> None:
+    if cancelled.wait(seconds):
         return
     # sys.stderr has a lock, which a stuck thread may hold.
     os.write(2, b"Some calls did not end in time. The process exits without them.\n")

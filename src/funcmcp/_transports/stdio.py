@@ -7,11 +7,11 @@ and 1 belong to the protocol alone (`standard_streams`): other code gets an empt
 The end has three states (`_Shutdown`):
 
 1. *Running*, until stdin ends or a signal comes.
-2. *Finishing*: calls in flight may be answered within `GRACE_SECONDS`.
+2. *Finishing*: calls in flight may be answered within the time of `funcmcp._server.drain`.
 3. *Hurrying*: calls in flight are cancelled, because another signal came or stdout can't be written to.
 
-From the beginning of the second state on, the process has ten seconds to exit (`exit_deadline`). If stdin and not a
-signal has ended the connection, the process may continue afterwards, as `MCPServer.run` returns.
+From the beginning of the second state on, the process has this time and two seconds to exit (`exit_deadline`). If stdin
+and not a signal has ended the connection, the process may continue afterwards, as `MCPServer.run` returns.
 
 Source: "basic/transports, stdio" of every revision: messages contain no newline, nothing else may be on stdout, stderr
 is for logs, and the end of stdin ends the server.
@@ -33,7 +33,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._server.log import write_to_stderr
-from funcmcp._transports.connection import GRACE_SECONDS, Connection
+from funcmcp._transports.connection import Connection
 from funcmcp._transports.exit_deadline import start_exit_deadline
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ async def run_async(
     with standard_streams() as (source, sink):
         write_to_stderr()
         _explain(server, source)
-        shutdown = _Shutdown(asyncio.get_running_loop())
+        shutdown = _Shutdown(asyncio.get_running_loop(), server.hurry)
         try:
             await _serve(server, close, start, stoppable, shutdown, (source, sink))
         finally:
@@ -152,7 +152,7 @@ def serve(
     """
 
     async def main() -> _Shutdown:
-        shutdown = _Shutdown(asyncio.get_running_loop())
+        shutdown = _Shutdown(asyncio.get_running_loop(), server.hurry)
         await _serve(server, close, start, stoppable, shutdown, (source, sink))
         return shutdown
 
@@ -178,7 +178,8 @@ async def _serve(
     with shutdown.on_signals(), stoppable(shutdown.stop):
         try:
             await shutdown.started.wait()
-            await _first_of(connection.finish(GRACE_SECONDS), shutdown.hurried.wait())
+            server.drain.begin()
+            await _first_of(connection.finish(server.drain.remaining()), shutdown.hurried.wait())
         finally:
             reading.cancel()
             await connection.aclose()
@@ -215,13 +216,18 @@ async def _first_of(first: Coroutine[Any, Any, object], second: Coroutine[Any, A
 class _Shutdown:
     """The shutdown of the server; see the module's docstring.
 
+    Args:
+        loop: The running event loop.
+        on_hurry: Is called when calls in flight are to be cancelled.
+
     Attributes:
         started: Is set when the shutdown begins.
         hurried: Is set when calls in flight are to be cancelled.
         signalled: Whether a signal has come.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_hurry: Callable[[], None]) -> None:
+        self._on_hurry = on_hurry
         self.started = asyncio.Event()
         self.hurried = asyncio.Event()
         self.signalled = False
@@ -242,6 +248,7 @@ class _Shutdown:
         """Begin the shutdown, and cancel the calls in flight."""
         self.begin()
         self.hurried.set()
+        self._on_hurry()
 
     def cancel_deadline(self) -> None:
         """Let the process continue if no signal has ended the connection."""

@@ -105,6 +105,4 @@ def test_a_store_without_tools_needs_no_line_in_the_log(caplog: pytest.LogCaptur
 def test_runs_of_a_worker_that_stops_have_a_short_time() -> None:
     mcp = server(tasks=AzureTasks(prefix=f"t-{secrets.token_hex(4)}"))
     funcmcp.azure.http_app(mcp)
-    tasks = serving_of(mcp).server.tasks
-    assert tasks is not None
-    assert tasks.drain_seconds == 2.0
+    assert serving_of(mcp).server.drain.seconds == 2.0

@@ -86,7 +86,7 @@ async def test_memory_is_worked_on_from_the_first_task() -> None:
     assert served.tasks._worker is not None
     assert served.tasks._worker._claiming is None
     await until(served, await create(served, "job"), "completed")
-    await served.tasks.stop()
+    await served.tasks.stop(20)
 
 
 async def test_a_task_whose_tool_this_instance_lacks_is_found_by_its_owner() -> None:
@@ -114,7 +114,7 @@ async def test_a_change_is_published_only_if_a_client_waits_for_it() -> None:
         await served.tasks.store.watch(TaskKey(None, second))
         await until(served, second, "completed")
         assert changes.take() == [change_of(TaskKey(None, second))]
-    await served.tasks.stop()
+    await served.tasks.stop(20)
 
 
 def test_an_older_revision_has_no_tasks() -> None:
@@ -141,7 +141,7 @@ async def test_a_platform_brings_a_task_to_the_server_that_runs_it() -> None:
     assert (await get(served, task_id))["status"] == "completed"
     served.tasks._worker = None
     assert await served.tasks.run(claim) is False
-    await served.tasks.stop()
+    await served.tasks.stop(20)
 
 
 async def test_two_thousand_tasks_leave_nothing_behind() -> None:
@@ -228,3 +228,25 @@ class NoTrace:
 
     async def trace(self, _context: Any, _claim: Any, run: Any) -> Any:
         return await run()
+
+
+async def test_a_server_that_must_stop_at_once_ends_the_time_of_its_tasks() -> None:
+    served = server(tool("job", task=TaskOptions()), tasks=MemoryTasks())
+    assert served.tasks is not None
+    task_id = await create(served, "job")
+    served.hurry()
+    assert served.drain.remaining() == 0
+    assert (await get(served, task_id))["status"] == "working"
+    await served.tasks.stop(0)
+
+
+def test_tasks_that_nothing_runs_have_nothing_to_end() -> None:
+    served = server(tasks=MemoryTasks())
+    tasks = served.tasks
+    assert tasks is not None
+    tasks._worker = None
+    tasks.drain()
+    tasks.hurry()
+    plain = server()
+    plain.hurry()
+    assert plain.drain.remaining() == 0

@@ -102,7 +102,7 @@ async def test_as_many_tasks_run_at_once_as_the_store_says() -> None:
     bench.go.set()
     for key in keys:
         assert (await bench.until(key, "completed")).outcome == RESULT
-    await bench.worker.stop()
+    await bench.worker.stop(20)
     assert [record.status for record in bench.changes] == ["completed"] * 3
 
 
@@ -115,7 +115,7 @@ async def test_a_process_that_only_serves_runs_nothing(concurrency: int, pulls: 
     key = await bench.create()
     await asyncio.sleep(0.02)
     assert (await bench.until(key, "working")).claimed is False
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 async def test_a_worker_starts_again_on_another_event_loop() -> None:
@@ -124,8 +124,8 @@ async def test_a_worker_starts_again_on_another_event_loop() -> None:
     await asyncio.to_thread(lambda: asyncio.run(_start_and_leave(bench)))
     bench.worker.start()
     await bench.until(await bench.create(), "completed")
-    await bench.worker.stop()
-    await bench.worker.stop()
+    await bench.worker.stop(20)
+    await bench.worker.stop(20)
 
 
 async def _start_and_leave(bench: Bench) -> None:
@@ -134,7 +134,7 @@ async def _start_and_leave(bench: Bench) -> None:
 
 
 async def test_a_worker_that_was_not_started_here_stops_at_once() -> None:
-    await Bench().worker.stop()
+    await Bench().worker.stop(20)
 
 
 async def test_a_claim_is_renewed_and_a_run_whose_task_was_cancelled_elsewhere_stops() -> None:
@@ -150,7 +150,7 @@ async def test_a_claim_is_renewed_and_a_run_whose_task_was_cancelled_elsewhere_s
         await asyncio.wait([run.task for run in bench.worker._runs.values()])
     bench.go.set()
     assert (await bench.until(key, "cancelled")).outcome != RESULT
-    await bench.worker.stop()
+    await bench.worker.stop(20)
     assert bench.changes == []
 
 
@@ -175,7 +175,7 @@ async def test_a_cancellation_stops_the_run_at_once_and_an_unknown_one_does_noth
     bench.worker.cancel(key)
     bench.worker.cancel(key)
     await asyncio.wait_for(stopped.wait(), PATIENCE)
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 async def test_a_task_that_is_cancelled_before_its_run_begins_does_not_run() -> None:
@@ -208,7 +208,7 @@ async def test_a_tool_that_ignores_its_cancellation_changes_nothing_afterwards()
     bench.go.set()
     await asyncio.sleep(0.05)
     assert (await bench.until(key, "cancelled")).outcome != RESULT
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 async def test_faults_of_the_store_do_not_end_the_claiming(caplog: pytest.LogCaptureFixture) -> None:
@@ -222,7 +222,7 @@ async def test_faults_of_the_store_do_not_end_the_claiming(caplog: pytest.LogCap
     bench.go.set()
     bench.worker.start()
     await bench.until(await bench.create(), "completed")
-    await bench.worker.stop()
+    await bench.worker.stop(20)
     assert "RuntimeError" in caplog.text
 
 
@@ -233,7 +233,7 @@ async def test_an_outcome_is_stored_when_the_store_is_back() -> None:
     bench.go.set()
     bench.worker.start()
     assert (await bench.until(await bench.create(), "completed")).outcome == RESULT
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 async def test_an_outcome_is_dropped_when_the_lease_has_lapsed(caplog: pytest.LogCaptureFixture) -> None:
@@ -245,7 +245,7 @@ async def test_an_outcome_is_dropped_when_the_lease_has_lapsed(caplog: pytest.Lo
     bench.worker.start()
     key = await bench.create("a task's id")
     await asyncio.sleep(0.2)
-    await bench.worker.stop()
+    await bench.worker.stop(20)
     assert "The outcome of a task of add could not be stored." in caplog.text
     assert key.task_id not in caplog.text
 
@@ -262,7 +262,7 @@ async def test_a_run_that_fails_for_a_reason_of_the_server_is_logged_and_lapses(
     bench.worker.start()
     key = await bench.create()
     await asyncio.sleep(0.02)
-    await bench.worker.stop()
+    await bench.worker.stop(20)
     assert "task of add" in caplog.text
     assert (await bench.until(key, "working")).claimed
 
@@ -278,7 +278,7 @@ async def test_a_timeout_or_a_cancellation_of_the_tools_own_is_not_taken_for_the
     bench.worker.start()
     key = await bench.create()
     await asyncio.sleep(0.02)
-    await bench.worker.stop()
+    await bench.worker.stop(20)
     assert (await bench.until(key, "working")).claimed
 
 
@@ -293,7 +293,7 @@ async def test_a_task_that_this_process_can_not_run_goes_back_until_one_can() ->
     bench.worker.start()
     record = await bench.until(await bench.create(), "completed")
     assert (record.attempt, ends) == (3, [])
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 @pytest.mark.parametrize("attempts", [1, 3])
@@ -318,7 +318,7 @@ async def test_a_task_that_no_worker_can_run_fails_after_several_deliveries(
     bench.worker.start()
     key = await bench.create(attempts=attempts)
     record = await bench.until(key, "failed")
-    await bench.worker.stop()
+    await bench.worker.stop(20)
     assert record.outcome == Outcome(
         b'{"code":-32603,"message":"No worker of the server can run the tool of the task."}',
         is_error=True,
@@ -347,7 +347,7 @@ async def test_only_deliveries_in_a_row_to_workers_without_the_tool_fail_a_task(
     await bench.until(key, "input_required")
     await bench.store.answer(key, {"name.1": {"roots": []}})
     await bench.until(key, "completed")
-    await bench.worker.stop()
+    await bench.worker.stop(20)
     assert not ends
 
 
@@ -370,7 +370,7 @@ async def test_a_task_that_is_created_while_runs_end_begins_no_more_runs() -> No
     assert [record.status for record in records if record is not None] == ["completed", "working"]
     bench.worker.start()
     await bench.until(waiting, "completed")
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 async def test_a_run_is_stopped_when_the_time_of_its_task_is_up() -> None:
@@ -385,7 +385,7 @@ async def test_a_run_is_stopped_when_the_time_of_its_task_is_up() -> None:
     assert bench.worker._runs == {}
     assert [change.status for change in bench.changes] == ["failed"]
     assert record.message == "The task did not finish within 0.05 seconds."
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 async def test_a_claim_that_failed_the_task_is_published_and_not_run() -> None:
@@ -399,7 +399,7 @@ async def test_a_claim_that_failed_the_task_is_published_and_not_run() -> None:
     await bench.until(key, "failed")
     await asyncio.sleep(0.01)
     assert (bench.running, [change.status for change in bench.changes]) == ([], ["failed"])
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 async def test_a_task_that_lapsed_and_came_back_to_this_process_is_cancelled_in_its_second_run() -> None:
@@ -441,7 +441,7 @@ async def test_messages_are_written_now_and_then_and_the_last_one_with_the_outco
     record = await bench.until(await bench.create(), "completed")
     assert record.message == "last"
     assert 2 <= store.calls.count("report") < 20
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 async def test_a_message_that_comes_while_the_last_one_is_written_is_written_too() -> None:
@@ -465,7 +465,7 @@ async def test_a_message_that_comes_while_the_last_one_is_written_is_written_too
     await asyncio.sleep(0.15)
     assert (await bench.until(key, "working")).message == "second"
     bench.go.set()
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 async def test_a_report_after_the_run_is_dropped() -> None:
@@ -483,7 +483,7 @@ async def test_a_report_after_the_run_is_dropped() -> None:
     reports[0]("late")
     await asyncio.sleep(0.05)
     assert (await bench.until(key, "completed")).message is None
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 async def test_a_message_of_a_lost_run_changes_nothing() -> None:
@@ -501,7 +501,7 @@ async def test_a_message_of_a_lost_run_changes_nothing() -> None:
     await bench.until(key, "cancelled")
     await asyncio.sleep(0.1)
     assert (await bench.until(key, "cancelled")).message == "The task was cancelled."
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 # The end of the server
@@ -556,7 +556,7 @@ async def test_a_task_that_a_platform_brings_is_run_and_its_end_is_stored() -> N
     assert await bench.worker.run(claim) is True
     assert (await bench.until(claim.key, "completed")).outcome == RESULT
     assert await bench.worker.run(await brought(bench, task_id="b")) is True
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 async def test_a_task_that_failed_when_it_was_claimed_is_not_run() -> None:
@@ -576,7 +576,7 @@ async def test_a_platform_brings_a_task_again_if_its_end_could_not_be_stored() -
     store.lease = 0.01
     store.faults["finish"] = [StoreUnavailableError()] * 10
     assert await bench.worker.run(claim) is False
-    await bench.worker.stop()
+    await bench.worker.stop(20)
 
 
 async def test_a_task_that_was_cancelled_elsewhere_is_not_brought_again() -> None:
@@ -600,3 +600,62 @@ async def test_a_server_that_stops_returns_what_a_platform_brings() -> None:
     assert await bench.worker.run(again) is True
     (again,) = await bench.store.claim(1)
     assert (again.attempt, bench.running) == (3, ["a"])
+
+
+# The end of the process
+
+
+async def test_a_process_that_is_about_to_end_claims_no_more_tasks_and_finishes_those_that_run() -> None:
+    bench = Bench()
+    bench.worker.start()
+    first = await bench.create("a")
+    await asyncio.sleep(0.05)
+    bench.worker.drain()
+    assert bench.worker._claiming is not None
+    await asyncio.wait([bench.worker._claiming])
+    second = await bench.create("b")
+    assert bench.running == ["a"]
+    bench.worker.start()  # a request that arrives now does not begin it again
+    bench.go.set()
+    await bench.worker.stop(20)
+    assert (await bench.until(first, "completed")).outcome == RESULT
+    assert (await bench.until(second, "working")).claimed is False
+    assert bench.worker.draining is False
+
+
+async def test_tasks_that_still_run_end_at_once_when_there_is_no_more_time() -> None:
+    bench = Bench()
+    bench.worker.start()
+    key, other = await bench.create("a"), await bench.create("b", attempts=2)
+    await asyncio.sleep(0.05)
+    stopping = asyncio.create_task(bench.worker.stop(100_000))
+    await asyncio.sleep(0.05)
+    assert not stopping.done()
+    bench.worker.hurry()
+    await stopping
+    assert (await bench.until(key, "failed")).outcome is not None
+    assert (await bench.until(other, "working")).claimed is False
+
+
+async def test_the_end_of_a_process_that_has_run_nothing_or_tasks_of_a_platform_only() -> None:
+    bench = Bench()
+    bench.worker.drain()
+    bench.worker.hurry()
+    bench.go.set()
+    key = await bench.create()
+    (claim,) = await bench.store.claim(1)
+    assert await bench.worker.run(claim)
+    bench.worker.drain()
+    await asyncio.sleep(0)
+    await bench.worker.stop(20)
+    assert (await bench.until(key, "completed")).outcome == RESULT
+
+
+async def test_the_end_of_a_process_whose_event_loop_is_closed() -> None:
+    bench = Bench()
+    bench.worker._loop = asyncio.new_event_loop()
+    bench.worker._loop.close()
+    bench.worker.drain()
+    bench.worker.hurry()
+    await bench.worker.stop(20)
+    assert bench.worker.draining is False

@@ -64,7 +64,7 @@ def check_store(server: Server) -> None:
                 quote(server.options.name),
                 type(tasks.store).__name__,
             )
-    tasks.drain_seconds = _DRAIN_SECONDS
+    server.drain.seconds = _DRAIN_SECONDS
 
 
 def _refuse_tools(server: Server, store: str) -> None:

@@ -1,8 +1,9 @@
 """uvicorn: listen on an address, serve an ASGI application, and exit in time after a signal.
 
-How it works: after SIGTERM or SIGINT, calls in flight may finish within `GRACE_SECONDS`. Then the process exits with
-code 0, whatever still runs, within ten seconds (`exit_deadline`). Only a thread in a C function that never releases the
-interpreter's lock can prevent that; worker processes are killed by their parent even then.
+How it works: after SIGTERM or SIGINT, calls in flight and tasks may finish within the time of `funcmcp._server.drain`.
+Then the process exits with code 0, whatever still runs, within two seconds (`exit_deadline`). Only a thread in a C
+function that never releases the interpreter's lock can prevent that; worker processes are killed by their parent even
+then.
 
 `serve` serves in this process. `serve_processes` serves in worker processes: `_Supervisor` starts them with the "spawn"
 method and passes them the listening socket. A worker sends one message through a pipe when it accepts connections, and
@@ -34,6 +35,7 @@ from funcmcp._adapters.asgi.application import served_by
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.http1.unsent_bytes import UnsentBytes
 from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
+from funcmcp._server.drain import CLEANUP_SECONDS, drain_seconds
 from funcmcp._server.limits import Limits
 from funcmcp._server.log import write_to_stderr
 from funcmcp._state.keys import shared_by_children
@@ -50,16 +52,16 @@ if TYPE_CHECKING:
 
     Application: TypeAlias = Callable[..., Any]
 
-GRACE_SECONDS = 8
-"""Seconds within which calls in flight may finish after a signal."""
-
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the name of a socket that listens on all addresses
-_KILL_SECONDS = 9.5
-"""Seconds after which the parent kills a worker process."""
+_KILL_SECONDS = CLEANUP_SECONDS + 0.8
+"""Seconds after the time of the drain, after which the parent kills a worker process."""
+
+_HURRY_SIGNALS = 2
+"""How often a signal has to come to end the time of the drain."""
 
 _TICK_SECONDS = 0.2
-_WEBSOCKET_SECONDS = 7.0
-"""Seconds within which WebSockets may end by themselves: a little more than `connection.GRACE_SECONDS`."""
+_CLOSING_SECONDS = 0.5
+"""Seconds after the time of the drain, in which WebSockets may close by themselves."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger("funcmcp")
@@ -285,7 +287,7 @@ class _Server(uvicorn.Server):
             server_header=False,
             ssl_certfile=None if certificate is None else certificate.certificate,
             ssl_keyfile=None if certificate is None else certificate.key,
-            timeout_graceful_shutdown=GRACE_SECONDS,
+            timeout_graceful_shutdown=drain_seconds(),
             ws=websocket_protocol(limits, unsent),  # the application refuses them if it has no endpoint for them
             ws_max_size=limits.message_bytes,
             ws_per_message_deflate=False,  # a few compressed bytes could become too many
@@ -293,6 +295,7 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._on_ready = on_ready
         self._websockets: set[asyncio.Task[Any]] = set()
+        self._signals: list[int] = []
 
     async def _run_application(self, app: Application, scope: Any, receive: Any, send: Any) -> None:
         """Run an application."""
@@ -312,12 +315,18 @@ class _Server(uvicorn.Server):
 
     def stop(self) -> None:
         """Begin the shutdown, as a signal does, but the process continues. From any thread."""
-        if not self.should_exit and self._served is not None:
-            self._served.drain()
+        if not self.should_exit:
+            self._drain()
         self.should_exit = True
 
+    def _drain(self) -> None:
+        if self._served is not None:
+            self._served.drain()
+
     def hurry(self) -> None:
-        """Cancel the calls in flight of a server that stops."""
+        """Cancel the calls in flight of a server that stops, and end the time of its tasks."""
+        if self._served is not None:
+            self._served.hurry()
         for task in self.server_state.tasks:
             task.cancel()
 
@@ -336,22 +345,30 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop. uvicorn would close WebSockets at once, so they get time to end by themselves before."""
-        start = time.monotonic()
+        start, seconds = time.monotonic(), drain_seconds()
         if self._served is not None:
             for server in self.servers:
                 server.close()
-            while self._websockets and not self.force_exit and time.monotonic() < start + _WEBSOCKET_SECONDS:
+            while self._websockets and not self.force_exit and time.monotonic() < start + seconds + _CLOSING_SECONDS:
                 await asyncio.wait(self._websockets, timeout=_TICK_SECONDS)
-        self.config.timeout_graceful_shutdown = GRACE_SECONDS - int(time.monotonic() - start)
+        self.config.timeout_graceful_shutdown = max(0, seconds - int(time.monotonic() - start))
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin the shutdown. Its time runs from the first signal."""
+        """Begin the shutdown. Its time runs from the first signal; when the same signal comes again, it is over.
+
+        Worker processes get two signals for one Ctrl+C: SIGINT of the terminal and SIGTERM of their parent.
+        """
+        self._signals.append(sig)
+        times = self._signals.count(sig)
         if not self.should_exit:
             start_exit_deadline()
-            if self._served is not None:
-                self._served.drain()
-        super().handle_exit(sig, frame)
+            self._drain()
+            super().handle_exit(sig, frame)
+        elif times > _HURRY_SIGNALS:
+            super().handle_exit(sig, frame)  # uvicorn leaves everything
+        elif times == _HURRY_SIGNALS or len(self._signals) == 1:  # the first one after `stop`
+            self.hurry()
 
 
 def _ignore(sig: int, frame: FrameType | None) -> None:
@@ -469,7 +486,7 @@ class _Supervisor:
             self._on_ready()
 
     def _end(self) -> None:
-        deadline = time.monotonic() + _KILL_SECONDS
+        deadline = time.monotonic() + drain_seconds() + _KILL_SECONDS
         for worker in self._workers:
             worker.process.terminate()
         for worker in self._workers:

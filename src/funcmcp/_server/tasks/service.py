@@ -17,7 +17,7 @@ from funcmcp._server.calls.task_call import encode_call
 from funcmcp._server.connections.hub import Change
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.log import logger, quote
-from funcmcp._server.tasks.worker import DRAIN_SECONDS, TaskWorker
+from funcmcp._server.tasks.worker import TaskWorker
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.record import NewTask, TaskKey
 from funcmcp._state.tasks.store import TasksFullError
@@ -57,12 +57,10 @@ class Tasks:
 
     Attributes:
         store: Keeps them.
-        drain_seconds: Seconds for which a server that stops waits for runs.
     """
 
     def __init__(self, store: TaskStore, *, catalog: Catalog, guard: Guard | None, hub: Hub, bus: Bus) -> None:
         self.store = store
-        self.drain_seconds = DRAIN_SECONDS
         self._catalog = catalog
         self._guard = guard
         self._hub = hub
@@ -119,10 +117,20 @@ class Tasks:
         """Run a task that a platform has brought; return False if the platform has to bring it again."""
         return self._worker is not None and await self._worker.run(claim)
 
-    async def stop(self, drain_seconds: float | None = None) -> None:
-        """Run no more tasks, and close the store."""
+    def drain(self) -> None:
+        """Begin no more tasks in this process: it is about to end. From any thread."""
         if self._worker is not None:
-            await self._worker.stop(self.drain_seconds if drain_seconds is None else drain_seconds)
+            self._worker.drain()
+
+    def hurry(self) -> None:
+        """End the runs of this process at once. From any thread."""
+        if self._worker is not None:
+            self._worker.hurry()
+
+    async def stop(self, seconds: float) -> None:
+        """Run no more tasks, and close the store. Tasks that run have some seconds to end."""
+        if self._worker is not None:
+            await self._worker.stop(seconds)
         await self.store.aclose()
 
     async def create(

@@ -7,8 +7,8 @@ is refused ends the run. Nothing that goes wrong in one run, or in the store, en
 
 A platform may also bring a task that it has claimed (`TaskWorker.run`).
 
-When the server stops, nothing more is claimed, and runs have `DRAIN_SECONDS` to end. A run that does not end is
-cancelled: the task is released for another worker if the tool may be started again, else it fails.
+When the server stops, nothing more is claimed, and runs have the time of `funcmcp._server.drain` to end. A run that
+does not end is cancelled: the task is released for another worker if the tool may be started again, else it fails.
 
 A task whose tool this process does not have goes back to the queue, for a process of another version. It fails after
 several such deliveries.
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
     RunEnd: TypeAlias = "Outcome | Mapping[str, Question] | NoOutcome"
     RunTool: TypeAlias = Callable[[Claim, Callable[[str], None]], Awaitable[RunEnd]]
-
-DRAIN_SECONDS = 20.0
-"""Seconds for which a server that stops waits for runs."""
 
 _LONGEST_RENEWAL = 5.0
 _REPORT_INTERVAL = 0.5
@@ -122,28 +119,49 @@ class TaskWorker:
         await asyncio.wait([run.task])
         return run.is_stored
 
-    async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
-        """Claim nothing more, and wait for the runs."""
+    def drain(self) -> None:
+        """Claim nothing more, and let the runs continue until `stop`. From any thread, and in a signal handler."""
+        self._draining = True
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._stop_claiming)
+
+    def _stop_claiming(self) -> None:
         self._stopping = True
         self._freed.set()
-        if self._loop is not asyncio.get_running_loop():
-            return
-        self._draining = True
+        if self._claiming is not None:
+            self._store.wake()
+
+    def hurry(self) -> None:
+        """End the runs at once, as `stop` does when their time is up. From any thread, and in a signal handler."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # as above
+                self._loop.call_soon_threadsafe(self._stop_runs)
+
+    def _stop_runs(self) -> None:
+        for run in self._runs.values():
+            run.end(NoOutcome.STOPPED)
+
+    async def stop(self, seconds: float) -> None:
+        """Claim nothing more, and wait some seconds for the runs; end those that still run."""
+        self._stopping = True
+        self._freed.set()
         try:
-            await self._drain(drain_seconds)
+            if self._loop is asyncio.get_running_loop():
+                self._draining = True
+                await self._end_runs(seconds)
         finally:
             self._draining = False
 
-    async def _drain(self, drain_seconds: float) -> None:
+    async def _end_runs(self, seconds: float) -> None:
         claiming, self._claiming = self._claiming, None
         if claiming is not None:
             self._store.wake()
             await asyncio.wait([claiming])  # a claim that is under way must be released or run
         running = [run.task for run in self._runs.values()]
         if running:
-            await asyncio.wait(running, timeout=drain_seconds)
-        for run in self._runs.values():
-            run.end(NoOutcome.STOPPED)
+            await asyncio.wait(running, timeout=seconds)
+        self._stop_runs()
         if self._runs:
             await asyncio.wait([run.task for run in self._runs.values()])
 

@@ -370,9 +370,9 @@ async def test_calls_in_flight_are_answered_before_the_stream_ends_with_the_serv
     await stream.opened.ended()
 
 
-async def test_a_call_that_does_not_finish_with_the_server_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp._transports.connection.GRACE_SECONDS", 0.01)
+async def test_a_call_that_does_not_finish_with_the_server_is_cancelled() -> None:
     offering = served()
+    serving_of(offering.app).server.drain.seconds = 0.01
     stream = await opened(offering.app)
     await stream.post(call("wait", {"key": "it"}))
     await offering.gates.seen("arrived", "it")
