@@ -132,6 +132,7 @@ class Serving(Served):
         self._routes: CustomRoutes | None = None
         self._fixed_routes: str | None = None
         self._websocket: WebSocket | None = None
+        self._wrappers: list[Callable[[Exchange], Exchange]] = []
         self._make_endpoints()
         super().__init__(self._make_exchange(), options.limits)
         self._entered: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
@@ -372,7 +373,14 @@ class Serving(Served):
             exchange = CORS(self.http_options, otherwise=exchange)
         if self.services.lifespans:
             exchange = partial(self._start_and_answer, exchange)
+        for wrap in self._wrappers:
+            exchange = wrap(exchange)
         return exchange
+
+    def wrap_exchange(self, wrap: Callable[[Exchange], Exchange]) -> None:
+        """Answer HTTP requests with what *wrap* makes of the function that answers them, outside existing wrappers."""
+        self._wrappers.append(wrap)
+        self.exchange = self._make_exchange()
 
     def _use_lifespans(self) -> None:
         """Let the first request enter the lifespans, where no ASGI server does."""

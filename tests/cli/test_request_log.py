@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp import MCPServer
+from funcmcp._cli.request_log import configure
+from funcmcp._client.streamable_http import MemoryRequest
+from funcmcp._serving import serving_of
 from tests.cli.processes import FUNCMCP, environment, funcmcp, running
 from tests.patience import PATIENCE
 
@@ -184,3 +188,14 @@ def test_stdio_has_no_options_of_http(server: Path) -> None:
         ended = funcmcp("run", str(server), "--stdio", *option)
         assert ended.returncode == 2
         assert option[0] in ended.stderr
+
+
+async def test_requests_of_routes_that_are_added_later_have_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    mcp = configure(MCPServer("Sums"), "info")
+
+    @mcp.custom_route("/health", methods=["GET"])
+    async def health() -> str:
+        return "ok"
+
+    await serving_of(mcp).exchange(MemoryRequest("GET", "/health", [(b"host", b"127.0.0.1")], b""))
+    assert re.search(rf"^GET /health 200 {MILLISECONDS}$", capsys.readouterr().err, re.MULTILINE)

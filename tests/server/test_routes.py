@@ -68,7 +68,7 @@ def test_a_handler_is_found_in_the_revisions_that_have_the_method(revision: str)
     assert SERVED.routes.handler(request, REVISIONS[revision]) is request.route.handler
 
 
-def test_a_feature_is_looked_up_once_for_a_call() -> None:
+def test_a_feature_is_looked_up_once_for_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     lookups: list[str] = []
     served = server(tool("t"))
     get = served.catalog.tools.get
@@ -77,7 +77,7 @@ def test_a_feature_is_looked_up_once_for_a_call() -> None:
         lookups.append(key)
         return get(key)
 
-    served.catalog.tools.get = counted
+    monkeypatch.setattr(served.catalog.tools, "get", counted)
     request = served.routes.route(Request(1, "tools/call", {"name": "t"}))
     served.routes.handler(request, REVISIONS[PER_REQUEST])
     assert request.require_feature().name == "t"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.middleware import CallNext
-    from funcmcp._transports.http.messages import HttpRequest
+    from funcmcp._transports.http.messages import Exchange, HttpRequest
 
 _MAX_TEXT = 100
 """Characters of a client's text in a line."""
@@ -52,7 +52,7 @@ def configure(server: MCPServer, level: str | None) -> MCPServer:
     writes_lines = sys.stderr.isatty() if level is None else level in {"debug", "info"}
     if writes_lines:
         server.add_middleware(_describe_request)
-        _log_http_requests(server)
+        serving_of(server).wrap_exchange(_logging)
     return server
 
 
@@ -69,10 +69,8 @@ async def _describe_request(context: RequestContext, call_next: CallNext) -> Rep
     return reply
 
 
-def _log_http_requests(server: MCPServer) -> None:
-    """Write a line to stderr for each HTTP request from now on, after its response."""
-    serving = serving_of(server)
-    exchange = serving.exchange
+def _logging(exchange: Exchange) -> Exchange:
+    """Return a function that answers HTTP requests as *exchange* and writes a line to stderr after each response."""
 
     async def exchange_and_log(request: HttpRequest) -> HttpResponse:
         descriptions: list[str] = []
@@ -91,7 +89,7 @@ def _log_http_requests(server: MCPServer) -> None:
         body = _logged_stream(response.body, response.status, request, descriptions, start)
         return HttpResponse(response.status, response.headers, body)
 
-    serving.exchange = exchange_and_log
+    return exchange_and_log
 
 
 async def _logged_stream(

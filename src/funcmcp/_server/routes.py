@@ -85,9 +85,9 @@ class Routes:
         results, tool_calls = self._parts.results, self._tool_calls
         runs = TaskRuns(self._catalog, results, tool_calls.run, result_bytes=tasks.store.limits.result_bytes)
         tasks.run_with(runs)
-        tool_calls.task_calls = TaskCalls(tasks, tool_calls, self._calls)
+        tool_calls.add_tasks(TaskCalls(tasks, tool_calls, self._calls))
         methods = TaskMethods(tasks, results, hub=self._parts.hub, load=self._parts.load)
-        self._subscriptions.tasks = methods
+        self._subscriptions.add_tasks(methods)
         # CONVERSATION, because the handlers themselves decide which tasks the caller may use.
         conversation, never, always = Audience.CONVERSATION, Interactivity.NEVER, Interactivity.ALWAYS
         self._add(

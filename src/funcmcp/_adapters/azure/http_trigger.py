@@ -164,11 +164,14 @@ class Site:
     def __init__(self, server: Served) -> None:
         self._server = server
         self._lifetime = WorkerLifetime(server)
-        self.begin = self._lifetime.begin
+
+    async def begin(self) -> None:
+        """Begin, unless that has happened."""
+        await self._lifetime.begin()
 
     async def answer(self, req: func.HttpRequest, path: str) -> func.HttpResponse:
         """Answer a request of the host."""
-        await self._lifetime.begin()
+        await self.begin()
         request = AzureRequest(req, path)
         response = await self._server.exchange(request)
         if isinstance(response, ApplicationResponse):

@@ -61,7 +61,10 @@ class Registry(Generic[F]):
         self._all: dict[str, F] = {}
         self._features: dict[str, F] = {}  # the visible ones
         self._keys: dict[str, str] = {}  # by normalized key
-        self.get: Callable[[str], F | None] = self._features.get
+
+    def get(self, key: str) -> F | None:
+        """Return the visible feature with a key, or None."""
+        return self._features.get(key)
 
     def add(self, feature: F) -> None:
         """Add a feature; raise RegistrationError if its key is taken."""
@@ -94,7 +97,6 @@ class Registry(Generic[F]):
         """Ask `is_visible` again for every feature."""
         before = self._features
         self._features = {key: feature for key, feature in self._all.items() if self.is_visible(feature)}
-        self.get = self._features.get
         for key, feature in self._all.items():
             if (key in self._features) != (key in before):
                 self._notify(feature, 1 if key in self._features else -1)

@@ -9,15 +9,13 @@ too. When a session ends, the clients of all its keys are dropped.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from funcmcp._server.connections.client import Client
 from funcmcp._server.connections.conversation import Conversation
 from funcmcp._state.sessions.store import SessionKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from funcmcp._protocol.revisions import Revision
     from funcmcp._server.connections.hub import Change
     from funcmcp._state.sessions.store import Handshake
@@ -72,10 +70,12 @@ class Clients(Generic[C]):
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
-        self._clients: dict[SessionKey, C] = {}
+        self._clients: dict[tuple[str, str | None], C] = {}
         self._parts: dict[str, set[SessionKey]] = {}
-        self.get: Callable[[tuple[str, str | None]], C | None] = cast("dict[Any, C]", self._clients).get
-        """Returns the client of a key, which may be a plain tuple, or None if it is not in the cache."""
+
+    def get(self, key: tuple[str, str | None]) -> C | None:
+        """Return the client of a key, which may be a plain tuple, or None if it is not in the cache."""
+        return self._clients.get(key)
 
     def add(self, client: C) -> None:
         """Add the client of a session."""

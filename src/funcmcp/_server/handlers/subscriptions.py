@@ -66,9 +66,6 @@ class Subscriptions:
         guard: Decides which changes a caller gets; None if every caller gets all.
         hub: Publishes the changes.
         load: Limits streams and the memory for URIs.
-
-    Attributes:
-        tasks: Finds tasks and their states; None as long as no tool has tasks.
     """
 
     def __init__(
@@ -81,16 +78,20 @@ class Subscriptions:
         load: Load,
     ) -> None:
         self._catalog = catalog
-        self.tasks: TaskMethods | None = None
+        self._tasks: TaskMethods | None = None
         self._lookup = lookup
         self._guard = guard
         self._hub = hub
         self._load = load
 
+    def add_tasks(self, tasks: TaskMethods) -> None:
+        """Let clients listen to changes of tasks."""
+        self._tasks = tasks
+
     async def listen(self, context: RequestContext) -> dict[str, Any]:
         """Answer `subscriptions/listen`; return when the server stops."""
-        if _TASK_IDS in _requested(context) and self.tasks is not None:
-            self.tasks.require_extension(context)
+        if _TASK_IDS in _requested(context) and self._tasks is not None:
+            self._tasks.require_extension(context)
         if context.http is not None and not context.http.can_stream:
             raise MCPError(
                 METHOD_NOT_FOUND, "subscriptions/listen needs a live event stream, which this platform lacks."
@@ -136,10 +137,10 @@ class Subscriptions:
         """Send the notification of a change; that of a task has the whole task."""
         meta = {SUBSCRIPTION_ID: context.request.id}
         task_id = subscription.tasks.get(change)
-        if task_id is None or self.tasks is None:
+        if task_id is None or self._tasks is None:
             await context.channel.notify(change.method, {"_meta": meta, **change.params})
             return
-        task = await self.tasks.state(context, task_id)
+        task = await self._tasks.state(context, task_id)
         if task is not None:
             await context.channel.notify(change.method, {"_meta": meta, **task})
 
@@ -164,10 +165,10 @@ class Subscriptions:
         task_ids = notifications.get(_TASK_IDS, [])
         if type(task_ids) is not list or not all(type(name) is str for name in task_ids) or len(task_ids) > MAX_URIS:
             raise InvalidParams(f'"{_TASK_IDS}" must be an array of at most {MAX_URIS} ids.')
-        if task_ids and self.tasks is not None:
+        if task_ids and self._tasks is not None:
             subscription.uris.charge_to(self._load.subscriptions, context.caller)
             subscription.uris.reserve(_TASK_BYTES * len(task_ids))
-            subscription.tasks = await self.tasks.watch(context, task_ids)
+            subscription.tasks = await self._tasks.watch(context, task_ids)
             honoured[_TASK_IDS] = list(subscription.tasks.values())
         return honoured
 

@@ -35,15 +35,16 @@ class ToolCalls:
     Args:
         calls: Runs the tools' handlers.
         results: Completes their results.
-
-    Attributes:
-        task_calls: Answers calls that may become tasks; None as long as no tool has tasks.
     """
 
     def __init__(self, calls: FeatureCalls, results: Results) -> None:
         self._calls = calls
         self._results = results
-        self.task_calls: CallsAsTasks | None = None
+        self._task_calls: CallsAsTasks | None = None
+
+    def add_tasks(self, task_calls: CallsAsTasks) -> None:
+        """Let *task_calls* answer the calls that may become tasks."""
+        self._task_calls = task_calls
 
     def call(self, context: RequestContext) -> ToolAnswer | Awaitable[ToolAnswer]:
         """Answer `tools/call`: at once, or with an awaitable if the tool waits."""
@@ -52,8 +53,8 @@ class ToolCalls:
         arguments = params.get("arguments", {})
         if type(arguments) is not dict:
             raise InvalidParams('"arguments" must be an object.')
-        if self.task_calls is not None and (tool.task is not None or "task" in params):
-            return self.task_calls.call(context, tool, arguments)
+        if self._task_calls is not None and (tool.task is not None or "task" in params):
+            return self._task_calls.call(context, tool, arguments)
         if tool.interactive:
             self._calls.open_rounds(context, tool)
         return self._begin(context, tool, arguments, tool.timeout)

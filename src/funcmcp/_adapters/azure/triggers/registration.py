@@ -114,12 +114,18 @@ class _Behind:
 
     def __init__(self, served: Served) -> None:
         self._served = served
-        self.drain = served.drain
-        self.aclose = served.aclose
 
     def begin(self) -> None:
         """Begin to hear other instances, and be heard by them: changes of resources are for all."""
         self._served.server.bus.start()
+
+    def drain(self) -> None:
+        """End the streams that would stay open."""
+        self._served.drain()
+
+    async def aclose(self) -> None:
+        """Close the services of the server."""
+        await self._served.aclose()
 
 
 def register(served: Served, app: FunctionApp, bindings: Mapping[str, Sequence[Input | Output]]) -> None:
