@@ -540,6 +540,33 @@ async def test_a_task_runs_if_a_reply_to_its_claim_is_lost(store: RedisTasks, fo
     await worker.aclose()
 
 
+async def test_after_a_restart_from_an_older_snapshot_only_the_later_claim_counts(
+    store: RedisTasks, other: RedisTasks
+) -> None:
+    """The snapshot has the task as it was before its first claim."""
+    await other.create(new_task())
+
+    async def dump(redis: Redis) -> dict[Any, Any]:
+        return {name: await redis.dump(name) for name in await redis.keys("*")}
+
+    async def restore(redis: Redis) -> None:
+        await redis.flushall()
+        for name, value in snapshot.items():
+            await redis.restore(name, 0, value)
+
+    snapshot = await store._link.do(dump)
+    lost = await claim_one(store)
+    await store._link.do(restore)
+    valid = await claim_one(store)
+    assert (valid.key, valid.attempt) == (lost.key, lost.attempt)
+    assert await store.renew(lost) is False
+    assert await store.report(lost, "late") is None
+    assert await store.release(lost) is None
+    assert await store.finish(lost, RESULT) is None
+    assert await store.renew(valid)
+    assert await store.finish(valid, RESULT)
+
+
 async def test_claims_that_redis_did_not_confirm_are_confirmed_by_the_next_call(
     store: RedisTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -268,6 +269,20 @@ class TaskStoreContract:
         await self.wait(LEASE + 0.05)
         assert (await claim_one(lasting)).record.over
         await lasting.create(new_task())
+
+    async def test_a_claim_with_the_number_of_another_and_a_token_of_its_own_is_refused(self, store: TaskStore) -> None:
+        task = new_task()
+        await store.create(task)
+        claim = await claim_one(store)
+        stale = replace(claim, record=replace(claim.record, token="0123456789abcdef"))
+        assert stale.attempt == claim.attempt
+        assert await store.renew(stale) is False
+        assert await store.report(stale, "late") is None
+        assert await store.ask(stale, QUESTIONS) is None
+        assert await store.release(stale) is None
+        assert await store.finish(stale, RESULT) is None
+        assert await store.renew(claim)
+        assert await store.finish(claim, RESULT)
 
     async def test_a_renewed_claim_does_not_lapse(self, store: TaskStore) -> None:
         lasting = await self.make(store, lease=LEASE)

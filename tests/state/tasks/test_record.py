@@ -18,6 +18,7 @@ from funcmcp._state.tasks.store import TasksFullError
 KEY = TaskKey("a" * 32, "id")
 QUESTION = Question("name", "digest", {"method": "roots/list", "params": {}})
 RESULT = Outcome(b'{"content":[]}')
+TOKEN = "0123456789abcdef"
 
 
 def record_of(**changes: Any) -> TaskRecord:
@@ -27,11 +28,11 @@ def record_of(**changes: Any) -> TaskRecord:
 def claimed() -> TaskRecord:
     record = transitions.claimed(record_of(), 1000.0, 30)
     assert record is not None
-    return record
+    return replace(record, token=TOKEN)
 
 
 def asking() -> TaskRecord:
-    record = transitions.asking(claimed(), 1, 1001.0, {"name": QUESTION})
+    record = transitions.asking(claimed(), TOKEN, 1001.0, {"name": QUESTION})
     assert record is not None
     return record
 
@@ -43,7 +44,7 @@ def answered() -> TaskRecord:
 
 
 def finished() -> TaskRecord:
-    record = transitions.finished(claimed(), 1, 1003.0, RESULT)
+    record = transitions.finished(claimed(), TOKEN, 1003.0, RESULT)
     assert record is not None
     return record
 
@@ -77,7 +78,6 @@ def test_an_answer_is_the_same_after_json(value: Any) -> None:
         b'{"v":1}',
         b"\xff",
         pytest.param({"v": 2}, id="another version"),
-        pytest.param({"more": 1}, id="an unknown member"),
         pytest.param({"status": "done"}, id="an unknown status"),
         pytest.param({"status": "completed"}, id="an end without an outcome"),
         pytest.param({"outcome": [False, False]}, id="an outcome without a text"),
@@ -97,8 +97,41 @@ def test_what_this_version_did_not_write_is_no_record(state: bytes | dict[str, A
 def test_an_outcome_that_does_not_belong_to_the_record_makes_it_unreadable() -> None:
     assert from_json(KEY, to_json(record_of()), b"{}") is None
     assert from_json(KEY, to_json(finished()), None) is None
-    flags = encode({**decode(to_json(finished())), "outcome": [False]})
-    assert from_json(KEY, flags, b"{}") is None
+    for flags in ([False], [False, 1], None):
+        state = encode({**decode(to_json(finished())), "outcome": flags})
+        assert from_json(KEY, state, b"{}") is None
+
+
+def test_a_record_of_an_earlier_version_has_the_defaults_of_the_members_it_lacks() -> None:
+    names = {"v", "tool", "created", "expires", "keep", "poll", "attempts"}
+    record = record_of(attempts=3)
+    state = encode({name: member for name, member in decode(to_json(record)).items() if name in names})
+    assert from_json(KEY, state, None) == replace(record, updated=0.0, due=None, removed=0.0)
+    assert from_json(KEY, encode({"v": 1, "tool": "add"}), None) is None
+
+
+def test_members_of_a_later_version_are_kept_in_each_change() -> None:
+    added = {"queue": "slow", "history": [{"at": 1}, None]}
+    state = encode({**decode(to_json(asking())), **added})
+    record = from_json(KEY, state, None)
+    assert record is not None
+    assert record == replace(asking(), extra=added)
+    changed = transitions.answered(record, 1002.0, {"name.1": {"roots": []}})
+    assert changed is not None
+    members = decode(to_json(changed))
+    assert {name: members[name] for name in added} == added
+    assert from_json(KEY, to_json(changed), None) == changed
+
+
+def test_questions_answers_and_outcomes_of_a_later_version_may_have_more_parts() -> None:
+    members = decode(to_json(asking()))
+    members["questions"]["name.1"].append("more")
+    members["answers"]["size"] = ["digest", {}, "more"]
+    record = from_json(KEY, encode(members), None)
+    assert record == replace(asking(), answers={"size": ("digest", {})})
+    members = decode(to_json(finished()))
+    members["outcome"].append("more")
+    assert from_json(KEY, encode(members), RESULT.text) == finished()
 
 
 def test_a_record_is_what_it_was_until_it_expires_then_failed_then_gone() -> None:
@@ -113,12 +146,12 @@ def test_a_record_is_what_it_was_until_it_expires_then_failed_then_gone() -> Non
 
 
 def test_an_end_keeps_the_message_unless_it_has_one() -> None:
-    record = transitions.reported(claimed(), 1, 1001.0, "half")
+    record = transitions.reported(claimed(), TOKEN, 1001.0, "half")
     assert record is not None
-    ended = transitions.finished(record, 1, 1002.0, RESULT)
+    ended = transitions.finished(record, TOKEN, 1002.0, RESULT)
     assert ended is not None
     assert ended.message == "half"
-    ended = transitions.finished(record, 1, 1002.0, replace(RESULT, message="done"))
+    ended = transitions.finished(record, TOKEN, 1002.0, replace(RESULT, message="done"))
     assert ended is not None
     assert ended.message == "done"
 
@@ -128,12 +161,12 @@ def test_nothing_happens_to_a_task_that_is_over(status: str) -> None:
     record = replace(finished(), status=status, claimed=True, attempt=1, due=0.0, questions={"name.1": QUESTION})
     assert transitions.claimed(record, 1001.0, 30) is None
     assert transitions.abandoned(record, 1001.0, 5) is None
-    assert transitions.renewed(record, 1, 1001.0, 30) is None
-    assert transitions.reported(record, 1, 1001.0, "x") is None
-    assert transitions.asking(record, 1, 1001.0, {"name": QUESTION}) is None
+    assert transitions.renewed(record, TOKEN, 1001.0, 30) is None
+    assert transitions.reported(record, TOKEN, 1001.0, "x") is None
+    assert transitions.asking(record, TOKEN, 1001.0, {"name": QUESTION}) is None
     assert transitions.answered(record, 1001.0, {"name.1": {}}) is None
-    assert transitions.finished(record, 1, 1001.0, RESULT) is None
-    assert transitions.released(record, 1, 1001.0, 0) is None
+    assert transitions.finished(record, TOKEN, 1001.0, RESULT) is None
+    assert transitions.released(record, TOKEN, 1001.0, 0) is None
     assert transitions.cancelled(record, 1001.0) is None
     assert transitions.watched(record) is None
 
@@ -157,7 +190,7 @@ def test_a_task_counts_its_call_until_it_ends_and_its_outcome_afterwards() -> No
     assert size == 2048 + 5000
     begun = claimed()
     assert transitions.changed_bytes(size, record, begun) == size
-    question = transitions.asking(begun, 1, 1001.0, {"name": QUESTION})
+    question = transitions.asking(begun, TOKEN, 1001.0, {"name": QUESTION})
     assert question is not None
     asked = transitions.changed_bytes(size, begun, question)
     assert asked > size
@@ -165,7 +198,7 @@ def test_a_task_counts_its_call_until_it_ends_and_its_outcome_afterwards() -> No
     assert answer is not None
     assert transitions.changed_bytes(asked, question, answer) > size + 200_000
     for outcome, expected in ((RESULT, 2048), (transitions.Outcome(b"x" * 3000), 2048 + 3000 - 512)):
-        ended = transitions.finished(begun, 1, 1002.0, outcome)
+        ended = transitions.finished(begun, TOKEN, 1002.0, outcome)
         assert ended is not None
         assert transitions.changed_bytes(size, begun, ended) == expected
 

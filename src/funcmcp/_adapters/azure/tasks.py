@@ -267,7 +267,7 @@ class AzureTasks(BaseTasks):
         if name is None or stored is None or stored.record is None:
             return False
         record, now = stored.record, self._clock()
-        holds = record.claimed and record.attempt == claim.attempt and not record.over and now < record.expires
+        holds = record.claimed and record.token == claim.token and not record.over and now < record.expires
         if holds and record.due is not None and record.due - now > self.lease * 2 / 3:
             return True
         return await super().renew(claim)

@@ -5,9 +5,8 @@ stream as one consumer of one group, so an entry goes to one worker. While the t
 worker resets its idle time (XCLAIM); an entry that is idle for longer than the lease goes to another worker
 (XAUTOCLAIM).
 
-    v  the version, which grows with every write      s  the record as JSON         e  the id of its entry in the stream
-    w  a random token of the last write
-    a  the attempt of the worker that has the task    c  the call, until the end    o  the text of the outcome
+    v  the version: a random token of the last write  s  the record as JSON         e  the id of its entry in the stream
+    a  the token of the claim that holds the task     c  the call, until the end    o  the text of the outcome
 
 A write reads the hash, applies the transition in Python, and stores the successor only if the version is still the
 same. This one script also adds or removes the entry in the stream, so that record and queue never disagree. If the
@@ -19,7 +18,7 @@ under ``*``. Scripts change them with the task. Tasks that have expired leave th
 needs room.
 
 A worker reads several entries and their tasks with one script, and stores their claims in one pipeline. The end of a
-run is stored without reading the task again: a claim has the version of its record.
+run is stored without reading the task again: the version that a claim writes is its token.
 
 A process that creates a task and has room for a run claims the task with the script that creates it. Such a task has no
 entry in the stream. It is among the delayed tasks, as one that is due when the lease lapses; a renewal moves that time.
@@ -39,7 +38,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from dataclasses import dataclass
 from hashlib import sha1
 from secrets import token_hex
 from time import monotonic, time
@@ -159,8 +157,7 @@ _CREATE = _Script(
     + _ROOM
     + """
 if redis.call('EXISTS', KEYS[1]) == 1 then
-  local fields = redis.call('HMGET', KEYS[1], 'v', 'a')
-  if ARGV[11] == '' or (fields[1] == '1' and fields[2] == ARGV[11]) then return {0, 0, 0} end
+  if ARGV[11] == '' or redis.call('HGET', KEYS[1], 'v') == ARGV[11] then return {0, 0, 0} end
   return {3, 0, 0}
 end
 local time = redis.call('TIME')
@@ -178,7 +175,7 @@ end
 remove_old(KEYS[5], KEYS[6], KEYS[7], now)
 local owner = is_full(KEYS[7], ARGV[14], ARGV[13], ARGV[15], ARGV[16])
 if owner > 0 then return {owner, until_first(owner == 2 and KEYS[8] or KEYS[5], now), 1} end
-redis.call('HSET', KEYS[1], 'v', '1', 's', ARGV[1], 'c', ARGV[2], 'a', ARGV[11])
+redis.call('HSET', KEYS[1], 'v', ARGV[11], 's', ARGV[1], 'c', ARGV[2], 'a', ARGV[11])
 if ARGV[11] == '' then
   add_entry(KEYS[1], KEYS[2], KEYS[4], ARGV[3])
 else
@@ -202,10 +199,10 @@ return {0, 0, 0}
 random, so it is of the same call, whose reply was lost.
 
 KEYS: task, stream, delayed tasks, signals, all tasks, sizes, sums; of a principal also its tasks and its live tasks.
-ARGV: record, call, member, expiry, removal, position, id, limits of the three sets, attempt of the worker that claims
-the task (empty if none), milliseconds of the lease, bytes, payer (empty if unknown), limits of the bytes of all tasks
-and of the payer's. Return 0; or 1 (all) or 2 (the caller's), the milliseconds until there may be room, and whether
-bytes are full; or 3 if the task exists, and another worker has claimed it. Expired tasks leave the sums first.
+ARGV: record, call, member, expiry, removal, position, id, limits of the three sets, token of the claim with which
+the task is created (empty if none), milliseconds of the lease, bytes, payer (empty if unknown), limits of the bytes of
+all tasks and of the payer's. Return 0; or 1 (all) or 2 (the caller's), the milliseconds until there may be room, and
+whether bytes are full; or 3 if the task exists, and another worker has claimed it. Expired tasks leave the sums first.
 Otherwise the first write is the one that takes memory: a full Redis refuses nothing of a script that has begun to
 write.
 """
@@ -225,8 +222,8 @@ _REPLACE = _Script(
     + _ADD_ENTRY
     + _ROOM
     + """
-local fields = redis.call('HMGET', KEYS[1], 'v', 'e', 'w')
-if fields[3] == ARGV[10] then return {1, 0} end
+local fields = redis.call('HMGET', KEYS[1], 'v', 'e')
+if fields[1] == ARGV[10] then return {1, 0} end
 if fields[1] ~= ARGV[1] then return {0, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -241,7 +238,7 @@ if ARGV[7] ~= '0' or #ARGV > 10 then
     if owner > 0 then return {-owner, until_first(owner == 2 and KEYS[8] or KEYS[5], now)} end
   end
 end
-redis.call('HSET', KEYS[1], 'v', string.format('%d', ARGV[1] + 1), 's', ARGV[3], 'a', ARGV[4], 'w', ARGV[10])
+redis.call('HSET', KEYS[1], 'v', ARGV[10], 's', ARGV[3], 'a', ARGV[4])
 if new ~= old then count_task(KEYS[6], KEYS[7], ARGV[6], payer, old, new) end
 if ARGV[5] ~= 'stays' then
   redis.call('ZREM', KEYS[3], ARGV[6])
@@ -271,9 +268,9 @@ return {1, 0}
 )
 """Replace a record whose version is still the same and that has not expired.
 
-KEYS: as of `_CREATE`. ARGV: version, expiry, record, attempt of the worker, what becomes of the entry ('stays',
+KEYS: as of `_CREATE`. ARGV: version, expiry, record, token of the claim, what becomes of the entry ('stays',
 'leaves', 'due', or the time when it is due), member, the bytes by which the task grows (those that are left of a task
-that ends), limits of the bytes of all tasks and of the payer's, a random token of this write; of a task that ends also
+that ends), limits of the bytes of all tasks and of the payer's, the next version; of a task that ends also
 outcome, removal, position, id. Return 1 and 0, also if this write was done already; or 0 and 0 if the record has
 changed or expired; or, if there is no room, -1 (of all) or -2 (of the caller) and the milliseconds until there may be.
 """
@@ -292,7 +289,7 @@ return 1
 )
 """Extend a lease; return 0 if the claim is not valid any more.
 
-KEYS: task, stream, delayed tasks. ARGV: attempt, member, milliseconds of the lease.
+KEYS: task, stream, delayed tasks. ARGV: token of the claim, member, milliseconds of the lease.
 """
 
 _TAKE = _Script(
@@ -384,7 +381,7 @@ class _Stored(NamedTuple):
 
     Attributes:
         now: The time of Redis when it was read.
-        version: Of the record.
+        version: Of the record; empty if the task is new.
         record: None if this version of the server can't read it.
         entry: The id of its entry in the stream.
         call: If it was loaded.
@@ -418,24 +415,13 @@ class _Replacement(NamedTuple):
         stored: The task before.
         changed: The record after.
         keys: The keys of `_REPLACE`.
-        arguments: Its other arguments, with the token of this write.
+        arguments: Its other arguments, with the next version.
     """
 
     stored: _Stored
     changed: TaskRecord
     keys: Sequence[str]
     arguments: Sequence[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _RedisClaim(Claim):
-    """A claim with the version of its record.
-
-    Attributes:
-        version: Of the record after the claim.
-    """
-
-    version: bytes
 
 
 @public("funcmcp.tasks")
@@ -508,7 +494,7 @@ class RedisTasks(BaseTasks):
             self._creating -= 1
         if not is_own:
             return record
-        claim = _RedisClaim(record, task.call, record.created, b"1")
+        claim = Claim(record, task.call, record.created)
         if self._hands_over:
             self._created.append(claim)
             self._wake_claim()
@@ -532,7 +518,7 @@ class RedisTasks(BaseTasks):
             position(record),
             record.key.task_id,
             *(limits.total, limits.per_principal, limits.live_per_principal),
-            record.attempt if record.claimed else "",
+            record.token if record.claimed else "",
             int(self.lease * 1000),
             size,
             task.payer or "",
@@ -587,7 +573,7 @@ class RedisTasks(BaseTasks):
     async def renew(self, claim: Claim) -> bool:
         """Extend the lease of a claim; see `TaskStore.renew`."""
         keys = (self._hash(claim.key), self._stream, self._delayed)
-        arguments = (claim.attempt, _member(claim.key), int(self.lease * 1000))
+        arguments = (claim.token, _member(claim.key), int(self.lease * 1000))
         renewed: int = await self._run(_RENEW, int, keys, arguments)
         return renewed > 0
 
@@ -633,12 +619,11 @@ class RedisTasks(BaseTasks):
 
     async def _end_run(self, claim: Claim, transition: Transition) -> TaskRecord | None:
         """Apply a transition to the record of a claim, without reading it first if nobody has changed it."""
-        if isinstance(claim, _RedisClaim):
-            now = self._clock()
-            changed = transition(claim.record, now)
-            stored = _Stored(now, claim.version, claim.record, None, b"")
-            if changed is not None and await self._store(stored, changed):
-                return changed
+        now = self._clock()
+        changed = transition(claim.record, now)
+        stored = _Stored(now, claim.token.encode(), claim.record, None, b"")
+        if changed is not None and await self._store(stored, changed):
+            return changed
         return await self._change(claim.key, transition)
 
     async def _replace(self, key: TaskKey, transition: Transition, *, entry: bytes | None = None) -> _Stored | None:
@@ -673,12 +658,12 @@ class RedisTasks(BaseTasks):
             stored.version,
             _milliseconds(changed.expires),
             to_json(changed),
-            changed.attempt if changed.claimed else "",
+            changed.token if changed.claimed else "",
             _place(stored, changed),
             _member(key),
             changed_bytes(0, stored.record or changed, changed),
             *(self.limits.total_bytes, self.limits.bytes_per_principal),
-            token_hex(8),
+            _next_version(stored, changed),
         ]
         if changed.outcome is not None:
             arguments += [changed.outcome.text, _milliseconds(changed.removed), position(changed), key.task_id]
@@ -952,8 +937,16 @@ def _claimed_by_entry(record: TaskRecord, now: float) -> TaskRecord | None:
 
 
 def _claim(stored: _Stored, changed: TaskRecord) -> Claim:
-    """Return the claim after `_REPLACE`, which has increased the version."""
-    return _RedisClaim(changed, stored.call, stored.now, b"%d" % (int(stored.version) + 1))
+    """Return the claim of a task after `_REPLACE`."""
+    return Claim(changed, stored.call, stored.now)
+
+
+def _next_version(stored: _Stored, changed: TaskRecord) -> str:
+    """Return the version of a record that replaces another: the token of a new claim, else any text."""
+    before = stored.record
+    if before is not None and before.token != changed.token:
+        return changed.token
+    return token_hex(8)
 
 
 def _place(stored: _Stored, changed: TaskRecord) -> str:

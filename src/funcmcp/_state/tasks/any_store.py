@@ -120,21 +120,21 @@ class BaseTasks:
     async def renew(self, claim: Claim) -> bool:
         """Extend the lease of a claim. False: the task is over, or another worker has it."""
         changed = await self._change(
-            claim.key, lambda record, now: transitions.renewed(record, claim.attempt, now, self.lease)
+            claim.key, lambda record, now: transitions.renewed(record, claim.token, now, self.lease)
         )
         return changed is not None
 
     async def report(self, claim: Claim, message: str) -> TaskRecord | None:
         """Change the status message. None: the claim is not valid any more."""
         return await self._change(
-            claim.key, lambda record, now: transitions.reported(record, claim.attempt, now, message)
+            claim.key, lambda record, now: transitions.reported(record, claim.token, now, message)
         )
 
     async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
         """End the run, and wait for answers of the client; end the task if there is no room for the questions."""
         try:
             return await self._end_run(
-                claim, lambda record, now: transitions.asking(record, claim.attempt, now, questions)
+                claim, lambda record, now: transitions.asking(record, claim.token, now, questions)
             )
         except TasksFullError as full:
             return await self.finish(claim, failure(f"There is no room for the questions of the tool. {full}."))
@@ -149,9 +149,7 @@ class BaseTasks:
 
     async def release(self, claim: Claim, delay: float = 0.0) -> TaskRecord | None:
         """Return the task to the queue; see `TaskStore.release`. None: the claim is not valid any more."""
-        return await self._change(
-            claim.key, lambda record, now: transitions.released(record, claim.attempt, now, delay)
-        )
+        return await self._change(claim.key, lambda record, now: transitions.released(record, claim.token, now, delay))
 
     async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
         """Take answers by the keys of the questions on the wire; None if no question waits for any of them."""
@@ -246,4 +244,4 @@ def successor(stored: TaskRecord | None, now: float, transition: Transition) -> 
 
 def _finished(claim: Claim, outcome: Outcome) -> Transition:
     """Return the transition that ends a task with an outcome."""
-    return lambda record, now: transitions.finished(record, claim.attempt, now, outcome)
+    return lambda record, now: transitions.finished(record, claim.token, now, outcome)

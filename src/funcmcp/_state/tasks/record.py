@@ -6,22 +6,28 @@ every store.
 
     working ---> input_required ---> working ---> completed | failed | cancelled
 
-A worker *claims* a task that is due, for the length of a lease, and renews the lease while the tool runs. `attempt`
-grows with every claim. A worker passes the attempt of its claim with each write, so a worker that was suspended and has
-lost its task can't change it any more. A task whose lease has lapsed is due again; `starts` counts the runs that ended
-without a word, and a task that may not be started again fails.
+A worker *claims* a task that is due, for the length of a lease, and renews the lease while the tool runs. Each claim
+has a random token. A worker passes the token of its claim with each write, so a worker that was suspended and has lost
+its task can't change it any more, also if the store was restored from a backup and has given the task to another
+worker. A task whose lease has lapsed is due again; `starts` counts the runs that ended without a word, and a task that
+may not be started again fails.
 
 A task counts with its bytes for its caller: `new_bytes` when it is created, `changed_bytes` after each transition. A
 transition that makes a task grow needs room (`funcmcp._state.tasks.store`); all others are always possible.
 
 A task has to end before `expires`. A task that does not has failed from that moment on, without any write: `current`
 derives it. Its record is removed `keep` seconds later.
+
+Servers of several versions may share a store. The fields of `TaskRecord` are the members of the stored JSON. A field
+that a later version adds needs a default, which stands for the absent member; a member that this version does not know
+is kept in `extra`. A change that older versions must not read gets another `_VERSION`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, count_values, decode, encode
@@ -140,6 +146,7 @@ class TaskRecord:
         message: The last status message.
         updated: When the status or the message changed.
         attempt: The number of the last claim.
+        token: The token of the last claim.
         starts: Runs since the last one that ended by itself.
         claimed: Whether a worker has it.
         due: When a worker may claim it; None if there is nothing to run.
@@ -150,6 +157,7 @@ class TaskRecord:
         watched: Whether a client waits for changes, so that they have to be published.
         returned: Deliveries in a row to workers that could not run the tool.
         removed: When a store may remove it.
+        extra: Members of the stored JSON that this version does not know.
     """
 
     key: TaskKey
@@ -163,6 +171,7 @@ class TaskRecord:
     message: str | None = None
     updated: float = 0.0
     attempt: int = 0
+    token: str = ""
     starts: int = 0
     claimed: bool = False
     due: float | None = None
@@ -173,6 +182,7 @@ class TaskRecord:
     watched: bool = False
     returned: int = 0
     removed: float = 0.0
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def over(self) -> bool:
@@ -203,6 +213,11 @@ class Claim:
     def attempt(self) -> int:
         """The number of this claim."""
         return self.record.attempt
+
+    @property
+    def token(self) -> str:
+        """The token of this claim, which no other claim has."""
+        return self.record.token
 
 
 def new_record(task: NewTask, now: float) -> TaskRecord:
@@ -241,12 +256,19 @@ def claimed(record: TaskRecord, now: float, lease: float) -> TaskRecord | None:
         return None
     if record.starts >= record.attempts:
         return _ended(record, FAILED, interrupted(), now)
-    return replace(record, attempt=record.attempt + 1, starts=record.starts + 1, claimed=True, due=now + lease)
+    return replace(
+        record,
+        attempt=record.attempt + 1,
+        token=_new_token(),
+        starts=record.starts + 1,
+        claimed=True,
+        due=now + lease,
+    )
 
 
 def first_claim(record: TaskRecord) -> TaskRecord:
     """Return a new record that is claimed by the worker of the process that creates it."""
-    return replace(record, attempt=1, starts=1, claimed=True)
+    return replace(record, attempt=1, token=_new_token(), starts=1, claimed=True)
 
 
 def abandoned(record: TaskRecord, now: float, deliveries: int) -> TaskRecord | None:
@@ -257,26 +279,26 @@ def abandoned(record: TaskRecord, now: float, deliveries: int) -> TaskRecord | N
     return _ended(record, FAILED, outcome, now)
 
 
-def renewed(record: TaskRecord, attempt: int, now: float, lease: float) -> TaskRecord | None:
+def renewed(record: TaskRecord, token: str, now: float, lease: float) -> TaskRecord | None:
     """Extend the lease of a claim."""
-    return replace(record, due=now + lease) if _holds(record, attempt) else None
+    return replace(record, due=now + lease) if _holds(record, token) else None
 
 
-def reported(record: TaskRecord, attempt: int, now: float, message: str) -> TaskRecord | None:
+def reported(record: TaskRecord, token: str, now: float, message: str) -> TaskRecord | None:
     """Change the status message."""
-    return replace(record, message=message, updated=now) if _holds(record, attempt) else None
+    return replace(record, message=message, updated=now) if _holds(record, token) else None
 
 
-def asking(record: TaskRecord, attempt: int, now: float, questions: Mapping[str, Question]) -> TaskRecord | None:
+def asking(record: TaskRecord, token: str, now: float, questions: Mapping[str, Question]) -> TaskRecord | None:
     """End a run that needs answers of the client.
 
     Args:
         record: The task.
-        attempt: Of the claim.
+        token: Of the claim.
         now: The time.
         questions: At least one, by the author's keys.
     """
-    if not _holds(record, attempt):
+    if not _holds(record, token):
         return None
     serial = record.serial
     outstanding: dict[str, Question] = {}
@@ -311,16 +333,16 @@ def answered(record: TaskRecord, now: float, answers: Mapping[str, Mapping[str, 
     return replace(record, status=WORKING, updated=now, due=now, questions={}, answers=known)
 
 
-def finished(record: TaskRecord, attempt: int, now: float, outcome: Outcome) -> TaskRecord | None:
+def finished(record: TaskRecord, token: str, now: float, outcome: Outcome) -> TaskRecord | None:
     """End a task with what its run returned."""
-    if not _holds(record, attempt):
+    if not _holds(record, token):
         return None
     return _ended(record, FAILED if outcome.is_error else COMPLETED, outcome, now)
 
 
-def released(record: TaskRecord, attempt: int, now: float, delay: float) -> TaskRecord | None:
+def released(record: TaskRecord, token: str, now: float, delay: float) -> TaskRecord | None:
     """Return a task to the queue. A delay means that the worker can't run the tool, and another one may."""
-    if not _holds(record, attempt):
+    if not _holds(record, token):
         return None
     returned = record.returned + 1 if delay else record.returned
     return replace(record, starts=record.starts - 1, returned=returned, claimed=False, due=_milliseconds(now + delay))
@@ -344,9 +366,13 @@ def _milliseconds(seconds: float) -> float:
     return math.floor(seconds * 1000) / 1000
 
 
-def _holds(record: TaskRecord, attempt: int) -> bool:
+def _new_token() -> str:
+    return token_hex(8)
+
+
+def _holds(record: TaskRecord, token: str) -> bool:
     """Return whether a claim is still valid."""
-    return record.claimed and record.attempt == attempt and not record.over
+    return record.claimed and record.token == token and not record.over
 
 
 def interrupted() -> Outcome:
@@ -407,35 +433,13 @@ def _record_bytes(record: TaskRecord) -> int:
 def to_json(record: TaskRecord) -> bytes:
     """Return the record as JSON, without its key and the text of its outcome, which stores keep beside it."""
     outcome = record.outcome
-    return encode(
-        {
-            "v": _VERSION,
-            "tool": record.tool,
-            "created": record.created,
-            "expires": record.expires,
-            "keep": record.keep,
-            "poll": record.poll,
-            "attempts": record.attempts,
-            "status": record.status,
-            "message": record.message,
-            "updated": record.updated,
-            "attempt": record.attempt,
-            "starts": record.starts,
-            "claimed": record.claimed,
-            "due": record.due,
-            "serial": record.serial,
-            "questions": record.questions,
-            "answers": record.answers,
-            "outcome": None if outcome is None else [outcome.is_error, outcome.tool_failed],
-            "watched": record.watched,
-            "returned": record.returned,
-            "removed": record.removed,
-        }
-    )
+    members = {name: getattr(record, name) for name in _MEMBERS}
+    members["outcome"] = None if outcome is None else [outcome.is_error, outcome.tool_failed]
+    return encode({**record.extra, "v": _VERSION, **members})
 
 
 def from_json(key: TaskKey, state: bytes, outcome: bytes | None) -> TaskRecord | None:
-    """Return the record of `to_json`, or None if this version did not write it.
+    """Return the record of `to_json`, or None if this version can't read it.
 
     Args:
         key: The key under which it was found.
@@ -446,64 +450,64 @@ def from_json(key: TaskKey, state: bytes, outcome: bytes | None) -> TaskRecord |
         value: Any = decode(state, _NESTING)
     except (InvalidJSONError, RepeatedNameError):
         return None
-    if not isinstance(value, dict) or value.keys() != _TYPES.keys() or value["v"] != _VERSION:
+    if not isinstance(value, dict) or value.pop("v", None) != _VERSION:
         return None
-    for name, types in _TYPES.items():
-        if type(value[name]) not in types:
+    members = {name: value.pop(name) for name in _MEMBERS if name in value}
+    if not members.keys() >= _REQUIRED:
+        return None
+    for name, member in members.items():
+        if type(member) not in _MEMBERS[name]:
             return None
-    if value["status"] not in STATUSES:
+    members["questions"] = {name: _question(item) for name, item in members.get("questions", {}).items()}
+    members["answers"] = {name: _answer(item) for name, item in members.get("answers", {}).items()}
+    if None in members["questions"].values() or None in members["answers"].values():
         return None
-    questions = {name: _question(item) for name, item in value["questions"].items()}
-    answers = {name: _answer(item) for name, item in value["answers"].items()}
-    flags = value["outcome"]
-    if None in questions.values() or None in answers.values() or (flags is None) != (outcome is None):
+    if (members.get("outcome") is None) != (outcome is None):
         return None
-    value.update(questions=questions, answers=answers, outcome=None)
-    if outcome is not None:
-        if len(flags) != 2:  # noqa: PLR2004 - the two flags that to_json writes
-            return None
-        value["outcome"] = Outcome(outcome, flags[0] is True, flags[1] is True, value["message"])
-    if (value["outcome"] is not None) != (value["status"] in TERMINAL):
+    members["outcome"] = _outcome(members.get("outcome"), outcome, members.get("message"))
+    record = TaskRecord(key=key, extra=value, **members)
+    if record.status not in STATUSES or (record.outcome is not None) != record.over:
         return None
-    del value["v"]
-    return TaskRecord(key=key, **value)
+    return record
 
 
-_NUMBER = (int, float)
 _TYPES: dict[str, tuple[type, ...]] = {
-    "v": (int,),
-    "tool": (str,),
-    "created": _NUMBER,
-    "expires": _NUMBER,
-    "keep": _NUMBER,
-    "poll": (*_NUMBER, type(None)),
-    "attempts": (int,),
-    "status": (str,),
-    "message": (str, type(None)),
-    "updated": _NUMBER,
-    "attempt": (int,),
-    "starts": (int,),
-    "claimed": (bool,),
-    "due": (*_NUMBER, type(None)),
-    "serial": (int,),
-    "questions": (dict,),
-    "answers": (dict,),
-    "outcome": (list, type(None)),
-    "watched": (bool,),
-    "returned": (int,),
-    "removed": _NUMBER,
+    "bool": (bool,),
+    "int": (int,),
+    "str": (str,),
+    "str | None": (str, type(None)),
+    "float": (int, float),
+    "float | None": (int, float, type(None)),
+    "Mapping[str, Question]": (dict,),
+    "Mapping[str, tuple[str, Mapping[str, Any]]]": (dict,),
+    "Outcome | None": (list, type(None)),
 }
+"""The types of members in the stored JSON, by the types of the fields."""
+
+_FIELDS = [declared for declared in fields(TaskRecord) if declared.name not in {"key", "extra"}]
+_MEMBERS = {declared.name: _TYPES[str(declared.type)] for declared in _FIELDS}
+_REQUIRED = {
+    declared.name for declared in _FIELDS if declared.default is MISSING and declared.default_factory is MISSING
+}
+
+
+def _outcome(flags: list[Any] | None, text: bytes | None, message: str | None) -> Outcome | None:
+    """Return the outcome of a record; None if it has none, or if a part of it is missing."""
+    match flags:
+        case [bool(is_error), bool(tool_failed), *_] if text is not None:
+            return Outcome(text, is_error, tool_failed, message)
+    return None
 
 
 def _question(value: object) -> Question | None:
     match value:
-        case [str(key), str(digest), dict(request)] if type(request.get("method")) is str:
+        case [str(key), str(digest), dict(request), *_] if type(request.get("method")) is str:
             return Question(key, digest, request)
     return None
 
 
 def _answer(value: object) -> tuple[str, Mapping[str, Any]] | None:
     match value:
-        case [str(digest), dict(answer)]:
+        case [str(digest), dict(answer), *_]:
             return digest, answer
     return None

@@ -171,7 +171,9 @@ class SQLiteTasks(BaseTasks):
             payer = task.payer or _UNKNOWN
             self._check_bytes(connection, payer, size, now)
             connection.execute(
-                "INSERT INTO funcmcp_tasks_2 VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?)",
+                "INSERT INTO funcmcp_tasks_2"
+                " (server, owner, id, position, state, call, due, live_until, removed, payer, bytes)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     *self._row(task.key),
                     position(record),
