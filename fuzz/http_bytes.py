@@ -376,7 +376,8 @@ def _check_bounds(protocol: Any, size: int) -> None:
 def _check_responses(written: bytes, recorder: Recorder | RecordingExchange, *, closed: bool) -> None:
     """Fail unless all that was sent is responses, one to each request in order, the last of them perhaps cut off."""
     numbers = []
-    for status, headers, body in _responses(written, closed=closed):
+    methods = [method for method, _, _ in recorder.requests]
+    for status, headers, body in _responses(written, methods, closed=closed):
         assert status in _STATUSES, status
         if status == b"200":
             number = re.search(rb"x-number: (\d+)\r\n", headers)
@@ -389,28 +390,33 @@ def _check_responses(written: bytes, recorder: Recorder | RecordingExchange, *, 
     assert len(numbers) <= len(recorder.requests)
 
 
-def _responses(text: bytes, *, closed: bool) -> Iterator[tuple[bytes, bytes, bytes | None]]:
-    """Yield the status, the header and the body of each response; the body is None where it is not complete."""
+def _responses(text: bytes, methods: list[str], *, closed: bool) -> Iterator[tuple[bytes, bytes, bytes | None]]:
+    """Yield the status, the header and the body of each response; the body is None where it is not complete.
+
+    A response to HEAD has the Content-Length of the body that it does not have.
+    """
     at = 0
     while at < len(text):
         head = _RESPONSE.match(text, at)
         assert head is not None, text[at : at + 200]
         at, headers = head.end(), head[2].lower()
+        number = re.search(rb"x-number: (\d+)\r\n", headers)
         length = re.search(rb"content-length: (\d+)\r\n", headers)
-        if b"transfer-encoding: chunked\r\n" in headers:
+        if number is not None and methods[int(number[1])] == "HEAD":
+            yield head[1], headers, None
+        elif b"transfer-encoding: chunked\r\n" in headers:
             body, at = _chunks(text, at)
+            yield head[1], headers, body
         elif length is not None:
             end = at + int(length[1])
-            body, at = (text[at:end] if end <= len(text) else None), end
+            yield head[1], headers, text[at:end] if end <= len(text) else None
+            at = end
         elif head[1] == b"100" or b"connection: close\r\n" not in headers:
-            body = b""  # a response to HEAD
             yield head[1], headers, None
-            continue
         else:
             # HTTP/1.0: the end of the connection ends the body, and a client that does not read delays both.
             body, at = text[at:] if closed else None, len(text)
-            body = body or None
-        yield head[1], headers, body
+            yield head[1], headers, body or None
 
 
 def _chunks(text: bytes, at: int) -> tuple[bytes | None, int]:
