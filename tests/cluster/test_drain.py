@@ -48,6 +48,7 @@ async def ready() -> str:
 
 @mcp.tool(task=TaskOptions(poll=0.05))
 async def work() -> str:
+    say(f"process {os.getpid()}")
     say("working")
     return await ready()
 
@@ -193,14 +194,33 @@ async def test_a_plain_function_that_never_ends_does_not_keep_the_process(kind: 
     assert (await record_of(tmp_path, task)).status == "failed"
 
 
-@pytest.mark.parametrize("kind", ["run", "worker"])
+@pytest.mark.parametrize("kind", ["run", "workers", "worker"])
 async def test_a_second_signal_ends_the_process_at_once(kind: str, tmp_path: Path) -> None:
     with process(kind, tmp_path, 100_000) as served:
         await served.start("work")
         served.terminate()
         await until_it_stops(served, kind)
-        served.terminate()
+        while kind == "workers" and served.running.process.poll() is None:  # nothing shows that its parent has begun
+            served.terminate()
+            await asyncio.sleep(0.05)
+        if kind != "workers":
+            served.terminate()
         await served.ended()
+
+
+async def test_a_signal_that_a_worker_process_gets_twice_does_not_shorten_its_time(tmp_path: Path) -> None:
+    """As systemd sends it: to all processes of a service, whose parent sends it to the others again."""
+    with process("workers", tmp_path, int(PATIENCE)) as served:
+        (task,) = await served.start("work")
+        (name,) = [line for line in served.running.lines if line.startswith("process ")]
+        for _ in range(3):
+            os.kill(int(name.removeprefix("process ")), signal.SIGTERM)
+            await asyncio.sleep(0.05)
+        served.terminate()
+        await asyncio.sleep(0.5)
+        (tmp_path / "go").touch()
+        assert await served.ended() == 0
+    assert (await record_of(tmp_path, task)).status == "completed"
 
 
 @pytest.mark.parametrize("kind", ["run", "workers"])

@@ -6,10 +6,11 @@ function that never releases the interpreter's lock can prevent that; worker pro
 then.
 
 `serve` serves in this process. `serve_processes` serves in worker processes: `_Supervisor` starts them with the "spawn"
-method and passes them the listening socket. A worker sends one message through a pipe when it accepts connections, and
-exits with its parent (`_exit_with_parent`). The supervisor replaces a worker that dies after it was ready. A worker
-that dies before ends the command, because its successor would die, too. With `watch`, all workers are replaced when a
-file changes, and a worker that dies is not replaced: the next change may correct the error.
+method and passes them the listening socket. A worker sends one message through a pipe when it accepts connections, gets
+one when its time to end is over, and exits with its parent (`_exit_with_parent`). The supervisor replaces a worker that
+dies after it was ready. A worker that dies before ends the command, because its successor would die, too. With `watch`,
+all workers are replaced when a file changes, and a worker that dies is not replaced: the next change may correct the
+error.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import math
 import multiprocessing
 import os
 import signal
@@ -60,6 +62,7 @@ _HURRY_SIGNALS = 2
 """How often a signal has to come to end the time of the drain."""
 
 _TICK_SECONDS = 0.2
+_END_TICK_SECONDS = 0.05
 _CLOSING_SECONDS = 0.5
 """Seconds after the time of the drain, in which WebSockets may close by themselves."""
 
@@ -355,10 +358,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin the shutdown. Its time runs from the first signal; when the same signal comes again, it is over.
-
-        Worker processes get two signals for one Ctrl+C: SIGINT of the terminal and SIGTERM of their parent.
-        """
+        """Begin the shutdown. Its time runs from the first signal; when the same signal comes again, it is over."""
         self._signals.append(sig)
         times = self._signals.count(sig)
         if not self.should_exit:
@@ -369,6 +369,32 @@ class _Server(uvicorn.Server):
             super().handle_exit(sig, frame)  # uvicorn leaves everything
         elif times == _HURRY_SIGNALS or len(self._signals) == 1:  # the first one after `stop`
             self.hurry()
+
+
+class _WorkerServer(_Server):
+    """The server of a worker process.
+
+    One Ctrl+C brings it SIGINT of the terminal and SIGTERM of its parent, and systemd sends SIGTERM to it and to its
+    parent, which sends it again. So the parent counts the signals, and sends a message when the time is over.
+    """
+
+    def __init__(self, app: Application, pipe: Connection, certificate: Certificate | None) -> None:
+        super().__init__(app, lambda: pipe.send(True), certificate)
+        self._pipe = pipe
+        self._is_hurried = False
+        threading.Thread(target=self._wait_for_parent, name="funcmcp hurry", daemon=True).start()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin the shutdown. The time of its end is the parent's to shorten."""
+        if not self.should_exit or not self._signals:
+            super().handle_exit(sig, frame)
+        elif self._is_hurried:
+            self.hurry()
+
+    def _wait_for_parent(self) -> None:
+        with contextlib.suppress(EOFError, OSError):  # the parent has exited
+            self._is_hurried = self._pipe.recv()
+            os.kill(os.getpid(), signal.SIGTERM)  # the main thread handles it
 
 
 def _ignore(sig: int, frame: FrameType | None) -> None:
@@ -396,7 +422,7 @@ class _Worker:
         self, factory: Callable[[], Application], listener: socket.socket, certificate: Certificate | None
     ) -> None:
         spawn = multiprocessing.get_context("spawn")
-        self._signal, theirs = spawn.Pipe(duplex=False)
+        self._pipe, theirs = spawn.Pipe()
         self.process: SpawnProcess = spawn.Process(target=_work, args=(factory, listener, certificate, theirs))
         self.process.start()
         theirs.close()
@@ -405,15 +431,20 @@ class _Worker:
     @property
     def ready(self) -> bool:
         """Whether it has accepted connections."""
-        if not self._ready and self._signal.poll():
+        if not self._ready and self._pipe.poll():
             with contextlib.suppress(EOFError):  # it exited before
-                self._ready = self._signal.recv()
+                self._ready = self._pipe.recv()
         return self._ready
 
     @property
     def alive(self) -> bool:
         """Whether the process runs."""
         return self.process.is_alive()
+
+    def hurry(self) -> None:
+        """End the time that its calls and tasks have."""
+        with contextlib.suppress(OSError):  # it has exited
+            self._pipe.send(True)
 
 
 class _Supervisor:
@@ -426,10 +457,15 @@ class _Supervisor:
         self._workers: list[_Worker] = []
         self._announced = False
         self._stopping = False
+        self._signals: list[int] = []
+        self._hurried_at = math.inf
 
     def stop(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
-        """Begin the shutdown. A signal comes at any time, so this takes no lock."""
+        """Begin the shutdown; when the same signal comes again, end its time. A signal comes at any time: no lock."""
         self._stopping = True
+        self._signals.append(sig)
+        if self._signals.count(sig) == _HURRY_SIGNALS:
+            self._hurried_at = time.monotonic()
 
     def is_set(self) -> bool:
         """Return whether the watcher of files has to end."""
@@ -486,9 +522,15 @@ class _Supervisor:
             self._on_ready()
 
     def _end(self) -> None:
-        deadline = time.monotonic() + drain_seconds() + _KILL_SECONDS
+        end = time.monotonic() + drain_seconds()
         for worker in self._workers:
             worker.process.terminate()
+        while self._hurried_at == math.inf and time.monotonic() < end and any(worker.alive for worker in self._workers):
+            time.sleep(_END_TICK_SECONDS)
+        if self._hurried_at < math.inf:
+            for worker in self._workers:
+                worker.hurry()
+        deadline = min(end, self._hurried_at) + _KILL_SECONDS
         for worker in self._workers:
             worker.process.join(max(0.0, deadline - time.monotonic()))
             worker.process.kill()
@@ -500,14 +542,14 @@ def _work(
     factory: Callable[[], Application],
     listener: socket.socket,
     certificate: Certificate | None,
-    ready: Connection,
+    pipe: Connection,
 ) -> None:
     """Serve in a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches all processes; the parent sends SIGTERM
     threading.Thread(target=_exit_with_parent, name="funcmcp parent", daemon=True).start()
     app = factory()
     with _handling(_ignore):
-        _Server(app, lambda: ready.send(True), certificate).run([listener])
+        _WorkerServer(app, pipe, certificate).run([listener])
 
 
 def _exit_with_parent() -> None:
