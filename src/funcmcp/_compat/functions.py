@@ -45,9 +45,9 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
         RegistrationError: The function takes parameters that JSON arguments can't fill.
     """
     signature = Signature(function)
-    hints = signature.try_hints()
-    if hints is None:
+    if signature.try_types() is None:
         return function
+    hints = signature.try_hints()
     parameters = signature_of(function).parameters
     contexts = [name for name in parameters if is_context(hints.get(name))]
     dependencies: dict[str, Dependency] = {}
@@ -77,7 +77,7 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
 
 def schema_of_result(function: Callable[..., Any]) -> dict[str, Any] | None:
     """Return the output schema in a function's annotation, beside the class of its result; None if there is none."""
-    return schema_of_annotated_result((Signature(function).try_hints() or {}).get("return"))
+    return schema_of_annotated_result(Signature(function).try_hints().get("return"))
 
 
 def with_result(function: Callable[..., Any], hint: Any, convert: Callable[[Any], Any]) -> Any:
@@ -88,11 +88,11 @@ def with_result(function: Callable[..., Any], hint: Any, convert: Callable[[Any]
         hint: The return annotation; None for no annotation.
         convert: Returns the value for the annotation.
     """
-    hints = Signature(function).try_hints()
-    if hints is None:
+    types = Signature(function).try_types()
+    if types is None:
         return function
     call = _converting_async(function, convert) if is_async(function) else _converting(function, convert)
-    annotations = {name: annotation for name, annotation in hints.items() if name != "return"}
+    annotations = {name: annotation for name, annotation in types.hints.items() if name != "return"}
     if hint is not None:
         annotations["return"] = hint
     _set_signature(call, function, annotations, ())
@@ -101,7 +101,7 @@ def with_result(function: Callable[..., Any], hint: Any, convert: Callable[[Any]
 
 def tool_function(function: Callable[..., Any], *, exclude: Collection[str] = (), has_schema: bool = True) -> Any:
     """Return a function for a tool; the arguments are those of `adapted`."""
-    conversion = ResultConversion((Signature(function).try_hints() or {}).get("return"))
+    conversion = ResultConversion(Signature(function).try_hints().get("return"))
     wrapper = adapted(function, exclude=exclude, has_schema=has_schema)
     if not has_schema or not conversion.is_needed:
         return wrapper
@@ -110,7 +110,7 @@ def tool_function(function: Callable[..., Any], *, exclude: Collection[str] = ()
 
 def returns_contents(function: Callable[..., Any]) -> bool:
     """Return whether a function is annotated to return contents of a resource in the classes of FastMCP."""
-    hint = (Signature(function).try_hints() or {}).get("return")
+    hint = Signature(function).try_hints().get("return")
     return any(
         isinstance(part, type) and issubclass(part, ResourceResult | ResourceContent) for part in parts_of_type(hint)
     )

@@ -125,7 +125,7 @@ class Resolve(Dependency):
 
     async def _arguments(self, scope: Scope, cache: dict[Any, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the resolver gets for its parameters."""
-        hints = Signature(self.factory).try_hints() or {}
+        hints = Signature(self.factory).try_hints()
         kwargs: dict[str, Any] = {}
         for name, parameter in signature_of(self.factory).parameters.items():
             dependency = dependency_of(name, hints.get(name), parameter.default)

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import pytest
 
-from funcmcp._authoring.signatures.annotations import parts_of_type, without_marks
+from funcmcp import MCPServer
+from funcmcp._authoring.signatures.annotations import parts_of_type
 from funcmcp._authoring.signatures.signature import EMPTY, Header, Parameter, Signature, function_name
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -20,8 +21,8 @@ def test_postponed_annotations_are_resolved() -> None:
 
     signature = Signature(add)
     first, second = signature.parameters()
-    assert first == Parameter("a", int, EMPTY)
-    assert without_marks(second.annotation) is str
+    assert first == Parameter("a", int, EMPTY, int)
+    assert second.bare is str
     assert second.default is None
     assert signature.returns() is bool
 
@@ -35,7 +36,7 @@ def test_annotations_of_a_signature_that_a_decorator_set_count() -> None:
     described.__signature__ = inspect.Signature([text, unknown])  # type: ignore[attr-defined]  # inspect reads it
 
     signature = Signature(described)
-    assert signature.parameters() == [Parameter("text", str, EMPTY), Parameter("unknown", EMPTY, 1)]
+    assert signature.parameters() == (Parameter("text", str, EMPTY, str), Parameter("unknown", EMPTY, 1, EMPTY))
     assert signature.returns() is str
 
 
@@ -45,18 +46,18 @@ def test_names_of_the_enclosing_function_are_found() -> None:
     def use(it: Local) -> Local:
         return it
 
-    assert Signature(use).parameters() == [Parameter("it", Local, EMPTY)]
+    assert Signature(use).parameters() == (Parameter("it", Local, EMPTY, Local),)
 
 
 def test_a_name_that_comes_later_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def use(it: Later) -> None: ...  # type: ignore[name-defined]  # noqa: F821 - the point of the test
 
     signature = Signature(use)
-    assert signature.try_hints() is None
+    assert signature.try_types() is None
     with pytest.raises(RegistrationError, match=r"of use uses the unknown name 'Later'"):
         signature.parameters()
     monkeypatch.setitem(globals(), "Later", bytes)
-    assert signature.parameters() == [Parameter("it", bytes, EMPTY)]
+    assert signature.parameters() == (Parameter("it", bytes, EMPTY, bytes),)
 
 
 def test_names_of_a_function_that_has_returned_are_gone() -> None:
@@ -67,7 +68,7 @@ def test_names_of_a_function_that_has_returned_are_gone() -> None:
 
         return use
 
-    assert Signature(make()).try_hints() is None
+    assert Signature(make()).try_types() is None
 
 
 def test_an_import_for_type_checkers_only_is_explained() -> None:
@@ -111,8 +112,8 @@ def test_partials_and_callable_objects_have_signatures() -> None:
 
     def add(a: int, b: int) -> None: ...
 
-    assert Signature(Adder()).parameters() == [Parameter("a", int, EMPTY)]
-    assert Signature(functools.partial(add, 1)).parameters() == [Parameter("b", int, EMPTY)]
+    assert Signature(Adder()).parameters() == (Parameter("a", int, EMPTY, int),)
+    assert Signature(functools.partial(add, 1)).parameters() == (Parameter("b", int, EMPTY, int),)
     assert function_name(functools.partial(functools.partial(add, 1), 2)) == "add"
     assert function_name(Adder()) == "Adder"
 
@@ -130,3 +131,21 @@ def test_every_part_of_a_type_is_seen_once() -> None:
     assert mark in found
     assert found.count(Node) == 1
     assert int in found
+
+
+def test_types_are_read_once_for_all_that_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Any] = []
+
+    def counted(function: Any, **options: Any) -> Any:
+        read.append(function)
+        return get_type_hints(function, **options)
+
+    def add(a: int, b: Annotated[str | None, Header("B")] = None) -> bool:
+        return a == len(b or "")
+
+    monkeypatch.setattr("funcmcp._authoring.signatures.signature.get_type_hints", counted)
+    mcp = MCPServer("sums")
+    mcp.tool(add)
+    mcp.prompt(add)
+    mcp.resource("sums://{a}{?b}")(add)
+    assert read == [add] * 3

@@ -24,7 +24,7 @@ from funcmcp._authoring.openapi.http_requests import forwarded, text_of
 from funcmcp._authoring.openapi.http_responses import Response, result_of
 from funcmcp._authoring.signatures.docstring import description
 from funcmcp._authoring.signatures.partials import signature_of, without_partials
-from funcmcp._authoring.signatures.signature import EMPTY, Arguments, Parameter
+from funcmcp._authoring.signatures.signature import EMPTY, Arguments, Parameter, parameter_of
 from funcmcp._authoring.values.content import ToolResult
 from funcmcp._protocol.codec import encode
 from funcmcp._server.catalog.registry import RegistrationError
@@ -161,7 +161,7 @@ def _shape(function: _Function, options: HTTPFunctionOptions) -> _Shape:
         return _Shape(variables, query, None, frozenset())
     taken |= query.keys()
     if _has_fields(body):
-        spread = Parameter(_BODY, Arguments[body], EMPTY)  # type: ignore[valid-type, misc] # a type at run time
+        spread = parameter_of(_BODY, Arguments[body])  # type: ignore[valid-type, misc] # a type at run time
         fields = input_schema(parts_of([spread], function.name, lax=False), function.name, {})["properties"].keys()
         if not fields & taken:
             while spread.name in taken | fields:
@@ -169,7 +169,7 @@ def _shape(function: _Function, options: HTTPFunctionOptions) -> _Shape:
             return _Shape(variables, query, spread, frozenset(fields))
     if _BODY in taken:
         raise RegistrationError(f"{function.name} has an argument named {_BODY!r} beside its body; rename it.")
-    return _Shape(variables, query, Parameter(_BODY, body, EMPTY), frozenset())
+    return _Shape(variables, query, parameter_of(_BODY, body), frozenset())
 
 
 def _hinted(function: _Function, variables: set[str]) -> tuple[dict[str, Any], Any]:
@@ -227,18 +227,20 @@ def _caller(
                 returned = await returned
         return result_of(_response(returned), context.name)
 
-    parameters = [Parameter(_CONTEXT, Context, EMPTY)]
-    parameters += [
-        Parameter(variable.name, variable.annotation, None if variable.optional else EMPTY)
-        for variable in shape.variables
-    ]
-    parameters += [Parameter(name, annotation, EMPTY) for name, annotation in shape.query.items()]
-    parameters += [shape.body] if shape.body is not None else []
+    parameters = [parameter_of(_CONTEXT, Context)]
+    for variable in shape.variables:
+        default = None if variable.optional else EMPTY
+        parameters.append(parameter_of(variable.name, variable.annotation, default))
+    for name, annotation in shape.query.items():
+        parameters.append(parameter_of(name, annotation))
+    if shape.body is not None:
+        parameters.append(shape.body)
     kind = inspect.Parameter.KEYWORD_ONLY
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined] # functions may have one
         [inspect.Parameter(parameter.name, kind, default=parameter.default) for parameter in parameters]
     )
-    run.__annotations__ = {**{name: annotation for name, annotation, _ in parameters}, "return": ToolResult}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__annotations__["return"] = ToolResult
     run.__name__, run.__doc__ = function.name, description(function.code)
     return run
 

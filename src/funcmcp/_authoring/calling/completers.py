@@ -79,10 +79,12 @@ def completers_of(
         RegistrationError: A function has the name of an argument that does not exist.
     """
     completers: dict[str, Completer] = {}
-    for name, annotation in (call.signature.try_hints() or {}).items():
-        choices = choices_of(annotation)
-        if choices and name != "return":
-            completers[name] = _choice_completer(choices)
+    types = call.signature.try_types()
+    if types is not None:
+        for parameter in types.parameters:
+            choices = choices_of(parameter.bare)
+            if choices:
+                completers[parameter.name] = _choice_completer(choices)
     for name, function in functions.items():
         if name not in names:
             raise RegistrationError(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from uuid import uuid4
 
 from funcmcp._authoring.calling.questions import Elicit, Elicited, ElicitURL, ListRoots, Root, Sample, Sampled
-from funcmcp._authoring.signatures.signature import EMPTY, Parameter
+from funcmcp._authoring.signatures.signature import parameter_of
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import ToolError
 from funcmcp._protocol.levels import LEVELS
@@ -406,4 +406,4 @@ def _read(name: str, value: Any, type: Any) -> Any:
 def _reader(name: str, type: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     from funcmcp._authoring.calling.arguments import parts_of, reader_of  # noqa: PLC0415 - loads pydantic, for tools that convert
 
-    return reader_of(parts_of([Parameter(name, type, EMPTY)], "get_argument", lax=False), lax=False)
+    return reader_of(parts_of([parameter_of(name, type)], "get_argument", lax=False), lax=False)

@@ -26,7 +26,6 @@ from funcmcp._authoring.calling.feature_context import (
     Context,
 )
 from funcmcp._authoring.calling.services import Scope
-from funcmcp._authoring.signatures.annotations import without_marks
 from funcmcp._authoring.signatures.signature import EMPTY, JSONRPCRequest, Signature
 from funcmcp._authoring.values.iterators import with_members
 
@@ -323,12 +322,11 @@ def plan_of(
     special: dict[str, type] = {}
     injected: dict[str, Any] = {}
     for parameter in signature.parameters():
-        kind = special_type(parameter.annotation)
-        bare = without_marks(parameter.annotation)
+        kind = special_type(parameter)
         if kind is not None:
             special[parameter.name] = kind
-        elif bare in services and not is_spread(parameter):
-            injected[parameter.name] = bare
+        elif parameter.bare in services and not is_spread(parameter):
+            injected[parameter.name] = parameter.bare
         else:
             arguments.append(parameter)
     if input_schema is not None and _takes_all_arguments(arguments, input_schema):
@@ -336,18 +334,20 @@ def plan_of(
     return Plan(arguments, special, injected, None)
 
 
-def special_type(annotation: Any) -> type | None:
-    """Return which of the types in `SPECIAL` an annotation means, or None."""
-    bare = without_marks(annotation)
-    return next((kind for kind in SPECIAL if bare is kind), None)
+def special_type(parameter: Parameter) -> type | None:
+    """Return which of the types in `SPECIAL` a parameter has, or None."""
+    bare: object = parameter.bare
+    for special in SPECIAL:
+        if bare is special:
+            return special
+    return None
 
 
 def _takes_all_arguments(parameters: list[Parameter], input_schema: Mapping[str, Any]) -> bool:
     """Return whether a function has one parameter, which takes all arguments as a dict."""
     if len(parameters) != 1 or parameters[0].name in input_schema.get("properties", {}):
         return False
-    name, annotation, _ = parameters[0]
-    if annotation is EMPTY:
-        return name == "arguments"
-    bare = without_marks(annotation)
-    return (get_origin(bare) or bare) in {dict, Mapping}
+    parameter = parameters[0]
+    if parameter.annotation is EMPTY:
+        return parameter.name == "arguments"
+    return (get_origin(parameter.bare) or parameter.bare) in {dict, Mapping}

@@ -77,10 +77,11 @@ def _value_reader(call: PromptCall) -> Callable[[dict[str, str]], dict[str, Any]
     readers: dict[str, Callable[[str], Any]] = {}
     absent_if_empty: set[str] = set()
     optional = optional_of(call.parts)
-    for name, annotation, _ in call.plan.arguments:
-        if _is_structured(annotation):
-            readers[name] = functools.partial(_json_value, name, _json_example(annotation))
-        if name in optional and not _takes_empty_text(annotation):
+    for parameter in call.plan.arguments:
+        name = parameter.name
+        if _is_structured(parameter.annotation):
+            readers[name] = functools.partial(_json_value, name, _json_example(parameter.annotation))
+        if name in optional and not _takes_empty_text(parameter.annotation):
             absent_if_empty.add(name)
     if not readers and not absent_if_empty:
         return None

@@ -60,7 +60,8 @@ def _new_reader(call: ResourceRead) -> Callable[[str, Values], dict[str, Any]]:
                 "Add the variable, or register the parameter's type as a service."
             )
     check_lists(call.name, template, parameters)
-    paths = [name for name, annotation, _ in parameters if name in template.exploded and _is_text(annotation)]
+    texts = {parameter.name for parameter in parameters if parameter.bare is str}
+    paths = texts & template.exploded  # the function takes the parts of a path as one text, so they are joined again
     validate = reader_of(call.parts, lax=True)
 
     def read(uri: str, values: Values) -> dict[str, Any]:
@@ -74,11 +75,6 @@ def _new_reader(call: ResourceRead) -> Callable[[str, Values], dict[str, Any]]:
             raise InvalidParams(f"The URI does not fit: {error}", {"uri": uri}) from None
 
     return read
-
-
-def _is_text(annotation: Any) -> bool:
-    """Return whether a function takes the parts of a path as one text, so that they are joined again."""
-    return without_marks(annotation) is str
 
 
 def _new_renderer(call: ResourceRead) -> Callable[..., Callable[[Any], EncodedResult]]:
@@ -129,7 +125,8 @@ def check_lists(name: str, template: URITemplate, parameters: Iterable[Parameter
         RegistrationError: A parameter and its variable differ in this. The text says how to write the template.
     """
     multiple = template.exploded | template.repeated
-    for variable, annotation, _ in parameters:
+    for parameter in parameters:
+        variable, annotation = parameter.name, parameter.annotation
         if variable in template.variables and variable not in multiple and _is_list(annotation):
             expression = f"{{?{variable}*}}" if variable in template.optional else f"{{{variable}*}}"
             raise RegistrationError(f"{name}: {variable!r} is a list, so write {expression} in the URI.")

@@ -66,7 +66,7 @@ def make_prompt(
         describe=describe,
         handler=call.run,
         **feature_members(call, options, services),
-        completers=completers_of(call, options.get("completions", {}), call.signature.names(), services),
+        completers=completers_of(call, options.get("completions", {}), call.signature.defaults, services),
     )
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.access import Access
     from funcmcp._authoring.calling.function_call import AnyCall
     from funcmcp._authoring.calling.services import Services
-    from funcmcp._authoring.signatures.signature import Signature
+    from funcmcp._authoring.signatures.signature import Parameter, Signature
     from funcmcp._protocol.headers import MirroredParameter
 
 _SIMPLE: dict[Any, tuple[type, ...]] = {bool: (bool,), int: (int,), float: (int, float), str: (str,), bytes: (bytes,)}
@@ -133,35 +133,41 @@ def check_parameters(name: str, signature: Signature, services: Services) -> Non
     Raises:
         RegistrationError: JSON can't carry a parameter's type, or a default is not of its parameter's type.
     """
-    defaults = signature.names()
-    for parameter, hint in (signature.try_hints() or {}).items():
-        if parameter == "return":
-            continue
-        unsupported = None if without_marks(hint) in services else unsupported_type(hint)
-        if unsupported is not None:
-            raise RegistrationError(f"The parameter {parameter!r} of {name} is {unsupported}.")
-        _check_default(name, parameter, hint, defaults.get(parameter, EMPTY))
-
-
-def _check_default(name: str, parameter: str, hint: Any, default: Any) -> None:
-    """Check that the default of a parameter with a simple type is of that type. None means a missing argument."""
-    members = [without_marks(member) for member in union_members(without_marks(hint))]
-    if default is EMPTY or default is None or not all(member in _SIMPLE for member in members):
+    types = signature.try_types()
+    if types is None:
         return
-    if type(default) in _SIMPLE and not any(isinstance(default, _SIMPLE[member]) for member in members):
+    for parameter in types.parameters:
+        if parameter.bare not in services:
+            unsupported = unsupported_type(parameter.annotation)
+            if unsupported is not None:
+                raise RegistrationError(f"The parameter {parameter.name!r} of {name} is {unsupported}.")
+        if parameter.default is not EMPTY and parameter.default is not None:
+            _check_default(name, parameter)
+
+
+def _check_default(name: str, parameter: Parameter) -> None:
+    """Check that the default of a parameter with a simple type is of that type."""
+    default = parameter.default
+    fitting: tuple[type, ...] = ()
+    members = [without_marks(member) for member in union_members(parameter.bare)]
+    for member in members:
+        if member not in _SIMPLE:
+            return
+        fitting += _SIMPLE[member]
+    if type(default) in _SIMPLE and not isinstance(default, fitting):
         types = " | ".join(member.__name__ for member in members)
         raise RegistrationError(
-            f"The parameter {parameter!r} of {name} has the default {default!r}, which is not of its type {types}. "
-            "Change the default or the annotation."
+            f"The parameter {parameter.name!r} of {name} has the default {default!r}, which is not of its type "
+            f"{types}. Change the default or the annotation."
         )
 
 
 def check_return_type(name: str, signature: Signature) -> None:
     """Raise RegistrationError if JSON can't carry what a function is annotated to return."""
-    hint = (signature.try_hints() or {}).get("return")
-    if without_marks(hint) is JSONRPCResponse:
+    types = signature.try_types()
+    if types is None or without_marks(types.returns) is JSONRPCResponse:
         return
-    unsupported = unsupported_type(hint)
+    unsupported = unsupported_type(types.returns)
     if unsupported is not None:
         raise RegistrationError(f"{name} is annotated to return {unsupported}.")
 
@@ -197,10 +203,10 @@ def feature_members(call: AnyCall, options: FeatureOptions, services: Services) 
 
 def is_interactive(signature: Signature) -> bool:
     """Return whether a function takes a context. If a hint can't be resolved yet, its text decides."""
-    hints = signature.try_hints()
-    if hints is None:
+    types = signature.try_types()
+    if types is None:
         return any(_CONTEXT.search(str(hint)) for hint in signature.raw_annotations().values())
-    return any(special_type(hint) is Context for parameter, hint in hints.items() if parameter != "return")
+    return any(special_type(parameter) is Context for parameter in types.parameters)
 
 
 def mirrored_arguments(
@@ -217,8 +223,8 @@ def mirrored_arguments(
         RegistrationError: A pattern can't be checked in linear time, or a mark is not valid.
     """
     marked = []
-    hints = signature.try_hints()
-    for parameter in signature.parameters() if hints is not None else ():
+    types = signature.try_types()
+    for parameter in types.parameters if types is not None else ():
         parts = list(parts_of_type(parameter.annotation))
         for part in parts:
             _check_pattern(part, f"The parameter {parameter.name!r} of {name}")

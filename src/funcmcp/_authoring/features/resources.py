@@ -181,7 +181,7 @@ def _check_variables(name: str, template: URITemplate, signature: Signature) -> 
 
     The other parameters are services, which may be registered later.
     """
-    defaults = signature.names()
+    defaults = signature.defaults
     for variable in template.variables:
         if variable not in defaults:
             raise RegistrationError(
@@ -190,8 +190,9 @@ def _check_variables(name: str, template: URITemplate, signature: Signature) -> 
     for variable in template.optional:
         if defaults[variable] is EMPTY:
             raise RegistrationError(f"{name}: {variable!r} is in the URI's query, so it needs a default.")
-    if signature.try_hints() is not None:
-        check_lists(name, template, signature.parameters())
+    types = signature.try_types()
+    if types is not None:
+        check_lists(name, template, types.parameters)
 
 
 def _definition(call: ResourceRead, uri: str, options: ResourceOptions, mime_type: str | None) -> dict[str, Any]:

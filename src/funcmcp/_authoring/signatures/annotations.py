@@ -89,8 +89,9 @@ def unsupported_type(annotation: Any) -> str | None:
     origin = get_origin(annotation) or annotation
     if origin is Annotated or origin is Literal:
         return None
-    if any(origin is kind for kind in _NEVER_JSON):
-        return f"{getattr(origin, '__name__', origin)}, which JSON can't carry"
+    for kind in _NEVER_JSON:
+        if origin is kind:
+            return f"{getattr(origin, '__name__', origin)}, which JSON can't carry"
     if sys.version_info < (3, 12) and is_typeddict(annotation) and type(annotation).__module__ == "typing":
         return (
             "a TypedDict of typing, which can't be read before Python 3.12. "

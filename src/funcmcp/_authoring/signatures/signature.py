@@ -12,6 +12,7 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, get_type_hints
 
+from funcmcp._authoring.signatures.annotations import without_marks
 from funcmcp._authoring.signatures.partials import signature_of, without_partials
 from funcmcp._protocol.jsonrpc import Request as JSONRPCRequest
 from funcmcp._public_names import public
@@ -23,7 +24,17 @@ if TYPE_CHECKING:
     from pydantic import GetJsonSchemaHandler
     from pydantic_core import CoreSchema
 
-__all__ = ["Arguments", "Header", "JSONRPCRequest", "JSONRPCResponse", "Parameter", "Signature", "function_name"]
+__all__ = [
+    "Arguments",
+    "Header",
+    "JSONRPCRequest",
+    "JSONRPCResponse",
+    "Parameter",
+    "Signature",
+    "Types",
+    "function_name",
+    "parameter_of",
+]
 
 T = TypeVar("T")
 EMPTY = inspect.Parameter.empty
@@ -90,11 +101,38 @@ class JSONRPCResponse(TypedDict, total=False):
 
 
 class Parameter(NamedTuple):
-    """One parameter of a function: its name, resolved annotation (or EMPTY) and default (or EMPTY)."""
+    """One parameter of a function.
+
+    Attributes:
+        name: The name.
+        annotation: The resolved annotation, or EMPTY.
+        default: The default, or EMPTY.
+        bare: The type that the annotation means without its marks and without None, or EMPTY.
+    """
 
     name: str
     annotation: Any
     default: Any
+    bare: Any
+
+
+def parameter_of(name: str, annotation: Any, default: Any = EMPTY) -> Parameter:
+    """Return a parameter with a resolved annotation."""
+    return Parameter(name, annotation, default, without_marks(annotation))
+
+
+class Types(NamedTuple):
+    """The resolved types of a function.
+
+    Attributes:
+        parameters: All parameters.
+        returns: The return annotation, or EMPTY.
+        hints: The annotations of the parameters that have one, and "return".
+    """
+
+    parameters: tuple[Parameter, ...]
+    returns: Any
+    hints: dict[str, Any]
 
 
 class Signature:
@@ -104,60 +142,73 @@ class Signature:
         function: Any callable that is not a class.
         bound: Leave out the first parameter, because the function is a method that is bound for each call.
 
+    Attributes:
+        name: The function's name.
+        defaults: The defaults of all parameters by name, EMPTY where there is none.
+
     Raises:
         RegistrationError: The function takes parameters that JSON arguments can't fill.
     """
 
-    __slots__ = ("_annotated", "_function", "_hints", "_namespace", "_parameters", "name")
+    __slots__ = ("_annotated", "_function", "_namespace", "_parameters", "_types", "defaults", "name")
 
     def __init__(self, function: Callable[..., Any], *, bound: bool = False) -> None:
         self.name = function_name(function)
         self._function = function
         self._annotated = _annotated(function)
         self._parameters = _parameters(function, self.name, bound=bound)
+        self.defaults = {parameter.name: parameter.default for parameter in self._parameters}
         self._namespace: Mapping[str, Any] | None = None
-        self._hints: dict[str, Any] | None = None
+        self._types: Types | None = None
         try:
-            self._hints = self._read_hints()
+            self._types = self._read_types()
         except NameError:
             self._namespace = _enclosing_names(self._annotated)
-            self.try_hints()
+            self.try_types()
 
-    def try_hints(self) -> dict[str, Any] | None:
-        """Return the resolved type hints by parameter name, or None while a name in them is unknown."""
-        if self._hints is None:
+    def try_types(self) -> Types | None:
+        """Return the resolved types, which are read once, or None while a name in them is unknown."""
+        if self._types is None:
             try:
-                self._hints = self._read_hints()
+                self._types = self._read_types()
             except NameError:
                 return None
-        return self._hints
+        return self._types
 
-    def _read_hints(self) -> dict[str, Any]:
-        """Return the resolved type hints; raise NameError where a name is unknown.
+    def try_hints(self) -> dict[str, Any]:
+        """Return the resolved annotations by parameter name, and "return"; none while a name in them is unknown."""
+        types = self.try_types()
+        return {} if types is None else types.hints
+
+    def _read_types(self) -> Types:
+        """Return the resolved types; raise NameError where a name is unknown.
 
         A decorator may set ``__signature__`` on a function and leave its ``__annotations__`` as they are, so the
         annotations of the signature's own parameters count as well.
         """
         all_hints = get_type_hints(self._annotated, localns=self._namespace, include_extras=True)
-        names = {"return", *self.names()}
-        hints = {name: hint for name, hint in all_hints.items() if name in names}
+        hints: dict[str, Any] = {}
+        parameters = []
         for parameter in self._parameters:
-            if parameter.annotation is not EMPTY and not isinstance(parameter.annotation, str):
-                hints.setdefault(parameter.name, parameter.annotation)
-        return hints
+            annotation = parameter.annotation
+            if isinstance(annotation, str):
+                annotation = EMPTY
+            annotation = all_hints.get(parameter.name, annotation)
+            if annotation is not EMPTY:
+                hints[parameter.name] = annotation
+            parameters.append(parameter_of(parameter.name, annotation, parameter.default))
+        returns = all_hints.get("return", EMPTY)
+        if returns is not EMPTY:
+            hints["return"] = returns
+        return Types(tuple(parameters), returns, hints)
 
     def raw_annotations(self) -> Mapping[str, Any]:
         """Return the annotations without resolving postponed ones, which are strings."""
         return getattr(self._annotated, "__annotations__", {})
 
-    def names(self) -> dict[str, Any]:
-        """Return the defaults of all parameters by name, EMPTY where there is none."""
-        return {parameter.name: parameter.default for parameter in self._parameters}
-
-    def parameters(self) -> list[Parameter]:
+    def parameters(self) -> tuple[Parameter, ...]:
         """Return the parameters with resolved annotations; raise RegistrationError while a name is unknown."""
-        hints = self._resolved()
-        return [Parameter(p.name, hints.get(p.name, EMPTY), p.default) for p in self._parameters]
+        return self._resolved().parameters
 
     def description(self, schema: Any = None) -> str:
         """Return the docstring without the entries whose text clients read in a JSON schema."""
@@ -174,14 +225,14 @@ class Signature:
 
     def returns(self) -> Any:
         """Return the resolved return annotation, or EMPTY."""
-        return self._resolved().get("return", EMPTY)
+        return self._resolved().returns
 
-    def _resolved(self) -> dict[str, Any]:
-        hints = self.try_hints()
-        if hints is not None:
-            return hints
+    def _resolved(self) -> Types:
+        types = self.try_types()
+        if types is not None:
+            return types
         try:
-            return self._read_hints()
+            return self._read_types()
         except NameError as error:
             raise RegistrationError(
                 f"An annotation of {self.name} uses the unknown name {error.name!r}. "
