@@ -718,7 +718,7 @@ async def test_a_call_while_the_server_stops_makes_a_task_only_if_another_proces
         shared = True
 
     for store, code in ((MemoryTasks(), -32603), (SharedTasks(), None)):
-        async with serving(job(handler=wait_forever), tasks=store) as served:
+        async with serving(job(handler=wait_forever, mode="required"), tasks=store) as served:
             running = await create(served, "job")
             assert served.tasks is not None
             stopping = asyncio.ensure_future(served.tasks.stop(5))
@@ -769,7 +769,7 @@ async def test_tasks_are_not_listened_to_without_the_extension_or_with_wrong_ids
 
 async def test_too_many_tasks_of_one_principal_are_refused_and_others_are_served() -> None:
     store = MemoryTasks(limits=TaskLimits(live_per_principal=3, total=5))
-    async with serving(job(handler=wait_forever), tasks=store) as served:
+    async with serving(job(handler=wait_forever, mode="required"), tasks=store) as served:
         for _ in range(3):
             await create(served, "job", http=HTTP(ALICE))
         with pytest.raises(LimitReachedError) as caught:
@@ -782,10 +782,30 @@ async def test_too_many_tasks_of_one_principal_are_refused_and_others_are_served
         assert caught.value.is_caller_limit is False
 
 
+async def test_a_tool_that_needs_no_task_runs_as_a_plain_call_while_others_take_all_room() -> None:
+    async def quick(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
+        return text_result("done")
+
+    store = MemoryTasks(limits=TaskLimits(live_per_principal=2, total=2))
+    tools = [job("wait", wait_forever), job("quick", quick), job("long", quick, mode="required")]
+    async with serving(*tools, tasks=store) as served:
+        for _ in range(2):
+            await create(served, "wait", http=HTTP(ALICE))
+        answered = await ask(served, "tools/call", {"name": "quick", "arguments": {}}, http=HTTP(BOB))
+        assert answered["result"]["content"] == [{"type": "text", "text": "done"}]
+        with pytest.raises(LimitReachedError):
+            await create(served, "long", http=HTTP(BOB))
+    async with serving(*tools, tasks=MemoryTasks(limits=TaskLimits(live_per_principal=1))) as served:
+        await create(served, "wait", http=HTTP(ALICE))
+        with pytest.raises(LimitReachedError) as caught:
+            await create(served, "quick", http=HTTP(ALICE))
+        assert caught.value.is_caller_limit is True
+
+
 @pytest.mark.parametrize("http", [HTTP(ALICE, "principal:alice"), HTTP(None, "address:192.0.2.1")])
 async def test_the_arguments_of_one_callers_tasks_have_so_many_bytes_and_others_are_served(http: HTTP) -> None:
     store = MemoryTasks(limits=TaskLimits(total_bytes=40_000, bytes_per_principal=20_000))
-    async with serving(job(handler=wait_forever), tasks=store) as served:
+    async with serving(job(handler=wait_forever, mode="required"), tasks=store) as served:
         await create(served, "job", {"text": "x" * 15_000}, http=http)
         with pytest.raises(LimitReachedError, match="The arguments and results of your tasks") as caught:
             await create(served, "job", {"text": "x" * 15_000}, http=http)
@@ -798,7 +818,7 @@ async def test_the_arguments_of_one_callers_tasks_have_so_many_bytes_and_others_
 
 async def test_callers_whose_address_is_unknown_have_the_limit_of_all_callers() -> None:
     store = MemoryTasks(limits=TaskLimits(total_bytes=40_000))
-    async with serving(job(handler=wait_forever), tasks=store) as served:
+    async with serving(job(handler=wait_forever, mode="required"), tasks=store) as served:
         for _ in range(2):
             await create(served, "job", {"text": "x" * 15_000})
         with pytest.raises(LimitReachedError) as caught:

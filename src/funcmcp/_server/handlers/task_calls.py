@@ -9,6 +9,7 @@ from funcmcp._protocol.tasks import created, declares
 from funcmcp._server.calls.rounds import Rounds
 from funcmcp._server.calls.task_call import DetachableContext, Detached
 from funcmcp._server.catalog.task_options import TaskOptions
+from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.tasks.service import requested_ttl, require_extension, rules_of, status_of
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ class TaskCalls:
             if options is not None and declares(context.client.capabilities):
                 if options.detaches:
                     return await self._run_until_detached(context, tool, arguments)
-                return self._invalid_arguments(context, tool, arguments) or _created(
-                    await self._tasks.create(context, options), context
-                )
+                answer = self._invalid_arguments(context, tool, arguments) or await self._create(context, options)
+                if answer is not None:
+                    return answer
         elif rules is not None and "task" in params:
             if options is None:
                 raise MCPError(METHOD_NOT_FOUND, "This tool does not run as a task.")
@@ -55,6 +56,15 @@ class TaskCalls:
             raise MCPError(METHOD_NOT_FOUND, "This tool runs only as a task, for clients that support tasks.")
         self._calls.open_rounds(context, tool)
         return await self._tool_calls.run(context, tool, arguments, tool.timeout)
+
+    async def _create(self, context: RequestContext, options: TaskOptions) -> dict[str, Any] | None:
+        """Create a task and return the result of the call; None if others take all room and the tool needs no task."""
+        try:
+            return _created(await self._tasks.create(context, options), context)
+        except LimitReachedError as error:
+            if options.mode == "required" or error.is_caller_limit:
+                raise
+            return None
 
     async def _run_until_detached(self, context: RequestContext, tool: Tool, arguments: dict[str, Any]) -> ToolAnswer:
         """Run a tool within the call, and create a task if the tool detaches."""
