@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp._protocol.codec import decode
+from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.record import OUTCOME_BYTES, NewTask, Outcome, Question, TaskKey
 from funcmcp._state.tasks.store import TaskLimits, TasksFullError, TaskStore, position
 from tests.patience import PATIENCE
@@ -493,6 +494,17 @@ class TaskStoreContract:
         assert await other.read(task.key) is None
         await self.idle(other)
         assert (await claim_one(store)).key == task.key
+
+    async def test_a_claim_that_waits_ends_when_the_worker_stops(
+        self, store: TaskStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await self.idle(store)
+        monkeypatch.setattr(any_store, "CLAIM_WAIT", 10 * PATIENCE)
+        claiming = asyncio.ensure_future(store.claim(1))
+        while not claiming.done():
+            store.wake()
+            await asyncio.sleep(0.01)
+        assert list(await claiming) == []
 
     async def test_of_many_workers_exactly_one_gets_each_task(self, store: TaskStore) -> None:
         workers = [store, *[await self.make(store) for _ in range(2)]] if store.shared else [store] * 3

@@ -17,15 +17,16 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from funcmcp._state.sessions.store import StoreUnavailableError
-from funcmcp._state.tasks import any_store
+from funcmcp._state.tasks import any_store, sqlite
 from funcmcp._state.tasks.record import TaskKey
 from funcmcp._state.tasks.sqlite import SQLiteTasks
-from tests.state.tasks.contract import TaskStoreContract, new_task
+from tests.state.tasks.contract import RESULT, TaskStoreContract, new_task
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
+    from funcmcp._state.tasks.record import Claim
     from funcmcp._state.tasks.store import TaskStore
     from tests.clock import Clock
 
@@ -34,6 +35,8 @@ class TestSQLiteTasks(TaskStoreContract):
     @pytest.fixture
     async def store(self, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TaskStore]:
         monkeypatch.setattr(any_store, "CLAIM_WAIT", 0.1)
+        self.uptime = 5000.0
+        monkeypatch.setattr(sqlite, "monotonic", lambda: self.uptime)
         self.clock = clock
         self.path = tmp_path / "tasks.db"
         self.made: list[SQLiteTasks] = []
@@ -48,6 +51,7 @@ class TestSQLiteTasks(TaskStoreContract):
 
     async def wait(self, seconds: float) -> None:
         self.clock.now += seconds
+        self.uptime += seconds
 
 
 def modes_in(folder: Path) -> dict[str, int]:
@@ -94,12 +98,88 @@ async def test_a_task_survives_its_process_and_runs_in_another(tmp_path: Path) -
     assert await process.wait() == -signal.SIGKILL
     store = SQLiteTasks(path)
     store.bind("server")
-    (claim,) = await store.claim(2)
-    assert claim.key == TaskKey(None, "second")
-    assert (await store.claim(1)) == []
-    first = await store.read(TaskKey(None, "first"))
-    assert first is not None
-    assert (first.status, first.claimed) == ("working", True)
+    first, second = await store.claim(2)
+    assert (first.key, first.record.status) == (TaskKey(None, "first"), "failed")
+    assert (second.key, second.record.status) == (TaskKey(None, "second"), "working")
+    await store.aclose()
+    assert list(modes_in(tmp_path)) == ["tasks.db"]
+
+
+async def test_the_task_of_a_process_that_was_killed_runs_again_within_two_seconds(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+    store = SQLiteTasks(path)
+    store.bind("server")
+    await store.read(TaskKey(None, "x"))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _CLAIM_AND_WAIT, str(path), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"claimed\n"
+    assert await store.claim(1) == []
+    process.kill()
+    await process.wait()
+    (claim,) = await claim_within(store, 2)
+    assert (claim.key, claim.attempt, claim.record.status) == (TaskKey(None, "task"), 2, "working")
+    assert await store.finish(claim, RESULT)
+    await store.aclose()
+    assert list(modes_in(tmp_path)) == ["tasks.db"]
+
+
+async def claim_within(store: TaskStore, seconds: float) -> list[Claim]:
+    """Return the claims that the store gives in so many seconds; each call of `claim` lasts a second at most."""
+    claims: list[Claim] = []
+    for _ in range(int(seconds)):
+        claims += await store.claim(1)
+        if claims:
+            break
+    return claims
+
+
+_CLAIM_AND_WAIT = """
+import asyncio, sys
+from funcmcp._state.tasks.record import NewTask, TaskKey
+from funcmcp._state.tasks.sqlite import SQLiteTasks
+
+async def main():
+    store = SQLiteTasks(sys.argv[1])
+    store.bind("server")
+    await store.create(NewTask(TaskKey(None, "task"), "add", b"{}", attempts=2))
+    await store.claim(1)
+    print("claimed", flush=True)
+    await asyncio.sleep(1000)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("step", [60.0, -60.0])
+async def test_a_step_of_the_clock_fails_no_run(step: float, tmp_path: Path, clock: Clock) -> None:
+    store, other = [SQLiteTasks(tmp_path / "tasks.db", clock=clock) for _ in range(2)]
+    task = new_task()
+    await store.create(task)
+    (claim,) = await store.claim(1)
+    clock.now += step
+    for each in (store, other):
+        assert list(await each.claim(1)) == []
+    assert await store.renew(claim)
+    record = await store.finish(claim, RESULT)
+    assert record is not None
+    assert record.status == "completed"
+    for each in (store, other):
+        await each.aclose()
+
+
+async def test_a_lapsed_task_runs_again_although_the_clock_was_set_back(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SQLiteTasks(tmp_path / "tasks.db", clock=clock)
+    await store.create(new_task(attempts=2))
+    assert await store.claim(1)
+    clock.now -= 60
+    uptime = monotonic() + store.lease
+    monkeypatch.setattr(sqlite, "monotonic", lambda: uptime)
+    (claim,) = await store.claim(1)
+    assert (claim.attempt, claim.record.status) == (2, "working")
     await store.aclose()
 
 
@@ -120,12 +200,75 @@ asyncio.run(main())
 """
 
 
-async def test_a_file_that_is_no_database_is_a_store_that_is_away(tmp_path: Path) -> None:
-    path = tmp_path / "tasks.db"
+def foreign_table(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE funcmcp_tasks_3 (name TEXT)")
+
+
+def damaged_file(path: Path) -> None:
     path.write_bytes(b"no database" * 100)
+
+
+FAULTS = [
+    (damaged_file, "file is not a database: the file is not a database of SQLite; name another one, or remove it"),
+    (foreign_table, "no such column: server: the tables in the file are not those of this version; name another file"),
+]
+
+
+@pytest.mark.parametrize(("make", "reason"), FAULTS)
+async def test_a_file_that_is_not_a_task_store_is_a_lasting_error_that_the_log_explains_once(
+    make: Callable[[Path], None], reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "tasks.db"
+    make(path)
     store = SQLiteTasks(path)
-    with pytest.raises(StoreUnavailableError):
-        await store.create(new_task())
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError) as refused:
+            await store.create(new_task())
+        assert refused.value.retry_after is None
+    assert caplog.messages == [
+        f"The task store {path} can't be used ({reason}). Requests that need it are answered with 503."
+    ]
+    await store.aclose()
+
+
+async def test_a_damaged_page_is_in_the_log_once_though_other_pages_can_be_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SQLiteTasks(tmp_path / "tasks.db")
+    await store.create(new_task())
+    damage = sqlite3.DatabaseError("database disk image is malformed")
+    damage.sqlite_errorname = "SQLITE_CORRUPT"
+
+    def fail(*_: Any) -> None:
+        raise damage
+
+    for _ in range(3):
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "_select", fail)
+            with pytest.raises(StoreUnavailableError) as refused:
+                await store.read(TaskKey(None, "x"))
+            assert refused.value.retry_after is None
+        assert await store.read(TaskKey(None, "x")) is None
+    reasons = [message for message in caplog.messages if "malformed" in message]
+    assert len(reasons) == 1
+    assert "the file is damaged; restore it from a backup, or remove it" in reasons[0]
+    await store.aclose()
+
+
+async def test_a_lock_that_another_process_holds_is_an_error_that_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0)
+    path = tmp_path / "tasks.db"
+    store = SQLiteTasks(path)
+    await store.read(TaskKey(None, "x"))
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailableError) as refused:
+            await store.create(new_task())
+    assert refused.value.retry_after == 1
+    await store.create(new_task())
     await store.aclose()
 
 
@@ -142,12 +285,12 @@ async def test_a_record_that_another_version_wrote_is_left_to_it(tmp_path: Path)
     task = new_task()
     await store.create(task)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE funcmcp_tasks_2 SET state = '{\"v\":2}'")
+        connection.execute("UPDATE funcmcp_tasks_3 SET state = '{\"v\":2}'")
     assert await store.read(task.key) is None
     assert list(await store.claim(1)) == []
     assert await store.cancel(task.key) is None
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT state, due > 0 FROM funcmcp_tasks_2").fetchone() == ('{"v":2}', 1)
+        assert connection.execute("SELECT state, due > 0 FROM funcmcp_tasks_3").fetchone() == ('{"v":2}', 1)
     await store.aclose()
 
 

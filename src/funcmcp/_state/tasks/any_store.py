@@ -83,6 +83,7 @@ class BaseTasks:
         self._clock = clock
         self._server = ""
         self._waiting: set[asyncio.Future[None]] = set()
+        self._wakes = 0
 
     def bind(self, server: str) -> None:
         """Use the tasks of the server of this name; each server has its own."""
@@ -102,17 +103,18 @@ class BaseTasks:
 
     async def claim(self, count: int) -> Sequence[Claim]:
         """Give this worker tasks that are due, at most so many. Wait up to a second if none is."""
-        end, pause = monotonic() + CLAIM_WAIT, self.first_pause
+        end, pause, wakes = monotonic() + CLAIM_WAIT, self.first_pause, self._wakes
         while True:
             claims = await self._claim_due(count)
             left = end - monotonic()
-            if claims or left <= 0:
+            if claims or left <= 0 or wakes != self._wakes:
                 return claims
             await self._wait(min(pause, left))
             pause = min(pause * 2, self.longest_pause)
 
     def wake(self) -> None:
-        """End the wait of each `claim` of this process; it looks for tasks at once."""
+        """Let each `claim` of this process look for tasks at once, and end."""
+        self._wakes += 1
         for wake in self._waiting:
             if not wake.done():
                 wake.set_result(None)

@@ -2,6 +2,11 @@
 
 How it works: a row is a task, and triggers keep the sums of the bytes of tasks: for each caller, and for all of a
 server. So a write and its check of the limits of bytes are one transaction, whichever process writes.
+
+Leases do not depend on the clock of the machine, which may be set: they end at a time of `monotonic`, which all
+processes of a machine have in common. A process that claims tasks locks a file of its own beside the database for as
+long as it lives. The tasks of a process whose file is not locked any more are due at once; after a restart of the
+machine that is so for all.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from funcmcp._public_names import public
 from funcmcp._state.outage import Outage
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.any_store import BaseTasks, OwnedTasks, successor
+from funcmcp._state.tasks.process_lock import ProcessLock
 from funcmcp._state.tasks.record import Claim, TaskKey, changed_bytes, claimed, current, from_json, to_json
 from funcmcp._state.tasks.store import TasksFullError, position
 
@@ -32,8 +38,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LASTING_ERRORS = ("SQLITE_AUTH", "SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_PERM", "SQLITE_READONLY")
-"""The beginnings of the names of SQLite's errors that a later attempt does not mend."""
+_PASSING_ERRORS = (
+    "SQLITE_BUSY", "SQLITE_FULL", "SQLITE_INTERRUPT", "SQLITE_IOERR", "SQLITE_LOCKED", "SQLITE_NOMEM", "SQLITE_PROTOCOL"
+)  # fmt: skip
+"""The beginnings of the names of SQLite's errors after which a later attempt may succeed."""
+
+_REASONS = {
+    "SQLITE_CORRUPT": "the file is damaged; restore it from a backup, or remove it",
+    "SQLITE_NOTADB": "the file is not a database of SQLite; name another one, or remove it",
+    "SQLITE_ERROR": "the tables in the file are not those of this version; name another file",
+}
+"""What is in the log besides the text of SQLite."""
+
+_LIVENESS_INTERVAL = 1.0
+"""Seconds between two looks for processes that have ended."""
 
 _COUNT_INTERVAL = 1.0
 """Seconds between two counts of all tasks. In between a process counts its own new ones only."""
@@ -46,42 +64,61 @@ _UNKNOWN, _ALL = "", "*"
 """A payer that is not known, and the payer under which the bytes of all tasks are."""
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS funcmcp_tasks_2 (
+CREATE TABLE IF NOT EXISTS funcmcp_tasks_3 (
   server TEXT NOT NULL, owner TEXT NOT NULL, id TEXT NOT NULL, position TEXT NOT NULL,
   state BLOB NOT NULL, call BLOB NOT NULL, outcome BLOB,
   due REAL, live_until REAL, removed REAL NOT NULL, payer TEXT NOT NULL, bytes INTEGER NOT NULL,
+  holder TEXT, token TEXT, lease REAL,
   PRIMARY KEY (server, owner, id)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS funcmcp_task_bytes_2 (
+CREATE TABLE IF NOT EXISTS funcmcp_task_bytes_3 (
   server TEXT NOT NULL, payer TEXT NOT NULL, bytes INTEGER NOT NULL,
   PRIMARY KEY (server, payer)
 ) WITHOUT ROWID;
-CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_2_created AFTER INSERT ON funcmcp_tasks_2 BEGIN
-  INSERT INTO funcmcp_task_bytes_2 VALUES (new.server, new.payer, new.bytes), (new.server, '*', new.bytes)
+CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_3_created AFTER INSERT ON funcmcp_tasks_3 BEGIN
+  INSERT INTO funcmcp_task_bytes_3 VALUES (new.server, new.payer, new.bytes), (new.server, '*', new.bytes)
     ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
 END;
-CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_2_changed AFTER UPDATE OF bytes ON funcmcp_tasks_2 BEGIN
-  UPDATE funcmcp_task_bytes_2 SET bytes = bytes + new.bytes - old.bytes
+CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_3_changed AFTER UPDATE OF bytes ON funcmcp_tasks_3 BEGIN
+  UPDATE funcmcp_task_bytes_3 SET bytes = bytes + new.bytes - old.bytes
     WHERE server = new.server AND payer IN (new.payer, '*');
 END;
-CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_2_removed AFTER DELETE ON funcmcp_tasks_2 BEGIN
-  UPDATE funcmcp_task_bytes_2 SET bytes = bytes - old.bytes WHERE server = old.server AND payer IN (old.payer, '*');
-  DELETE FROM funcmcp_task_bytes_2 WHERE server = old.server AND payer = old.payer AND bytes = 0;
+CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_3_removed AFTER DELETE ON funcmcp_tasks_3 BEGIN
+  UPDATE funcmcp_task_bytes_3 SET bytes = bytes - old.bytes WHERE server = old.server AND payer IN (old.payer, '*');
+  DELETE FROM funcmcp_task_bytes_3 WHERE server = old.server AND payer = old.payer AND bytes = 0;
 END;
-CREATE INDEX IF NOT EXISTS funcmcp_tasks_2_due ON funcmcp_tasks_2 (server, due) WHERE due IS NOT NULL;
-CREATE INDEX IF NOT EXISTS funcmcp_tasks_2_removed ON funcmcp_tasks_2 (server, removed);
-CREATE INDEX IF NOT EXISTS funcmcp_tasks_2_position ON funcmcp_tasks_2 (server, owner, position);
-CREATE INDEX IF NOT EXISTS funcmcp_tasks_2_payer ON funcmcp_tasks_2 (server, payer, removed);
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_due ON funcmcp_tasks_3 (server, due) WHERE due IS NOT NULL;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_lease ON funcmcp_tasks_3 (server, lease) WHERE lease IS NOT NULL;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_holder ON funcmcp_tasks_3 (holder) WHERE holder IS NOT NULL;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_removed ON funcmcp_tasks_3 (server, removed);
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_position ON funcmcp_tasks_3 (server, owner, position);
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_payer ON funcmcp_tasks_3 (server, payer, removed);
 """
 _SELECT = """
-SELECT CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_2 WHERE server = ? AND owner = ? AND id = ?
+SELECT CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_3 WHERE server = ? AND owner = ? AND id = ?
 """
-_DELAY = "UPDATE funcmcp_tasks_2 SET due = ? WHERE server = ? AND owner = ? AND id = ?"
-_BYTES = "SELECT bytes FROM funcmcp_task_bytes_2 WHERE server = ? AND payer = ?"
-_UPDATE = """
-UPDATE funcmcp_tasks_2 SET state = ?, outcome = ?, due = ?, live_until = ?, removed = ?, bytes = ?,
-  call = CASE WHEN ? THEN x'' ELSE call END
+_DUE = """
+SELECT owner, id, CAST(call AS BLOB) FROM (
+  SELECT * FROM (SELECT * FROM funcmcp_tasks_3 WHERE server = :server AND lease <= :uptime ORDER BY lease LIMIT :count)
+  UNION ALL
+  SELECT * FROM (SELECT * FROM funcmcp_tasks_3 WHERE server = :server AND due <= :now ORDER BY due LIMIT :count)
+) LIMIT :count
+"""
+_DELAY = """
+UPDATE funcmcp_tasks_3 SET due = CASE WHEN lease IS NULL THEN ? END, lease = CASE WHEN lease IS NOT NULL THEN ? END
 WHERE server = ? AND owner = ? AND id = ?
+"""
+_RENEW = """
+UPDATE funcmcp_tasks_3 SET lease = ? WHERE server = ? AND owner = ? AND id = ? AND token = ? AND live_until > ?
+"""
+_BYTES = "SELECT bytes FROM funcmcp_task_bytes_3 WHERE server = ? AND payer = ?"
+_UPDATE = """
+UPDATE funcmcp_tasks_3 SET state = :state, outcome = :outcome, due = :due, live_until = :live_until,
+  removed = :removed, bytes = :bytes, call = CASE WHEN :over THEN x'' ELSE call END,
+  holder = CASE WHEN token = :token THEN holder ELSE :holder END,
+  lease = CASE WHEN token = :token THEN lease ELSE :lease END,
+  token = :token
+WHERE server = :server AND owner = :owner AND id = :id
 """
 
 
@@ -112,6 +149,9 @@ class SQLiteTasks(BaseTasks):
         self._path = Path(path)
         self._file: _File | None = None
         self._outage = Outage()
+        self._reported: set[str] = set()
+        self._liveness_at = 0.0
+        self._lock = ProcessLock(self._path)
         self._count = 0
         self._count_until = 0.0
 
@@ -120,7 +160,7 @@ class SQLiteTasks(BaseTasks):
 
     async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
         query = (
-            "SELECT id, CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_2"
+            "SELECT id, CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_3"
             " WHERE server = ? AND owner = ? AND position > ? AND removed > ? ORDER BY position LIMIT ?"
         )
         values = (self._server, owner, after or "", self._clock(), size)
@@ -128,12 +168,18 @@ class SQLiteTasks(BaseTasks):
         records = [from_json(TaskKey(owner, task_id), state, outcome) for task_id, state, outcome in rows]
         return [record for record in records if record is not None]
 
+    async def renew(self, claim: Claim) -> bool:
+        """Extend the lease of a claim. False: the task is over, or another worker has it."""
+        values = (monotonic() + self.lease, *self._row(claim.key), claim.token, self._clock())
+        return await self._run(lambda connection: connection.execute(_RENEW, values).rowcount > 0)
+
     async def aclose(self) -> None:
         """Close the file."""
         file, self._file = self._file, None
         if file is not None and file.process == os.getpid():
             await asyncio.get_running_loop().run_in_executor(file.thread, file.close)
             file.thread.shutdown(wait=False)
+            self._lock.release()
 
     async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
         changed = await self._run(lambda connection: self._apply(connection, key, transition))
@@ -149,16 +195,24 @@ class SQLiteTasks(BaseTasks):
         try:
             result = await asyncio.get_running_loop().run_in_executor(file.thread, file.use, work)
         except (sqlite3.Error, OSError) as error:
+            raise self._unavailable(error) from error
+        self._outage.end("The task store %s can be used again.", self._path)
+        return result
+
+    def _unavailable(self, error: sqlite3.Error | OSError) -> StoreUnavailableError:
+        """Return the error for requests that need the store, and log the first of several."""
+        name = getattr(error, "sqlite_errorname", "")
+        reason = str(error.strerror if isinstance(error, OSError) else error)
+        if name in _REASONS:
+            reason = f"{reason}: {_REASONS[name]}"
+        if name not in _REASONS or reason not in self._reported:  # parts of a damaged file can be read meanwhile
+            self._reported.add(reason)
             self._outage.begin(
                 "The task store %s can't be used (%s). Requests that need it are answered with 503.",
                 self._path,
-                error.strerror if isinstance(error, OSError) else error,
+                reason,
             )
-            name = getattr(error, "sqlite_errorname", "")
-            is_lasting = isinstance(error, OSError) or name.startswith(_LASTING_ERRORS)
-            raise StoreUnavailableError(None if is_lasting else 1, store="task store") from error
-        self._outage.end("The task store %s can be used again.", self._path)
-        return result
+        return StoreUnavailableError(1 if name.startswith(_PASSING_ERRORS) else None, store="task store")
 
     async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
         await self._run(lambda connection: self._insert_row(connection, record, task, size))
@@ -171,7 +225,7 @@ class SQLiteTasks(BaseTasks):
             payer = task.payer or _UNKNOWN
             self._check_bytes(connection, payer, size, now)
             connection.execute(
-                "INSERT INTO funcmcp_tasks_2"
+                "INSERT INTO funcmcp_tasks_3"
                 " (server, owner, id, position, state, call, due, live_until, removed, payer, bytes)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -193,7 +247,7 @@ class SQLiteTasks(BaseTasks):
         limits = self.limits
         if monotonic() >= self._count_until or self._count >= limits.total:
             self._remove_old(connection, now)
-            query = "SELECT count(*), min(removed) FROM funcmcp_tasks_2 WHERE server = ?"
+            query = "SELECT count(*), min(removed) FROM funcmcp_tasks_3 WHERE server = ?"
             self._count, first = connection.execute(query, (self._server,)).fetchone()
             self._count_until = monotonic() + _COUNT_INTERVAL
             if self._count >= limits.total:
@@ -202,14 +256,14 @@ class SQLiteTasks(BaseTasks):
             return
         query = (
             "SELECT count(*), ifnull(min(removed), 0), count(live_until), ifnull(min(live_until), 0) FROM"
-            " (SELECT removed, CASE WHEN live_until > ? THEN live_until END AS live_until FROM funcmcp_tasks_2"
+            " (SELECT removed, CASE WHEN live_until > ? THEN live_until END AS live_until FROM funcmcp_tasks_3"
             " WHERE server = ? AND owner = ? AND removed > ?)"
         )
         row = connection.execute(query, (now, self._server, owner, now)).fetchone()
         self._check_owned(OwnedTasks(*row), now)
 
     def _remove_old(self, connection: sqlite3.Connection, now: float) -> None:
-        connection.execute("DELETE FROM funcmcp_tasks_2 WHERE server = ? AND removed <= ?", (self._server, now))
+        connection.execute("DELETE FROM funcmcp_tasks_3 WHERE server = ? AND removed <= ?", (self._server, now))
 
     def _check_bytes(self, connection: sqlite3.Connection, payer: str, growth: int, now: float) -> None:
         """Raise TasksFullError if there is no room for more bytes of a payer."""
@@ -222,7 +276,7 @@ class SQLiteTasks(BaseTasks):
             self._remove_old(connection, now)
             if self._bytes(connection, name) + growth <= share:
                 continue
-            query = "SELECT min(removed) FROM funcmcp_tasks_2 WHERE server = ?"
+            query = "SELECT min(removed) FROM funcmcp_tasks_3 WHERE server = ?"
             values = [self._server]
             if name != _ALL:
                 query += " AND payer = ?"
@@ -238,28 +292,41 @@ class SQLiteTasks(BaseTasks):
         return await self._run(lambda connection: self._claim_rows(connection, count))
 
     def _claim_rows(self, connection: sqlite3.Connection, count: int) -> list[Claim]:
-        query = (
-            "SELECT owner, id, CAST(call AS BLOB) FROM funcmcp_tasks_2"
-            " WHERE server = ? AND due <= ? ORDER BY due LIMIT ?"
-        )
+        self._end_leases(connection)
         claims: list[Claim] = []
-        if connection.execute(query, (self._server, self._clock(), 1)).fetchone() is None:
+        values = {"server": self._server, "now": self._clock(), "uptime": monotonic(), "count": 1}
+        if connection.execute(_DUE, values).fetchone() is None:
             return claims  # without a lock: most looks find nothing
+        self._lock.hold()
         with _transaction(connection):
             now = self._clock()
-            for owner, task_id, call in connection.execute(query, (self._server, now, count)).fetchall():
+            values = {"server": self._server, "now": now, "uptime": monotonic(), "count": count}
+            for owner, task_id, call in connection.execute(_DUE, values).fetchall():
                 key = TaskKey(owner or None, task_id)
                 stored = self._select(connection, key)
                 record = None if stored is None else current(stored, now)
-                if stored is None or record is None:  # removed, or written by another version, which may read it
-                    retry = None if stored is not None else now + self.lease
-                    connection.execute(_DELAY, (retry, *self._row(key)))
+                if stored is None:  # written by another version, which may read it
+                    connection.execute(_DELAY, (now + self.lease, monotonic() + self.lease, *self._row(key)))
                     continue
-                changed = claimed(record, now, self.lease)
+                if record is None:  # removed
+                    connection.execute(_DELAY, (None, None, *self._row(key)))
+                    continue
+                changed = claimed(record, max(now, record.due or now), 0.0)
                 self._update(connection, stored, changed or record, now)
                 if changed is not None:
                     claims.append(Claim(changed, call, now))
         return claims
+
+    def _end_leases(self, connection: sqlite3.Connection) -> None:
+        """End the leases of processes that have ended."""
+        if monotonic() < self._liveness_at:
+            return
+        self._liveness_at = monotonic() + _LIVENESS_INTERVAL
+        query = "SELECT DISTINCT holder FROM funcmcp_tasks_3 WHERE holder IS NOT NULL"
+        holders = [holder for (holder,) in connection.execute(query)]
+        ended = [holder for holder in holders if not self._lock.is_held(holder)]
+        for holder in ended:
+            connection.execute("UPDATE funcmcp_tasks_3 SET lease = 0 WHERE holder = ?", (holder,))
 
     def _apply(self, connection: sqlite3.Connection, key: TaskKey, transition: Transition) -> TaskRecord | None:
         with _transaction(connection):
@@ -276,25 +343,31 @@ class SQLiteTasks(BaseTasks):
 
     def _update(self, connection: sqlite3.Connection, stored: TaskRecord, record: TaskRecord, now: float) -> None:
         """Replace the record of a task; raise TasksFullError if it grows and there is no room."""
-        query = "SELECT payer, bytes FROM funcmcp_tasks_2 WHERE server = ? AND owner = ? AND id = ?"
+        query = "SELECT payer, bytes FROM funcmcp_tasks_3 WHERE server = ? AND owner = ? AND id = ?"
         payer, size = connection.execute(query, self._row(record.key)).fetchone()
         changed = changed_bytes(size, stored, record)
         if changed > size:
             self._check_bytes(connection, payer, changed - size, now)
         outcome = record.outcome
-        connection.execute(
-            _UPDATE,
-            (
-                to_json(record),
-                None if outcome is None else outcome.text,
-                record.due,
-                None if record.over else record.expires,
-                record.removed,
-                changed,
-                record.over,
-                *self._row(record.key),
-            ),
-        )
+        server, owner, task_id = self._row(record.key)
+        values = {
+            "server": server,
+            "owner": owner,
+            "id": task_id,
+            "state": to_json(record),
+            "outcome": None if outcome is None else outcome.text,
+            "due": None if record.claimed else record.due,
+            "live_until": None if record.over else record.expires,
+            "removed": record.removed,
+            "bytes": changed,
+            "over": record.over,
+            "holder": None,
+            "token": None,
+            "lease": None,
+        }
+        if record.claimed:
+            values.update(holder=self._lock.name, token=record.token, lease=monotonic() + self.lease)
+        connection.execute(_UPDATE, values)
 
     def _row(self, key: TaskKey) -> tuple[str, str, str]:
         return self._server, _ANONYMOUS if key.owner is None else key.owner, key.task_id
@@ -313,7 +386,9 @@ class _File:
         """Do something with the connection; open it first if necessary."""
         if self._connection is None:
             # SQLite would create a file that all users of the machine can read. Its other files get the same mode.
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            # A file that exists is not opened: to close it would end the locks that this process has on it.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
