@@ -284,10 +284,13 @@ async def test_while_redis_is_away_requests_are_refused_and_an_outcome_waits_for
             for method, params in calls.items():
                 response = await post(caller, method, **params)
                 assert response.status_code == 503
-                assert int(response.headers["retry-after"]) >= 1
                 assert (response.json()["id"], response.json()["error"]["code"]) == (1, -32603)
-                text = "The task store of the server is unavailable now. Try again later."
-                assert response.json()["error"]["message"] == text
+                message = response.json()["error"]["message"]
+                if "retry-after" in response.headers:
+                    assert message == "The task store of the server is unavailable now. Try again later."
+                else:  # the request was the first one to notice it
+                    text = "The task store of the server has not confirmed the task. It may have started."
+                    assert (method, message) == ("tools/call", text)
             await wait_until(lambda: any(step.kind == "end" for step in ledger.steps()))
             await asyncio.sleep(0.3)  # the worker tries to store the outcome, and Redis is away
             redis.start()

@@ -11,6 +11,7 @@ import pytest
 from funcmcp._protocol.codec import decode
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog.task_options import TaskOptions
+from funcmcp._server.tasks import service
 from funcmcp._server.tasks.service import Tasks, change_of, rules_of
 from funcmcp._state.bus import LocalBus
 from funcmcp._state.sessions.store import StoreUnavailableError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from funcmcp._server.calls.context import RequestContext
+    from funcmcp._state.tasks.record import NewTask, TaskRecord
 
 
 class SharedMemoryTasks(MemoryTasks):
@@ -250,3 +252,68 @@ def test_tasks_that_nothing_runs_have_nothing_to_end() -> None:
     plain = server()
     plain.hurry()
     assert plain.drain.remaining() == 0
+
+
+class UnconfirmedTasks(MemoryTasks):
+    """Tasks whose creation fails, with or without a task, and whose reading fails for some time."""
+
+    def __init__(self, *, creates: bool, away: int, failure: StoreUnavailableError | None = None) -> None:
+        super().__init__()
+        self.creates = creates
+        self.away = away
+        self.failure = failure or StoreUnavailableError(store="task store")
+        self.tasks: list[NewTask] = []
+
+    async def create(self, task: NewTask) -> TaskRecord:
+        self.tasks.append(task)
+        if self.creates:
+            await super().create(task)
+        raise self.failure
+
+    async def read(self, key: TaskKey) -> TaskRecord | None:
+        if self.away:
+            self.away -= 1
+            raise StoreUnavailableError
+        return await super().read(key)
+
+
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_CONFIRMATION_PAUSE", 0)
+
+
+@pytest.mark.usefixtures("no_pause")
+async def test_a_task_whose_creation_was_not_confirmed_is_the_answer_if_it_exists() -> None:
+    store = UnconfirmedTasks(creates=True, away=2)
+    async with serving(tool("job", task=TaskOptions()), tasks=store) as served:
+        task_id = await create(served, "job")
+    assert [task.key.task_id for task in store.tasks] == [task_id]
+
+
+@pytest.mark.usefixtures("no_pause")
+async def test_a_task_that_was_not_created_can_be_created_later() -> None:
+    store = UnconfirmedTasks(creates=False, away=0)
+    async with serving(tool("job", task=TaskOptions()), tasks=store) as served:
+        with pytest.raises(StoreUnavailableError) as refused:
+            await create(served, "job")
+    assert refused.value is store.failure
+
+
+@pytest.mark.usefixtures("no_pause")
+async def test_what_stays_unknown_is_an_error_that_says_so_without_a_time_to_try_again() -> None:
+    store = UnconfirmedTasks(creates=True, away=100)
+    async with serving(tool("job", task=TaskOptions()), tasks=store) as served:
+        with pytest.raises(StoreUnavailableError) as refused:
+            await create(served, "job")
+    assert refused.value.retry_after is None
+    assert str(refused.value) == "The task store of the server has not confirmed the task. It may have started."
+
+
+async def test_a_store_that_has_certainly_written_nothing_is_not_asked_again() -> None:
+    failure = StoreUnavailableError(store="task store", nothing_written=True)
+    store = UnconfirmedTasks(creates=False, away=100, failure=failure)
+    async with serving(tool("job", task=TaskOptions()), tasks=store) as served:
+        with pytest.raises(StoreUnavailableError) as refused:
+            await create(served, "job")
+    assert refused.value is failure
+    assert store.away == 100

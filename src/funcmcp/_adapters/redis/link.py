@@ -84,7 +84,7 @@ class RedisLink:
             StoreUnavailableError: Redis can't be reached, refuses a command, or replies with another type.
         """
         if monotonic() < self._paused_until:
-            raise StoreUnavailableError
+            raise StoreUnavailableError(nothing_written=True)
         redis = self._client()
         free = self._free
         deadline = asyncio.get_running_loop().time() + self.timeout
@@ -96,7 +96,7 @@ class RedisLink:
             else:
                 await free.acquire()  # this does not wait, so it needs no timer
         except TimeoutError as error:  # the requests of this process use all connections; Redis is not away
-            raise StoreUnavailableError from error
+            raise StoreUnavailableError(nothing_written=True) from error
         try:
             async with asyncio.timeout_at(deadline):
                 result = await work(redis)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from redis.exceptions import ResponseError
+
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -88,8 +90,11 @@ class SharedPipeline(Generic[Call]):
                 future.set_result(reply)
 
     def _unavailable(self, cause: Exception) -> StoreUnavailableError:
-        if not isinstance(cause, StoreUnavailableError):
+        nothing_written = isinstance(cause, ResponseError)
+        if isinstance(cause, StoreUnavailableError):
+            nothing_written = cause.nothing_written
+        else:
             self._link.note_failure(cause)
-        error = StoreUnavailableError(store=self._store)
+        error = StoreUnavailableError(store=self._store, nothing_written=nothing_written)
         error.__cause__ = cause
         return error

@@ -41,6 +41,9 @@ METHOD = "notifications/tasks"
 _ID = re.compile(r"[A-Za-z0-9_-]{44}")
 _ID_BYTES = 33
 _TOPIC = "tasks"
+_CONFIRMATIONS, _CONFIRMATION_PAUSE = 3, 0.3
+"""How often the store is asked for a task whose creation it has not confirmed, and the seconds before each time."""
+
 _MIN_REQUESTED_TTL = 60.0
 """Seconds that a client may request at least, if the tool allows them."""
 
@@ -152,7 +155,8 @@ class Tasks:
         Raises:
             LimitReachedError: There are too many tasks.
             MCPError: The server stops, and no other process can run the task.
-            StoreUnavailableError: The store can't be reached.
+            StoreUnavailableError: The store can't be reached. If it is not known whether there is a task now, the error
+                says so, and has no time after which the client may try again.
         """
         if self._worker is not None and self._worker.draining and not self.store.shared:
             raise MCPError(INTERNAL_ERROR, "The server stops. Send the request again.")
@@ -172,8 +176,26 @@ class Tasks:
             record = await self.store.create(task)
         except TasksFullError as error:
             raise limit_reached_by(error) from None
+        except StoreUnavailableError as error:
+            if error.nothing_written or error.retry_after is None:
+                raise
+            record = await self._confirm(task, error)
         _log(record, "created")
         return record
+
+    async def _confirm(self, task: NewTask, failure: StoreUnavailableError) -> TaskRecord:
+        """Return a task whose creation the store has not confirmed; raise the failure if it does not exist."""
+        for _ in range(_CONFIRMATIONS):
+            await asyncio.sleep(_CONFIRMATION_PAUSE)  # a store that failed refuses everything for a moment
+            try:
+                record = await self.store.read(task.key)
+            except StoreUnavailableError:
+                continue
+            if record is None:
+                raise failure
+            return record
+        text = "The task store of the server has not confirmed the task. It may have started."
+        raise StoreUnavailableError(None, reason=text) from failure
 
     async def find(self, context: RequestContext) -> TaskRecord:
         """Return the task that a request names.

@@ -141,10 +141,22 @@ class StoreUnavailableError(Exception):
         retry_after: Seconds after which the client may try again. None if the operator has to change something first,
             such as a path that does not exist.
         store: The name of the store in the error that the client gets.
+        reason: The text of the error; None derives it from the other arguments.
+        nothing_written: Whether it is certain that the store has changed nothing.
     """
 
-    def __init__(self, retry_after: int | None = 1, *, store: str = "store") -> None:
-        if retry_after is None:
+    def __init__(
+        self,
+        retry_after: int | None = 1,
+        *,
+        store: str = "store",
+        reason: str | None = None,
+        nothing_written: bool = False,
+    ) -> None:
+        self.nothing_written = nothing_written
+        if reason is not None:
+            super().__init__(reason)
+        elif retry_after is None:
             super().__init__(f"The {store} of the server can't be used. The server's log has the reason.")
         else:
             super().__init__(f"The {store} of the server is unavailable now.")

@@ -212,7 +212,9 @@ class SQLiteTasks(BaseTasks):
                 self._path,
                 reason,
             )
-        return StoreUnavailableError(1 if name.startswith(_PASSING_ERRORS) else None, store="task store")
+        retry_after = 1 if name.startswith(_PASSING_ERRORS) else None
+        nothing_written = not name.startswith("SQLITE_IOERR")  # SQLite undoes a transaction that fails otherwise
+        return StoreUnavailableError(retry_after, store="task store", nothing_written=nothing_written)
 
     async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
         await self._run(lambda connection: self._insert_row(connection, record, task, size))
