@@ -7,7 +7,6 @@ compared without case; values may be JSON texts or decoded; unknown keys are ign
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
 _PROPERTY = ("propertyName", "propertyType", "description", "isRequired", "isArray", "enumValues")
 """The members of an item of ``toolProperties``."""
-
-URI_VARIABLE = re.compile(r"\{([^{}]*)\}")
-"""A variable in the URI of a resource."""
 
 
 class BindingError(ValueError):

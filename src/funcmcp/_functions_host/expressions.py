@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._functions_host.bindings import URI_VARIABLE, PromptTrigger, ToolTrigger
+from funcmcp._adapters.azure.triggers.binding_json import URI_VARIABLE
+from funcmcp._functions_host.bindings import PromptTrigger, ToolTrigger
 from funcmcp._functions_host.dotnet_formats import date_text, guid_text, number_text
 from funcmcp._functions_host.schemas import tool_definition
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from funcmcp._adapters.azure.triggers.binding_json import URI_VARIABLE
 from funcmcp._functions_host import schemas
 from funcmcp._functions_host.bindings import (
-    URI_VARIABLE,
     BindingError,
     Function,
     HTTPTrigger,

@@ -8,11 +8,10 @@ is the response; a worker that serves HTTP itself gets the request there and str
 from __future__ import annotations
 
 import logging
-import re
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
-from funcmcp._adapters.azure.route_templates import variables_of
+from funcmcp._adapters.azure.route_templates import ROUTE_VARIABLE, variables_of
 from funcmcp._functions_host.bindings import BindingError, HTTPTrigger
 from funcmcp._functions_host.blobs import BlobError
 from funcmcp._functions_host.expressions import ExpressionError
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("funcmcp.host")
 
-_VARIABLE = re.compile(r"\{\*{0,2}[A-Za-z_]\w*(?:[^{}]|\{\{|\}\})*\}")
 _OF_THE_CONNECTION = {"connection", "content-length", "date", "keep-alive", "transfer-encoding", "upgrade"}
 _FETCH_SITE = b"sec-fetch-site"
 CROSS_SITE = (
@@ -143,7 +141,7 @@ class _Segment(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> _Segment:
-        match = _VARIABLE.search(text)
+        match = ROUTE_VARIABLE.search(text)
         if match is None:
             return cls(text.lower(), "", "", takes_rest=False)
         inside = match[0][1:-1]

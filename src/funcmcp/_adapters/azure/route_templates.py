@@ -16,7 +16,9 @@ from funcmcp._server.catalog.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_VARIABLE = re.compile(r"\{(\*{0,2})([A-Za-z_]\w*)((?:[^{}]|\{\{|\}\})*)\}")
+ROUTE_VARIABLE = re.compile(r"\{(\*{0,2})([A-Za-z_]\w*)((?:[^{}]|\{\{|\}\})*)\}")
+"""A variable of an HTTP route: its stars, its name, and the constraints and the default behind it."""
+
 _CONSTRAINT = re.compile(r"([A-Za-z]+)(?:\((.*)\))?")
 _DEFAULT = re.compile(r"=([^:?()]*)\??$")
 _TYPES: dict[str, Any] = {
@@ -63,7 +65,7 @@ def variables_of(route: str) -> list[Variable]:
     Raises:
         RegistrationError: A constraint can't be read.
     """
-    return [_variable(*match.groups()) for match in _VARIABLE.finditer(route)]
+    return [_variable(*match.groups()) for match in ROUTE_VARIABLE.finditer(route)]
 
 
 def path_of(route: str, values: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
@@ -85,7 +87,7 @@ def path_of(route: str, values: Mapping[str, Any]) -> tuple[str, dict[str, str]]
         values_by_name[variable.name] = text_of(value)
         return written
 
-    return written_path(_VARIABLE.sub(put, route).strip("/")), values_by_name
+    return written_path(ROUTE_VARIABLE.sub(put, route).strip("/")), values_by_name
 
 
 def _variable(stars: str, name: str, suffix: str) -> Variable:

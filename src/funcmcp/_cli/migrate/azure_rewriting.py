@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
+from funcmcp._adapters.azure.triggers.binding_json import URI_VARIABLE
 from funcmcp._cli.migrate.azure_returns import Returned, ReturnReader
 from funcmcp._cli.migrate.azure_values import UnknownValueError, assignments, json_value, schema_of, value_of
 from funcmcp._cli.migrate.notes import Level, Note
@@ -362,7 +363,7 @@ class _Rewriter(cst.CSTTransformer):
         uri = options.get("uri")
         if not isinstance(uri, str):
             raise UnknownValueError("a value of its trigger is not written out")
-        variables = re.findall(r"\{([^{}]*)\}", uri)
+        variables = URI_VARIABLE.findall(uri)
         self.check_parameters([*variables, parameter])
         node, uses_context = _with_context(node, parameter, parameter, f'{{"uri": {parameter}.uri}}', {"uri"})
         written = {

@@ -24,7 +24,9 @@ PROMPT = "mcpPromptTrigger"
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object"})
 _DEEPEST = 32
-_EXPRESSION = re.compile(r"\{([^{}]*)\}")
+URI_VARIABLE = re.compile(r"\{([^{}]*)\}")
+"""A variable in the URI of a resource trigger, which may be any text."""
+
 _OTHER_OPERATORS = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -93,7 +95,7 @@ def tool_properties(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def equivalent(uri: str) -> str:
     """Return a URI or template as the host compares it: without case and without the names of variables."""
-    return _EXPRESSION.sub("{}", uri).casefold()
+    return URI_VARIABLE.sub("{}", uri).casefold()
 
 
 def _property(name: str, member: Any, *, required: bool) -> dict[str, Any]:
@@ -156,7 +158,7 @@ def _check_schema(label: str, schema: Mapping[str, Any]) -> None:
 def _check_template(uri: str) -> None:
     """Refuse the templates that the host can't match; it knows `{name}` and nothing else of RFC 6570."""
     names: set[str] = set()
-    for name in _EXPRESSION.findall(uri):
+    for name in URI_VARIABLE.findall(uri):
         if _OTHER_OPERATORS.search(name):
             raise RegistrationError(
                 f"Azure's MCP triggers know only {{name}} in a URI template, not {{{name}}} of {uri!r}; "
