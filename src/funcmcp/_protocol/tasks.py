@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 RELATED_TASK = "io.modelcontextprotocol/related-task"
+IDEMPOTENCY_KEY = "io.funcmcp/idempotencyKey"
+"""A member of the `_meta` of `tools/call`, with which a client may repeat a call that became a task."""
 
 WORKING = "working"
 INPUT_REQUIRED = "input_required"

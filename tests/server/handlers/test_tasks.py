@@ -873,3 +873,81 @@ async def test_progress_becomes_the_status_message_and_the_last_one_is_kept() ->
         assert (await get(served, task_id))["statusMessage"] == "reading (3 of 10)"
         go.set()
         assert (await until(served, task_id, "completed"))["statusMessage"] == "10"
+
+
+KEY = "io.funcmcp/idempotencyKey"
+
+
+def repeating(key: object, arguments: dict[str, Any], name: str = "echo") -> dict[str, Any]:
+    """Return the params of a call with an idempotency key."""
+    return {"name": name, "arguments": arguments, "_meta": {KEY: key}}
+
+
+async def repeat(served: Server, key: object, arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
+    return await ask(served, "tools/call", repeating(key, arguments, options.pop("name", "echo")), **options)
+
+
+async def test_a_call_with_the_same_idempotency_key_is_the_same_task() -> None:
+    runs: list[dict[str, Any]] = []
+
+    async def count(_context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
+        runs.append(arguments)
+        return text_result("done")
+
+    key = "0f8fad5b-d9cb-469f-a165-70867728950e"
+    tools = [tool("echo", count, task=TaskOptions()), tool("other", count, task=TaskOptions())]
+    async with serving(*tools) as served:
+        first = (await repeat(served, key, {"a": 1}))["result"]["taskId"]
+        await until(served, first, "completed")
+        again = (await repeat(served, key, {"a": 1}))["result"]
+        assert (again["taskId"], again["status"]) == (first, "completed")
+        for changed in ({"arguments": {"a": 2}}, {"arguments": {"a": 1}, "name": "other"}):
+            error = (await repeat(served, key, changed.pop("arguments"), **changed))["error"]  # type: ignore[arg-type]
+            assert error["code"] == INVALID_PARAMS
+            assert error["message"] == (
+                "The idempotency key was used for a call of another tool or with other arguments."
+            )
+        others = [
+            (await repeat(served, key, {"a": 1}, http=HTTP(principal)))["result"]["taskId"]
+            for principal in (ALICE, BOB)
+        ]
+        assert len({first, *others}) == 3
+        for task_id, principal in zip(others, (ALICE, BOB), strict=True):
+            await until(served, task_id, "completed", http=HTTP(principal))
+    assert runs == [{"a": 1}] * 3
+
+
+async def test_of_two_equal_calls_at_once_both_get_one_task() -> None:
+    async with serving(tool("echo", echo, task=TaskOptions())) as served:
+        calls = [repeat(served, "k" * 16, {"a": 1}) for _ in range(2)]
+        first, second = await asyncio.gather(*calls)
+        assert first["result"]["taskId"] == second["result"]["taskId"]
+
+
+async def test_a_tool_that_detaches_does_not_run_again_for_the_same_key() -> None:
+    runs: list[str | None] = []
+
+    async def count(context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
+        runs.append(context.task_id)
+        return await detach(context, arguments)
+
+    async with serving(tool("echo", count, task=TaskOptions(detaches=True))) as served:
+        task_ids = {(await repeat(served, "k" * 16, {}))["result"]["taskId"] for _ in range(2)}
+        (task_id,) = task_ids
+        await until(served, task_id, "completed")
+    assert runs == [None, task_id]
+
+
+@pytest.mark.parametrize(
+    "key", ["", "short", "x" * 129, "with a space in it", "schlüssel-schlüssel", 1, True, ["x" * 16]]
+)
+async def test_an_invalid_idempotency_key_is_refused(key: object) -> None:
+    async with serving(tool("echo", echo, task=TaskOptions())) as served:
+        error = (await repeat(served, key, {}))["error"]
+        assert error["code"] == INVALID_PARAMS
+        assert error["message"] == "The idempotency key must have 16 to 128 visible ASCII characters."
+
+
+async def test_a_plain_call_has_no_use_for_an_idempotency_key() -> None:
+    async with serving(tool("echo", echo)) as served:
+        assert (await repeat(served, "x", {"a": 1}))["result"]["content"][0]["text"] == '{"a": 1}'

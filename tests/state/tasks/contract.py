@@ -97,6 +97,24 @@ class TaskStoreContract:
         assert await store.answer(key, {"name.1": ANSWER}) is None
         await store.watch(key)
 
+    async def test_a_task_that_exists_is_left_as_it_is_when_it_is_created_again(self, store: TaskStore) -> None:
+        task = new_task(ttl=0.5, keep=0.1, fingerprint="digest")
+        await store.create(task)
+        claim = await claim_one(store)
+        await store.create(task)
+        await self.idle(store)
+        assert await store.renew(claim)
+        assert await store.finish(claim, RESULT)
+        await store.create(task)
+        record = await store.read(task.key)
+        assert record is not None
+        assert record.status == "completed"
+        await self.wait(0.7)
+        await store.create(task)
+        again = await claim_one(store)
+        assert (again.attempt, again.record.fingerprint) == (1, "digest")
+        assert await store.read(task.key) == again.record
+
     async def test_a_claim_brings_the_call_unchanged_and_no_one_else_gets_it(self, store: TaskStore) -> None:
         task = new_task()
         await store.create(task)

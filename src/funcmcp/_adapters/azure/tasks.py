@@ -189,6 +189,9 @@ class AzureTasks(BaseTasks):
         if name is None:
             raise ValueError("The key of the task is invalid.")
         now = self._clock()
+        stored = await self._read(name) if task.fingerprint else None
+        if stored is not None and stored.removed <= now:  # the message that removes it has not come yet
+            await self._remove(name)
         await self._check_room(_Need(task.payer, size, is_new=True), now)
         await self._check_owner(task.key.owner, now)
         await self._send(name, _REMOVE, record.expires - now)

@@ -533,7 +533,7 @@ class RedisTasks(BaseTasks):
     async def _load(self, key: TaskKey) -> TaskRecord | None:
         """Return a record. Those that this process has ended need not be read: they never change."""
         ended = self._ended.get(key)
-        if ended is not None:
+        if ended is not None and self._clock() < ended.removed:
             return ended
         stored = await self._load_stored(key)
         return None if stored is None else stored.record

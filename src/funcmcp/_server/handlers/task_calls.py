@@ -68,6 +68,9 @@ class TaskCalls:
 
     async def _run_until_detached(self, context: RequestContext, tool: Tool, arguments: dict[str, Any]) -> ToolAnswer:
         """Run a tool within the call, and create a task if the tool detaches."""
+        repeated = await self._tasks.repeated(context)
+        if repeated is not None:
+            return _created(repeated, context)
         detachable = DetachableContext(context.routed, context.client, context.channel, context.http)
         self._calls.open_rounds(detachable, tool)
         try:

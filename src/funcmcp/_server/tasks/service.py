@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import hashlib
 import logging
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._auth.owner import address_mark, owner_of
 from funcmcp._protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParams, MCPError, MissingClientCapability
-from funcmcp._protocol.tasks import EXTENSION, TaskStatus, declares, poll_seconds
+from funcmcp._protocol.tasks import EXTENSION, IDEMPOTENCY_KEY, TaskStatus, declares, poll_seconds
+from funcmcp._server.calls.rounds import digest
 from funcmcp._server.calls.task_call import encode_call
 from funcmcp._server.connections.hub import Change
 from funcmcp._server.limits import LimitReachedError
@@ -40,6 +42,7 @@ METHOD = "notifications/tasks"
 
 _ID = re.compile(r"[A-Za-z0-9_-]{44}")
 _ID_BYTES = 33
+_IDEMPOTENCY_KEY = re.compile(r"[!-~]{16,128}")
 _TOPIC = "tasks"
 _CONFIRMATIONS, _CONFIRMATION_PAUSE = 3, 0.3
 """How often the store is asked for a task whose creation it has not confirmed, and the seconds before each time."""
@@ -144,7 +147,7 @@ class Tasks:
         ttl: float | None = None,
         answers: Mapping[str, tuple[str, Mapping[str, Any]]] | None = None,
     ) -> TaskRecord:
-        """Create a task for a call.
+        """Create a task for a call, or return the one of an earlier call with the same idempotency key.
 
         Args:
             context: The call.
@@ -154,14 +157,19 @@ class Tasks:
 
         Raises:
             LimitReachedError: There are too many tasks.
+            InvalidParams: The idempotency key of the call is invalid, or was used for another call.
             MCPError: The server stops, and no other process can run the task.
             StoreUnavailableError: The store can't be reached. If it is not known whether there is a task now, the error
                 says so, and has no time after which the client may try again.
         """
         if self._worker is not None and self._worker.draining and not self.store.shared:
             raise MCPError(INTERNAL_ERROR, "The server stops. Send the request again.")
+        repeated = await self.repeated(context)
+        if repeated is not None:
+            return repeated
+        key = repeatable_key(context)
         task = NewTask(
-            key=TaskKey(owner_of(context.principal), secrets.token_urlsafe(_ID_BYTES)),
+            key=key or TaskKey(owner_of(context.principal), secrets.token_urlsafe(_ID_BYTES)),
             tool=context.request.params["name"],
             call=encode_call(context, None if self._tracer is None else self._tracer.traceparent()),
             ttl=options.ttl if ttl is None else ttl,
@@ -170,6 +178,7 @@ class Tasks:
             attempts=options.attempts or 1,
             answers={} if answers is None else answers,
             address=address_mark(context.caller),
+            fingerprint="" if key is None else _fingerprint(context),
         )
         self.start()  # where the application around the server does not run its lifespan
         try:
@@ -181,6 +190,20 @@ class Tasks:
                 raise
             record = await self._confirm(task, error)
         _log(record, "created")
+        # The same call may have come at the same time: the task is the one that was created first.
+        return await self.repeated(context) or record
+
+    async def repeated(self, context: RequestContext) -> TaskRecord | None:
+        """Return the task that an earlier call with the same idempotency key has created; None if there is none.
+
+        Raises:
+            InvalidParams: The key is invalid, or was used for another tool or other arguments.
+            StoreUnavailableError: The store can't be reached.
+        """
+        key = repeatable_key(context)
+        record = None if key is None else await self.store.read(key)
+        if record is not None and record.fingerprint != _fingerprint(context):
+            raise InvalidParams("The idempotency key was used for a call of another tool or with other arguments.")
         return record
 
     async def _confirm(self, task: NewTask, failure: StoreUnavailableError) -> TaskRecord:
@@ -313,6 +336,29 @@ def rules_of(context: RequestContext) -> TaskRules:
     if rules is None:
         raise MCPError(METHOD_NOT_FOUND, "This protocol revision has no tasks.")
     return rules
+
+
+def repeatable_key(context: RequestContext) -> TaskKey | None:
+    """Return the key of the task of a call with an idempotency key; None if the call has none.
+
+    Raises:
+        InvalidParams: The idempotency key is invalid.
+    """
+    meta = context.request.params.get("_meta")
+    if type(meta) is not dict or meta.get(IDEMPOTENCY_KEY) is None:
+        return None
+    key = meta[IDEMPOTENCY_KEY]
+    if type(key) is not str or not _IDEMPOTENCY_KEY.fullmatch(key):
+        raise InvalidParams("The idempotency key must have 16 to 128 visible ASCII characters.")
+    owner = owner_of(context.principal)
+    name = hashlib.sha512(f"{owner} {key}".encode()).digest()
+    return TaskKey(owner, base64.urlsafe_b64encode(name[:_ID_BYTES]).decode())
+
+
+def _fingerprint(context: RequestContext) -> str:
+    """Return the digest of the tool and the arguments of a call."""
+    params = context.request.params
+    return digest([params["name"], params.get("arguments", {})])
 
 
 def requested_ttl(params: Mapping[str, Any], options: TaskOptions, rules: TaskRules) -> float | None:

@@ -179,6 +179,8 @@ class BaseTasks:
     async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
         """Store a new task and return its record; raise TasksFullError if there is no room.
 
+        A task with this key that exists already is left as it is. The result is its record, or the new one.
+
         Args:
             record: Its record.
             task: What `create` was called with.

@@ -54,6 +54,9 @@ class MemoryTasks(BaseTasks):
     async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
         now = self._clock()
         self._remove_old(now)
+        existing = self._tasks.get(task.key)
+        if existing is not None:
+            return existing.record
         self._check_room(task.key.owner, now)
         stored = _Task(record, task.call, task.payer)
         self._count(stored, size, now)

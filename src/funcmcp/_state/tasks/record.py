@@ -112,6 +112,7 @@ class NewTask:
         attempts: How often a worker may start the tool, if the process stops while it runs.
         answers: Answers that the client gave before there was a task; see `TaskRecord`.
         address: The mark of the address from which an anonymous caller created it; None if it is unknown.
+        fingerprint: The digest of the tool and its arguments, if the client may repeat the call; else empty.
     """
 
     key: TaskKey
@@ -123,6 +124,7 @@ class NewTask:
     attempts: int = 1
     answers: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     address: str | None = None
+    fingerprint: str = ""
 
     @property
     def payer(self) -> str | None:
@@ -157,6 +159,7 @@ class TaskRecord:
         watched: Whether a client waits for changes, so that they have to be published.
         returned: Deliveries in a row to workers that could not run the tool.
         removed: When a store may remove it.
+        fingerprint: See `NewTask`.
         extra: Members of the stored JSON that this version does not know.
     """
 
@@ -182,6 +185,7 @@ class TaskRecord:
     watched: bool = False
     returned: int = 0
     removed: float = 0.0
+    fingerprint: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -236,6 +240,7 @@ def new_record(task: NewTask, now: float) -> TaskRecord:
         updated=now,
         due=now,
         removed=expires + task.keep,
+        fingerprint=task.fingerprint,
     )
 
 

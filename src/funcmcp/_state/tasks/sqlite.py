@@ -217,12 +217,16 @@ class SQLiteTasks(BaseTasks):
         return StoreUnavailableError(retry_after, store="task store", nothing_written=nothing_written)
 
     async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
-        await self._run(lambda connection: self._insert_row(connection, record, task, size))
-        return record
+        return await self._run(lambda connection: self._insert_row(connection, record, task, size))
 
-    def _insert_row(self, connection: sqlite3.Connection, record: TaskRecord, task: NewTask, size: int) -> None:
+    def _insert_row(self, connection: sqlite3.Connection, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
         with _transaction(connection):
             now = self._clock()
+            existing = self._select(connection, task.key)
+            if existing is not None and now < existing.removed:
+                return existing
+            if existing is not None:
+                self._remove_old(connection, now)
             self._check_room(connection, task.key.owner, now)
             payer = task.payer or _UNKNOWN
             self._check_bytes(connection, payer, size, now)
@@ -243,6 +247,7 @@ class SQLiteTasks(BaseTasks):
                 ),
             )
         self._count += 1
+        return record
 
     def _check_room(self, connection: sqlite3.Connection, owner: str | None, now: float) -> None:
         """Remove old tasks from time to time; raise TasksFullError if there is no room for one more of an owner."""

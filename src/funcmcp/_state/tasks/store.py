@@ -105,7 +105,10 @@ class TaskStore(Protocol):
         """Use the tasks of the server of this name; each server has its own."""
 
     async def create(self, task: NewTask) -> TaskRecord:
-        """Create a task that is due at once; raise TasksFullError. It can be read before this returns."""
+        """Create a task that is due at once; raise TasksFullError. It can be read before this returns.
+
+        A task with this key that exists already is left as it is.
+        """
 
     async def read(self, key: TaskKey) -> TaskRecord | None:
         """Return a task as it is now; None if it does not exist, or belongs to another owner."""
