@@ -17,6 +17,7 @@ import pytest
 from funcmcp import MCPServer
 from funcmcp._cli.request_log import configure
 from funcmcp._client.streamable_http import MemoryRequest
+from funcmcp._server.limits import LimitReachedError
 from funcmcp._serving import serving_of
 from tests.cli.processes import FUNCMCP, environment, funcmcp, running
 from tests.patience import PATIENCE
@@ -24,6 +25,8 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from funcmcp.middleware import CallNext, Reply, RequestContext
 
 SERVER = """
 import logging
@@ -44,6 +47,11 @@ def add(a: int, b: int) -> int:
 async def count(context: Context) -> str:
     await context.report_progress(1)
     return "counted"
+
+
+@mcp.tool
+def fail() -> None:
+    raise KeyError("nope")
 """
 MILLISECONDS = r"\d+\.\d ms"
 
@@ -124,28 +132,30 @@ def at_a_terminal(server: Path, *options: str) -> Iterator[Terminal]:
 
 
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
-def test_on_a_terminal_each_request_is_a_line_with_method_name_status_and_time(
+def test_on_a_terminal_each_request_is_a_line_with_method_name_outcome_and_time(
     server: Path, options: list[str]
 ) -> None:
     with at_a_terminal(server, *options) as terminal:
         assert terminal.send("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}) == 200
-        terminal.line(rf"tools/call add 200 {MILLISECONDS}")
+        terminal.line(rf"tools/call add ok {MILLISECONDS}")
         assert terminal.send("tools/call", {"name": "count", "_meta": {"progressToken": 1}}) == 200
-        terminal.line(rf"tools/call count 200 {MILLISECONDS}")
+        terminal.line(rf"tools/call count ok {MILLISECONDS}")
         assert terminal.send("tools/call", {"name": "missing"}) == 200
-        terminal.line(rf"tools/call missing \(error -32602\) 200 {MILLISECONDS}")
+        terminal.line(rf"\x1b\[31mtools/call missing error -32602 {MILLISECONDS}\x1b\[0m")
+        assert terminal.send("tools/call", {"name": "fail"}) == 200
+        terminal.line(rf"\x1b\[31mtools/call fail tool error {MILLISECONDS}\x1b\[0m")
         assert terminal.send("tools/list", {}) == 200
-        terminal.line(rf"tools/list 200 {MILLISECONDS}")
+        terminal.line(rf"tools/list ok {MILLISECONDS}")
         assert terminal.send("", {}, verb="GET", path="/elsewhere") == 404
-        terminal.line(rf"GET /elsewhere 404 {MILLISECONDS}")
+        terminal.line(rf"\x1b\[31mGET /elsewhere 404 {MILLISECONDS}\x1b\[0m")
 
 
 def test_nothing_that_a_client_sends_steers_the_terminal_or_makes_a_line_of_its_own(server: Path) -> None:
     with at_a_terminal(server) as terminal:
         terminal.send("tools/call", {"name": "\x1b[2J\r\nforged 200 0.1 ms\t\u202e\x9b" + "x" * 1000})
-        line = terminal.line(rf"tools/call .* {MILLISECONDS}")
+        line = terminal.line(rf".*tools/call .* {MILLISECONDS}\x1b\[0m").removeprefix("\x1b[31m")
         terminal.send("\x1b]0;title\x07", {})
-        other = terminal.line(rf".*title.* {MILLISECONDS}")
+        other = terminal.line(rf".*title.* {MILLISECONDS}\x1b\[0m").removeprefix("\x1b[31m")
     assert line.startswith(r"tools/call \x1b[2J\nforged 200 0.1 ms\t\u202e\x9bxxx")
     assert "x..." in line
     assert len(line) < 300
@@ -199,3 +209,22 @@ async def test_requests_of_routes_that_are_added_later_have_lines(capsys: pytest
 
     await serving_of(mcp).exchange(MemoryRequest("GET", "/health", [(b"host", b"127.0.0.1")], b""))
     assert re.search(rf"^GET /health 200 {MILLISECONDS}$", capsys.readouterr().err, re.MULTILINE)
+
+
+async def test_a_request_that_is_refused_before_it_runs_has_the_status(capsys: pytest.CaptureFixture[str]) -> None:
+    mcp = configure(MCPServer("Sums"), "info")
+    await serving_of(mcp).exchange(MemoryRequest("POST", "/mcp", [(b"host", b"evil.example")], b"{}"))
+    assert re.search(rf"^POST /mcp 421 {MILLISECONDS}$", capsys.readouterr().err, re.MULTILINE)
+
+
+async def test_a_request_that_a_limit_refuses_has_its_method_and_the_status(capsys: pytest.CaptureFixture[str]) -> None:
+    mcp = configure(MCPServer("Sums", sessions=None), "info")
+    mcp.add_middleware(refuse_all)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"accept", b"application/json")]
+    await serving_of(mcp).exchange(MemoryRequest("POST", "/mcp", headers, json.dumps(message).encode()))
+    assert re.search(rf"^tools/list 503 {MILLISECONDS}$", capsys.readouterr().err, re.MULTILINE)
+
+
+async def refuse_all(_context: RequestContext, _call_next: CallNext) -> Reply:
+    raise LimitReachedError("There is no room.", 1)

@@ -10,6 +10,7 @@ pipe receives the server's text unchanged, except for JSON documents, which esca
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
     import re
 
 
-def write_line(text: object, *, error: bool = False) -> None:
-    """Write an escaped line to stdout, or to stderr if *error* is set."""
-    typer.echo(visible(text), err=error)
+def write_line(text: object, *, error: bool = False, colour: str | None = None) -> None:
+    """Write an escaped line to stdout, or to stderr if *error* is set. A colour shows on a terminal only."""
+    line = visible(text)
+    if colour is not None and not os.environ.get("NO_COLOR"):
+        line = typer.style(line, fg=colour)
+    typer.echo(line, err=error)
 
 
 def write_text(text: str, *, error: bool = False) -> None:

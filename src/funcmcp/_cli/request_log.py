@@ -2,8 +2,8 @@
 
 How it works: a line is about one HTTP request, which can carry several JSON-RPC requests (a batch), so there are two
 parts. The function around the server's exchange starts the clock, and writes the line after the last byte of the
-response. In between, the middleware `_describe_request` adds a description of each JSON-RPC request, with the code of
-its error. A context variable connects them: it holds the descriptions for the HTTP request that the task serves.
+response. In between, the middleware `_note_request` notes each JSON-RPC request and how it ended. A context variable
+connects them: it holds the notes for the HTTP request that the task serves.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import logging
 import sys
 import time
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from funcmcp._cli.output import write_line
+from funcmcp._middleware.request_log import OK, is_tool_error, outcome_of
 from funcmcp._protocol.methods import METHODS
 from funcmcp._server.log import FORMAT
 from funcmcp._serving import serving_of
@@ -35,8 +37,20 @@ if TYPE_CHECKING:
 _MAX_TEXT = 100
 """Characters of a client's text in a line."""
 
-_descriptions: ContextVar[list[str] | None] = ContextVar("_descriptions", default=None)
-"""The JSON-RPC requests of the HTTP request that the task serves, each as a text. None outside of HTTP requests."""
+_HTTP_OK = 200
+_FIRST_FAILURE = 400
+
+
+@dataclass
+class _Note:
+    """A JSON-RPC request: its method and the name that it uses, and how it ended; "" as long as it has not."""
+
+    subject: str
+    outcome: str = ""
+
+
+_notes: ContextVar[list[_Note] | None] = ContextVar("_notes", default=None)
+"""The JSON-RPC requests of the HTTP request that the task serves. None outside of HTTP requests."""
 
 
 def configure(server: MCPServer, level: str | None) -> MCPServer:
@@ -51,21 +65,20 @@ def configure(server: MCPServer, level: str | None) -> MCPServer:
         logging.getLogger().setLevel(level.upper())
     writes_lines = sys.stderr.isatty() if level is None else level in {"debug", "info"}
     if writes_lines:
-        server.add_middleware(_describe_request)
+        server.add_middleware(_note_request)
         serving_of(server).wrap_exchange(_logging)
     return server
 
 
-async def _describe_request(context: RequestContext, call_next: CallNext) -> Reply:
-    """Add the description of a JSON-RPC request, with the code of its error, to those of its HTTP request."""
-    descriptions = _descriptions.get()
-    if descriptions is None:
+async def _note_request(context: RequestContext, call_next: CallNext) -> Reply:
+    """Note a JSON-RPC request, and how it ended, for the line of its HTTP request."""
+    notes = _notes.get()
+    if notes is None:
         return await call_next(context)
-    index = len(descriptions)  # the requests of a batch run at the same time
-    descriptions.append(_description_of(context.request))
+    note = _Note(_description_of(context.request))
+    notes.append(note)
     reply = await call_next(context)
-    if reply.error is not None:
-        descriptions[index] += f" (error {reply.error})"
+    note.outcome = outcome_of(reply.error, is_tool_error=is_tool_error(context, reply))
     return reply
 
 
@@ -73,34 +86,34 @@ def _logging(exchange: Exchange) -> Exchange:
     """Return a function that answers HTTP requests as *exchange* and writes a line to stderr after each response."""
 
     async def exchange_and_log(request: HttpRequest) -> HttpResponse:
-        descriptions: list[str] = []
-        token = _descriptions.set(descriptions)
+        notes: list[_Note] = []
+        token = _notes.set(notes)
         start = time.perf_counter()
         try:
             response = await exchange(request)
         finally:
-            _descriptions.reset(token)
+            _notes.reset(token)
         if isinstance(response, ApplicationResponse):
-            response.on_end.append(lambda: _write(request, descriptions, response.status, start))
+            response.on_end.append(lambda: _write(request, notes, response.status, start))
             return response
         if isinstance(response.body, bytes):
-            _write(request, descriptions, response.status, start)
+            _write(request, notes, response.status, start)
             return response
-        body = _logged_stream(response.body, response.status, request, descriptions, start)
+        body = _logged_stream(response.body, response.status, request, notes, start)
         return HttpResponse(response.status, response.headers, body)
 
     return exchange_and_log
 
 
 async def _logged_stream(
-    body: AsyncIterator[bytes], status: int, request: HttpRequest, descriptions: list[str], start: float
+    body: AsyncIterator[bytes], status: int, request: HttpRequest, notes: list[_Note], start: float
 ) -> AsyncIterator[bytes]:
     """Yield the parts of a response's body, and write the line after the last one."""
     try:
         async for part in body:
             yield part
     finally:
-        _write(request, descriptions, status, start)
+        _write(request, notes, status, start)
         if hasattr(body, "aclose"):
             await body.aclose()
 
@@ -121,7 +134,12 @@ def _short(text: str) -> str:
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def _write(request: HttpRequest, descriptions: list[str], status: int, start: float) -> None:
-    subject = ", ".join(descriptions) or f"{_short(request.method)} {_short(request.path)}"
+def _write(request: HttpRequest, notes: list[_Note], status: int, start: float) -> None:
+    """Write the line of a request, in red if it failed. JSON-RPC requests have outcomes in place of the status."""
+    parts = [f"{note.subject} {note.outcome}".rstrip() for note in notes]
+    subject = ", ".join(parts) or f"{_short(request.method)} {_short(request.path)}"
+    if not notes or status != _HTTP_OK:
+        subject += f" {status}"
+    failed = status >= _FIRST_FAILURE or any(note.outcome not in ("", OK) for note in notes)
     milliseconds = (time.perf_counter() - start) * 1000
-    write_line(f"{subject} {status} {milliseconds:.1f} ms", error=True)
+    write_line(f"{subject} {milliseconds:.1f} ms", error=True, colour="red" if failed else None)

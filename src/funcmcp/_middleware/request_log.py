@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.middleware import CallNext, Middleware
 
+OK = "ok"
 _IS_ERROR = b'"isError":true'
 
 
@@ -63,7 +64,7 @@ def time_requests(observe: Callable[[Timing], None]) -> Middleware:
             None if feature is None else feature.key,
             seconds,
             reply.error,
-            _is_tool_error(context, reply),
+            is_tool_error(context, reply),
         )
         try:
             observe(timing)
@@ -96,11 +97,7 @@ def log_requests(logger: logging.Logger | None = None, level: int | str = loggin
         level = levels[level.upper()]
 
     def write(timing: Timing) -> None:
-        outcome = "ok"
-        if timing.error is not None:
-            outcome = f"error {timing.error}"
-        elif timing.tool_error:
-            outcome = "tool error"
+        outcome = outcome_of(timing.error, is_tool_error=timing.tool_error)
         subject = timing.method or "unknown method"
         if timing.feature is not None:
             subject += f" {quote(timing.feature)}"
@@ -109,7 +106,15 @@ def log_requests(logger: logging.Logger | None = None, level: int | str = loggin
     return time_requests(write)
 
 
-def _is_tool_error(context: RequestContext, reply: Reply) -> bool:
+def outcome_of(error: int | None, *, is_tool_error: bool) -> str:
+    """Return how a request ended, in words."""
+    if error is not None:
+        return f"error {error}"
+    return "tool error" if is_tool_error else OK
+
+
+def is_tool_error(context: RequestContext, reply: Reply) -> bool:
+    """Return whether an answer is the result of a tool with ``isError: true``."""
     if context.request.method != "tools/call" or _IS_ERROR not in reply.body:
         return False
     result = reply.result()
