@@ -83,7 +83,7 @@ class Routes:
         from funcmcp._server.tasks.runs import TaskRuns  # noqa: PLC0415 - as above
 
         results, tool_calls = self._parts.results, self._tool_calls
-        runs = TaskRuns(self._catalog, results, tool_calls.run, result_bytes=tasks.store.limits.result_bytes)
+        runs = TaskRuns(self._catalog, results, tool_calls.run, tasks.store)
         tasks.run_with(runs)
         tool_calls.add_tasks(TaskCalls(tasks, tool_calls, self._calls))
         methods = TaskMethods(tasks, results, hub=self._parts.hub, load=self._parts.load)

@@ -314,3 +314,26 @@ def test_an_attribute_of_other_frameworks_is_an_error_that_names_ours() -> None:
     with pytest.raises(AttributeError, match=r"Context has no attribute 'other'\.$"):
         _ = tool_context.other  # type: ignore[attr-defined]
     assert not hasattr(tool_context, "client_id")
+
+
+async def test_in_a_plain_call_each_part_just_runs() -> None:
+    threads: list[int] = []
+
+    def plain() -> int:
+        threads.append(threading.get_ident())
+        return 1
+
+    async def with_await() -> int:
+        threads.append(threading.get_ident())
+        return 2
+
+    async def parts(context: Context) -> list[int]:
+        return [await context.once("a", plain), await context.once("a", with_await)]
+
+    def parts_of_a_plain_function(context: Context) -> int:
+        return context.wait(context.once("b", plain))
+
+    assert (await call(parts, {}))["structuredContent"] == {"result": [1, 2]}
+    assert (await call(parts_of_a_plain_function, {}))["structuredContent"] == {"result": 1}
+    assert threads[1] == threading.get_ident()
+    assert threading.get_ident() not in {threads[0], threads[2]}

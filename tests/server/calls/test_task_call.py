@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from funcmcp._auth.principal import Principal
+from funcmcp._protocol.errors import MCPError
+from funcmcp._server.calls import task_call
 from funcmcp._server.calls.rounds import InputRequired
-from funcmcp._server.calls.task_call import TaskChannel, decode_call, encode_call, progress_message, stored_questions
+from funcmcp._server.calls.task_call import (
+    StoredResults,
+    TaskChannel,
+    decode_call,
+    encode_call,
+    progress_message,
+    stored_questions,
+)
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks.store import TasksFullError
 from tests.server.parts import ASK_NAME, PER_REQUEST, tool
 from tests.server.task_parts import HTTP, asking
 
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
 TOOL = tool("job")
-CHANNEL = TaskChannel({}, print)
+
+
+async def note_nothing(_key: str, _result: Any) -> None:
+    return None
+
+
+NO_RESULTS = StoredResults({}, note_nothing)
+CHANNEL = TaskChannel({}, print, NO_RESULTS)
 ALICE = Principal(
     "alice",
     "issuer",
@@ -102,14 +125,16 @@ def test_progress_is_a_message(params: dict[str, Any], message: str) -> None:
 
 async def test_a_status_message_has_a_thousand_characters_at_most() -> None:
     messages: list[str] = []
-    await TaskChannel({}, messages.append).notify("notifications/progress", {"progress": 1, "message": "x" * 5000})
+    await TaskChannel({}, messages.append, NO_RESULTS).notify(
+        "notifications/progress", {"progress": 1, "message": "x" * 5000}
+    )
     assert messages == ["x" * 1000]
 
 
 async def test_an_answer_counts_for_exactly_its_question() -> None:
     answer = {"action": "decline"}
     digest = stored_questions({"name": ASK_NAME})["name"].digest
-    channel = TaskChannel({"name": (digest, answer)}, print)
+    channel = TaskChannel({"name": (digest, answer)}, print, NO_RESULTS)
     assert await channel.ask({"name": ASK_NAME}) == {"name": answer}
     changed = {**ASK_NAME, "params": {"message": "Another question"}}
     with pytest.raises(InputRequired) as ended:
@@ -122,13 +147,13 @@ async def test_the_id_of_a_url_question_may_differ_in_every_run() -> None:
         return {"method": "elicitation/create", "params": {"mode": "url", "url": "https://a", "elicitationId": name}}
 
     digest = stored_questions({"page": question("first")})["page"].digest
-    channel = TaskChannel({"page": (digest, {"action": "accept"})}, print)
+    channel = TaskChannel({"page": (digest, {"action": "accept"})}, print, NO_RESULTS)
     assert await channel.ask({"page": question("second")}) == {"page": {"action": "accept"}}
 
 
 async def test_only_progress_is_reported() -> None:
     reported: list[str] = []
-    channel = TaskChannel({}, reported.append)
+    channel = TaskChannel({}, reported.append, NO_RESULTS)
     await channel.notify("notifications/message", {"level": "info", "data": "x"})
     await channel.notify("notifications/progress", {"progress": 1})
     assert reported == ["1"]
@@ -136,3 +161,63 @@ async def test_only_progress_is_reported() -> None:
 
 def test_there_is_no_stream_to_close() -> None:
     CHANNEL.close_stream()
+
+
+async def test_a_part_of_a_task_runs_once_for_each_key_also_if_it_is_asked_for_twice_at_once() -> None:
+    notes: list[tuple[str, Any]] = []
+
+    async def note(key: str, result: Any) -> object:
+        notes.append((key, result))
+        return result
+
+    async def charge() -> Any:
+        await asyncio.sleep(0)
+        return {"amounts": (1, 2)}
+
+    results = StoredResults({"old": None}, note)
+    found = await asyncio.gather(*(results.once(key, charge) for key in ("new", "old", "new")))
+    assert found == [{"amounts": [1, 2]}, None, {"amounts": [1, 2]}]
+    assert notes == [("new", {"amounts": [1, 2]})]
+
+
+async def test_the_result_of_a_part_waits_for_a_store_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_call, "_AWAY_PAUSE", 0)
+    failures: list[Exception] = [StoreUnavailableError(), StoreUnavailableError()]
+
+    async def note(_key: str, result: Any) -> object:
+        if failures:
+            raise failures.pop()
+        return {"stored": result}
+
+    assert await StoredResults({}, note).once("key", returning(1)) == 1
+    assert failures == []
+
+
+def returning(value: object) -> Callable[[], Awaitable[object]]:
+    async def run() -> object:
+        return value
+
+    return run
+
+
+async def full(_key: str, _result: Any) -> object:
+    raise TasksFullError(1, of_bytes=True)
+
+
+@pytest.mark.parametrize(
+    ("note", "message"),
+    [
+        (note_nothing, "The task has ended, or runs elsewhere."),
+        (full, "There is no room for the result of 'key'. The arguments and results of all tasks have too many bytes."),
+    ],
+)
+async def test_a_result_that_can_not_be_stored_ends_the_run(
+    note: Callable[[str, Any], Awaitable[object]], message: str
+) -> None:
+    with pytest.raises(MCPError, match=re.escape(message)):
+        await StoredResults({}, note).once("key", returning(1))
+
+
+async def test_a_result_that_is_not_json_is_an_error_of_the_author() -> None:
+    with pytest.raises(ValueError, match="serialize"):
+        await StoredResults({}, full).once("key", returning(object()))

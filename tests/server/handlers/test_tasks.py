@@ -952,3 +952,24 @@ async def test_an_invalid_idempotency_key_is_refused(key: object) -> None:
 async def test_a_plain_call_has_no_use_for_an_idempotency_key() -> None:
     async with serving(tool("echo", echo)) as served:
         assert (await repeat(served, "x", {"a": 1}))["result"]["content"][0]["text"] == '{"a": 1}'
+
+
+async def test_a_part_of_a_task_does_not_run_again_after_a_question() -> None:
+    charges: list[str | None] = []
+
+    async def order(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
+        async def charge() -> int:
+            charges.append(context.task_id)
+            return len(charges)
+
+        first = await context.once("charge", charge)
+        await context.ask({"name": ASK_NAME})
+        return text_result(f"{first} {await context.once('charge', charge)}")
+
+    async with serving(tool("order", order, task=TaskOptions(), interactive=True)) as served:
+        task_id = await create(served, "order")
+        task = await until(served, task_id, "input_required")
+        responses = dict.fromkeys(task["inputRequests"], NAME)
+        await ask(served, "tasks/update", {"taskId": task_id, "inputResponses": responses})
+        assert (await until(served, task_id, "completed"))["result"]["content"][0]["text"] == "1 1"
+    assert charges == [task_id]

@@ -21,8 +21,8 @@ async def never(*_arguments: Any) -> Any:
 
 @pytest.mark.parametrize(("name", "call"), [("missing", b"{}"), ("job", b"{}"), ("job", b"no json")])
 async def test_a_task_of_another_version_of_the_server_is_not_run(name: str, call: bytes) -> None:
-    runs = TaskRuns(SERVED.catalog, SERVED.results, never, result_bytes=100)
     store = MemoryTasks()
+    runs = TaskRuns(SERVED.catalog, SERVED.results, never, store)
     await store.create(NewTask(TaskKey(None, "id"), name, call))
     (claim,) = await store.claim(1)
     assert await runs.run(claim, print) is NoOutcome.UNKNOWN

@@ -209,6 +209,28 @@ class TaskStoreContract:
         assert record is not None
         assert list(record.questions) == ["name.3"]
 
+    async def test_results_of_parts_are_kept_for_later_runs_and_not_after_the_end(self, store: TaskStore) -> None:
+        task = new_task()
+        await store.create(task)
+        first = await claim_one(store)
+        assert await store.note(first, "charge", ANSWER)
+        assert await store.note(first, "mail", None)
+        assert await store.release(first)
+        assert await store.note(first, "late", 1) is None
+        second = await claim_one(store)
+        assert second.record.results == {"charge": ANSWER, "mail": None}
+        finished = await store.finish(second, RESULT)
+        assert finished is not None
+        assert finished.results == {}
+
+    async def test_the_result_of_a_part_needs_room(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=4000))
+        await limited.create(new_task())
+        claim = await claim_one(limited)
+        with pytest.raises(TasksFullError):
+            await limited.note(claim, "large", "x" * 4000)
+        assert await limited.note(claim, "small", "x")
+
     async def test_a_cancelled_task_is_over_for_its_worker_too(self, store: TaskStore) -> None:
         task = new_task()
         await store.create(task)

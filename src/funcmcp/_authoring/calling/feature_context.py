@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import inspect
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -341,6 +342,30 @@ class Context:
     def task_id(self) -> str | None:
         """The id of the task that a tool runs as. None in a plain call."""
         return self._context.task_id
+
+    async def once(self, key: str, function: Callable[[], T | Awaitable[T]]) -> T:
+        """Run a part of a task that must not run again, such as a payment, and return its result.
+
+        The store keeps the result. A later run of the same task, after a question or a crash, gets it without running
+        the function. Only a process that dies between the end of the function and the write runs it again. In a plain
+        call the function just runs.
+
+        Args:
+            key: The name of the part, the same in every run of the tool.
+            function: Takes no arguments and returns a value that JSON can represent. A later run gets what JSON makes
+                of it, such as a dict for a model. A plain function runs in a worker thread.
+
+        Raises:
+            MCPError: The result can't be stored, because there is no room or the task has ended.
+            ValueError: JSON can't represent the result.
+        """
+
+        async def run() -> Any:
+            result = await asyncio.to_thread(function)
+            return await result if inspect.isawaitable(result) else result
+
+        result: T = await self._context.once(key, run)
+        return result
 
     async def detach(self) -> None:
         """Continue the call as a task, for a tool with ``task=TaskOptions(detaches=True)``.

@@ -16,7 +16,7 @@ from funcmcp._protocol.methods import CLIENT_METHODS, can_be_asked
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from funcmcp._auth.principal import Principal
     from funcmcp._protocol.jsonrpc import Request
@@ -129,6 +129,10 @@ class RequestContext:
     def task_id(self) -> str | None:
         """The id of the task that the feature runs as; None in a plain call."""
         return None
+
+    async def once(self, _key: str, function: Callable[[], Awaitable[Any]]) -> Any:
+        """Run a function; a task runs it once for each key."""
+        return await function()
 
     async def detach(self) -> None:
         """Continue the call as a task, if the client has tasks and the call is not one yet."""

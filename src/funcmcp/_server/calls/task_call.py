@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._auth.principal import Principal
 from funcmcp._protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
+from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.calls.rounds import InputRequired, RunEnded, digest
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.connections.client import Client
+from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.record import Question
+from funcmcp._state.tasks.store import TasksFullError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from funcmcp._server.calls.channel import Channel
     from funcmcp._server.calls.feature import Feature
 
 _VERSION = 1
+_AWAY_PAUSE = 0.5
 _NESTING = MAX_DEPTH + 8
 MAX_MESSAGE = 1000
 """Characters of progress, or of an error's text, that the status message repeats."""
@@ -49,13 +53,13 @@ class TaskContext(RequestContext):
         traceparent: The span of the request that created the task; None if the server is not traced.
     """
 
-    __slots__ = ("_principal", "_task_id", "traceparent")
+    __slots__ = ("_principal", "_results", "_task_id", "traceparent")
 
     def __init__(
         self,
         routed: RoutedRequest,
         client: Client,
-        channel: Channel,
+        channel: TaskChannel,
         *,
         principal: Principal | None,
         task_id: str,
@@ -64,6 +68,7 @@ class TaskContext(RequestContext):
         super().__init__(routed, client, channel)
         self._principal = principal
         self._task_id = task_id
+        self._results = channel.results
         self.traceparent = traceparent
 
     @property
@@ -76,6 +81,52 @@ class TaskContext(RequestContext):
         """The id of the task."""
         return self._task_id
 
+    async def once(self, key: str, function: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the stored result for a key; run the function and store its result if there is none."""
+        return await self._results.once(key, function)
+
+
+class StoredResults:
+    """The results of `Context.once` in the runs of a task.
+
+    Args:
+        results: Those of earlier runs, by the author's key.
+        note: Stores a result; returns None if this run has lost its task.
+    """
+
+    def __init__(self, results: Mapping[str, Any], note: Callable[[str, Any], Awaitable[object | None]]) -> None:
+        self._results = dict(results)
+        self._note = note
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def once(self, key: str, function: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the result for a key; run the function if there is none.
+
+        Raises:
+            MCPError: The result can't be stored, because there is no room or the task has ended.
+            ValueError: JSON can't represent the result.
+        """
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            if key not in self._results:
+                result = decode(encode(await function()), _NESTING)
+                await self._store(key, result)
+                self._results[key] = result
+            return self._results[key]
+
+    async def _store(self, key: str, result: Any) -> None:
+        """Store a result; try again while the store is away, as long as the run lasts."""
+        while True:
+            try:
+                stored = await self._note(key, result)
+            except StoreUnavailableError:
+                await asyncio.sleep(_AWAY_PAUSE)
+                continue
+            except TasksFullError as full:
+                raise MCPError(INTERNAL_ERROR, f"There is no room for the result of {key!r:.100}. {full}.") from None
+            if stored is None:
+                raise MCPError(INTERNAL_ERROR, "The task has ended, or runs elsewhere.")
+            return
+
 
 class TaskChannel:
     """Takes the messages of a run in a worker.
@@ -86,15 +137,22 @@ class TaskChannel:
     Args:
         answers: Digest of the request and answer, by the author's key.
         report: Is called with each new status message.
+        results: The results of `Context.once`.
     """
 
-    __slots__ = ("_answers", "_report")
+    __slots__ = ("_answers", "_report", "results")
 
     pushes = True
 
-    def __init__(self, answers: Mapping[str, tuple[str, Mapping[str, Any]]], report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        answers: Mapping[str, tuple[str, Mapping[str, Any]]],
+        report: Callable[[str], None],
+        results: StoredResults,
+    ) -> None:
         self._answers = answers
         self._report = report
+        self.results = results
 
     def close_stream(self) -> None:
         """Do nothing: there is no stream."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
-from funcmcp._server.calls.task_call import MAX_MESSAGE, TaskChannel, decode_call, stored_questions
+from funcmcp._server.calls.task_call import MAX_MESSAGE, StoredResults, TaskChannel, decode_call, stored_questions
 from funcmcp._server.catalog.features import RawResponse
 from funcmcp._server.log import log_failure
 from funcmcp._server.tasks.worker import NoOutcome
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from funcmcp._server.results import Results
     from funcmcp._server.tasks.worker import RunEnd
     from funcmcp._state.tasks.record import Claim
+    from funcmcp._state.tasks.store import TaskStore
 
     ToolAnswer: TypeAlias = dict[str, Any] | bytes | RawResponse
     CallTool: TypeAlias = Callable[
@@ -55,17 +56,18 @@ class TaskRuns:
         catalog: The tools.
         results: Completes their results.
         call: Runs a tool with its arguments, within so many seconds, and returns what `tools/call` returns.
-        result_bytes: The size of a result.
+        store: The tasks.
 
     Attributes:
         tracer: Traces the runs. None: they are not traced.
     """
 
-    def __init__(self, catalog: Catalog, results: Results, call: CallTool, *, result_bytes: int) -> None:
+    def __init__(self, catalog: Catalog, results: Results, call: CallTool, store: TaskStore) -> None:
         self._catalog = catalog
         self._results = results
         self._call = call
-        self._result_bytes = result_bytes
+        self._store = store
+        self._result_bytes = store.limits.result_bytes
         self.tracer: TaskTracer | None = None
 
     async def run(self, claim: Claim, report: Callable[[str], None]) -> RunEnd:
@@ -79,7 +81,7 @@ class TaskRuns:
         tool = self._catalog.tools.get(record.tool)
         if tool is None:
             return NoOutcome.UNKNOWN
-        channel = TaskChannel(record.answers, report)
+        channel = TaskChannel(record.answers, report, StoredResults(record.results, partial(self._store.note, claim)))
         context = decode_call(claim.call, tool, task_id=record.key.task_id, channel=channel)
         if context is None:
             return NoOutcome.UNKNOWN

@@ -132,6 +132,10 @@ class BaseTasks:
             claim.key, lambda record, now: transitions.reported(record, claim.token, now, message)
         )
 
+    async def note(self, claim: Claim, key: str, result: Any) -> TaskRecord | None:
+        """Keep the result of a part of the run for later runs; raise TasksFullError."""
+        return await self._change(claim.key, lambda record, _now: transitions.noted(record, claim.token, key, result))
+
     async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
         """End the run, and wait for answers of the client; end the task if there is no room for the questions."""
         try:

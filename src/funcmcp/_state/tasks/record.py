@@ -155,6 +155,7 @@ class TaskRecord:
         serial: The number of the last question. The key of a question on the wire contains it and is never used again.
         questions: Questions without an answer, by their keys on the wire.
         answers: Digest of the request and answer, by the author's key.
+        results: The results of `Context.once`, by the author's key.
         outcome: How it ended; None while it runs.
         watched: Whether a client waits for changes, so that they have to be published.
         returned: Deliveries in a row to workers that could not run the tool.
@@ -181,6 +182,7 @@ class TaskRecord:
     serial: int = 0
     questions: Mapping[str, Question] = field(default_factory=dict)
     answers: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    results: Mapping[str, Any] = field(default_factory=dict)
     outcome: Outcome | None = None
     watched: bool = False
     returned: int = 0
@@ -294,6 +296,11 @@ def reported(record: TaskRecord, token: str, now: float, message: str) -> TaskRe
     return replace(record, message=message, updated=now) if _holds(record, token) else None
 
 
+def noted(record: TaskRecord, token: str, key: str, result: Any) -> TaskRecord | None:
+    """Keep the result of a part of a run for later runs."""
+    return replace(record, results={**record.results, key: result}) if _holds(record, token) else None
+
+
 def asking(record: TaskRecord, token: str, now: float, questions: Mapping[str, Question]) -> TaskRecord | None:
     """End a run that needs answers of the client.
 
@@ -401,6 +408,7 @@ def _ended(record: TaskRecord, status: str, outcome: Outcome, now: float) -> Tas
         due=None,
         questions={},
         answers={},
+        results={},
         outcome=outcome,
         removed=max(record.expires, now + record.keep),
     )
@@ -429,8 +437,8 @@ def _record_bytes(record: TaskRecord) -> int:
     size = _RECORD_BYTES
     if record.outcome is not None:
         size += max(0, len(record.outcome.text) - OUTCOME_BYTES)
-    if record.questions or record.answers:
-        text = encode([record.questions, record.answers])
+    if record.questions or record.answers or record.results:
+        text = encode([record.questions, record.answers, record.results])
         size += len(text) + _VALUE_BYTES * count_values(text)
     return size
 
@@ -483,6 +491,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "str | None": (str, type(None)),
     "float": (int, float),
     "float | None": (int, float, type(None)),
+    "Mapping[str, Any]": (dict,),
     "Mapping[str, Question]": (dict,),
     "Mapping[str, tuple[str, Mapping[str, Any]]]": (dict,),
     "Outcome | None": (list, type(None)),

@@ -125,6 +125,15 @@ class TaskStore(Protocol):
     async def report(self, claim: Claim, message: str) -> TaskRecord | None:
         """Change the status message. None: the claim is not valid any more."""
 
+    async def note(self, claim: Claim, key: str, result: Any) -> TaskRecord | None:
+        """Keep the result of a part of the run for later runs; raise TasksFullError. None: the claim is not valid.
+
+        Args:
+            claim: The claim.
+            key: The author's key of the part.
+            result: A value of JSON's types.
+        """
+
     async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
         """End the run, and wait for answers of the client; end the task if there is no room for the questions.
 
