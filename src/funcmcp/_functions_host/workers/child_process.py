@@ -11,12 +11,14 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from funcmcp._functions_host.workers.worker import LoadFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from funcmcp._functions_host.workers.worker import FunctionInfo, OpenCall
 
 app_log = logging.getLogger("funcmcp.app")
 """Log records of the app and its worker."""
@@ -176,3 +178,64 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
+
+
+class Connection(Protocol):
+    """The connection to a worker's process."""
+
+    @property
+    def calls(self) -> Mapping[Any, OpenCall]:
+        """The calls that wait for their answers."""
+
+    @property
+    def closed(self) -> asyncio.Future[None]:
+        """Done when the connection can't carry calls any more."""
+
+
+C = TypeVar("C", bound=Connection)
+
+
+class ChildWorker(Generic[C]):
+    """A worker in a process of its own. Subclasses speak its protocol, and set the connection when they start it.
+
+    Args:
+        command: Starts the program.
+
+    Attributes:
+        functions: The app's functions.
+        http_url: Where the worker serves HTTP itself; None where requests are sent with the invocation.
+        description: The language, its version and what runs the functions, for people.
+    """
+
+    def __init__(self, command: Command) -> None:
+        self._child = ChildProcess(command)
+        self._start_seconds = command.start_seconds
+        self._connection: C | None = None
+        self.functions: list[FunctionInfo] = []
+        self.http_url: str | None = None
+        self.description = ""
+
+    @property
+    def pid(self) -> int | None:
+        """The process id; None before the start."""
+        return self._child.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of the process, or the negative number of the signal that ended it; None while it runs."""
+        return self._child.exit_code
+
+    @property
+    def ended(self) -> asyncio.Future[None]:
+        """Done when the connection is closed or the process has ended."""
+        if self._connection is None:
+            raise RuntimeError("The worker was not started.")
+        return self._connection.closed
+
+    async def idle(self) -> None:
+        """Wait until no call is open, or the worker has ended."""
+        connection = self._connection
+        while connection is not None and connection.calls and not connection.closed.done():
+            waiting: list[asyncio.Future[Any]] = [call.future for call in connection.calls.values()]
+            await asyncio.wait([*waiting, connection.closed], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(0)  # the callers take their answers

@@ -15,7 +15,7 @@ import itertools
 import socket
 from typing import TYPE_CHECKING, Any, cast
 
-from funcmcp._functions_host.workers.child_process import ChildProcess, app_log, printable
+from funcmcp._functions_host.workers.child_process import ChildWorker, app_log, printable
 from funcmcp._functions_host.workers.frames import FrameError, FrameReader, encode_frame
 from funcmcp._functions_host.workers.worker import (
     NULL,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from funcmcp._functions_host.workers.worker import Invocation
 
 
-class ProcessWorker:
+class ProcessWorker(ChildWorker["_Link"]):
     """A worker that runs a program.
 
     Args:
@@ -44,31 +44,8 @@ class ProcessWorker:
     """
 
     def __init__(self, command: Command) -> None:
-        self._child = ChildProcess(command)
-        self._start_seconds = command.start_seconds
-        self.functions: list[FunctionInfo] = []
-        self.http_url: str | None = None
-        self.description = ""
-        """The language, its version and the library that runs the functions, for people."""
-        self._link: _Link | None = None
+        super().__init__(command)
         self._numbers = itertools.count(1)
-
-    @property
-    def pid(self) -> int | None:
-        """The process id; None before the start."""
-        return self._child.pid
-
-    @property
-    def exit_code(self) -> int | None:
-        """The exit code of the process, or the negative number of the signal that ended it; None while it runs."""
-        return self._child.exit_code
-
-    @property
-    def ended(self) -> asyncio.Future[None]:
-        """Done when the connection to the process is closed."""
-        if self._link is None:
-            raise RuntimeError("The worker was not started.")
-        return self._link.closed
 
     async def start(self) -> None:
         """Start the process and load the app.
@@ -86,9 +63,9 @@ class ProcessWorker:
                 ours.close()
                 raise
         try:
-            _, self._link = await loop.create_connection(_Link, sock=ours)
+            _, self._connection = await loop.create_connection(_Link, sock=ours)
             async with asyncio.timeout(self._start_seconds):
-                header = await self._link.loaded
+                header = await self._connection.loaded
         except (WorkerGone, TimeoutError) as error:
             reason = "ended" if isinstance(error, WorkerGone) else "did not answer"
             await self.aclose()
@@ -107,7 +84,7 @@ class ProcessWorker:
         self, invocation: Invocation, seconds: float | None, overdue: Callable[[], Awaitable[None]] | None = None
     ) -> Outcome:
         """Call a function; see `SingleWorker`."""
-        link = self._link
+        link = self._connection
         if link is None or link.transport is None:
             raise WorkerGone(begun=False)
         number = next(self._numbers)
@@ -123,7 +100,7 @@ class ProcessWorker:
 
     async def ping(self, seconds: float) -> bool:
         """Return whether the worker's event loop answers in this time."""
-        link = self._link
+        link = self._connection
         if link is None or link.closed.done():
             return False
         link.pong = asyncio.get_running_loop().create_future()
@@ -135,17 +112,10 @@ class ProcessWorker:
             return False
         return True
 
-    async def idle(self) -> None:
-        """Wait until no call is open, or the process has ended."""
-        while self._link is not None and self._link.calls and not self._link.closed.done():
-            waiting: list[asyncio.Future[Any]] = [call.future for call in self._link.calls.values()]
-            await asyncio.wait([*waiting, self._link.closed], return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.sleep(0)  # the callers take their answers
-
     async def aclose(self) -> None:
         """End the process: close the socket, then SIGTERM, then SIGKILL for all of its process group."""
-        if self._link is not None:
-            self._link.close()
+        if self._connection is not None:
+            self._connection.close()
         await self._child.aclose()
 
 

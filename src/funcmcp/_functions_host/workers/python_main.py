@@ -209,8 +209,11 @@ class LibraryEngine(Engine):
 
     def __init__(self) -> None:
         self._functions: dict[str, _Function] = {}
-        threads = os.environ.get("PYTHON_THREADPOOL_THREAD_COUNT", "")
-        self._pool = concurrent.futures.ThreadPoolExecutor(int(threads) if threads.isdigit() else None)
+        threads = None
+        setting = os.environ.get("PYTHON_THREADPOOL_THREAD_COUNT", "")
+        if setting.isdigit():
+            threads = int(setting)
+        self._pool = concurrent.futures.ThreadPoolExecutor(threads)
         import azure.functions
 
         version = getattr(azure.functions, "__version__", "")
@@ -220,7 +223,8 @@ class LibraryEngine(Engine):
         """Import the app and return the description of each function."""
         rows = []
         for function in indexed_functions():
-            name, error = function.get_function_name(), None
+            name = function.get_function_name()
+            error = None
             try:
                 self._functions[name] = _Function(function)
             except Exception as fault:
@@ -273,24 +277,22 @@ class _Function:
             if binding.name not in parameters:
                 raise ValueError(f"the function has no parameter for the binding {binding.name!r}")
             del parameters[binding.name]
-            hint = hints.get(binding.name)
-            if _is_output(binding):
-                self._outputs[binding.name] = (converter_of(binding.type, _type_of_out(hint)), _type_of_out(hint))
-            else:
-                self._inputs[binding.name] = converter_of(binding.type, hint, is_trigger=binding is trigger)
-            if binding is trigger:
-                self._trigger = binding.name
-                if self._return is None and binding.type != "httpTrigger":
-                    self._return = converter_of(binding.type, is_trigger=True)
+            self._add_binding(binding, hints.get(binding.name), is_trigger=binding is trigger)
         self._has_context = "context" in parameters
         parameters.pop("context", None)
-        unbound = [
-            name
-            for name, parameter in parameters.items()
-            if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
-        ]
-        if unbound:
-            raise ValueError("no binding has the name of the parameter {}".format(", ".join(unbound)))
+        _check_unbound(parameters)
+
+    def _add_binding(self, binding: Any, hint: Any, *, is_trigger: bool) -> None:
+        """Choose the converter for a binding with a parameter."""
+        if _is_output(binding):
+            out = _type_of_out(hint)
+            self._outputs[binding.name] = (converter_of(binding.type, out), out)
+        else:
+            self._inputs[binding.name] = converter_of(binding.type, hint, is_trigger=is_trigger)
+        if is_trigger:
+            self._trigger = binding.name
+            if self._return is None and binding.type != "httpTrigger":
+                self._return = converter_of(binding.type, is_trigger=True)
 
     def arguments(self, call: Call) -> dict[str, Any]:
         """Return the arguments of a call."""
@@ -298,7 +300,7 @@ class _Function:
         for name, packed in call.inputs.items():
             metadata = None
             if name == self._trigger:
-                metadata = {key: datum_of(value, call.parts) for key, value in call.metadata.items()}
+                metadata = datums_of(call.metadata, call.parts)
             arguments[name] = self._inputs[name].decode(datum_of(packed, call.parts), trigger_metadata=metadata)
         if self._has_context:
             arguments["context"] = Context(self._name, self._directory, call.invocation_id, call.trace_parent)
@@ -327,6 +329,16 @@ class _Function:
         except NotImplementedError as error:  # without a text; Microsoft's worker refuses such values, too
             kind = type(result).__name__
             raise TypeError(f"the function returned a value of type {kind}, which its binding can't send") from error
+
+
+def _check_unbound(parameters: dict[str, inspect.Parameter]) -> None:
+    """Raise ValueError if one of the parameters without a binding needs an argument."""
+    unbound = []
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD:
+            unbound.append(name)
+    if unbound:
+        raise ValueError("no binding has the name of the parameter {}".format(", ".join(unbound)))
 
 
 class RuntimeEngine(Engine):
@@ -377,8 +389,8 @@ class RuntimeEngine(Engine):
         begin: Callable[[], None],  # noqa: ARG002 - the engines' signature
     ) -> tuple[dict[str, Any], list[bytes]]:
         """Run a function and return the header and the parts of the ``done`` frame."""
-        inputs = [(key, datum_of(value, call.parts)) for key, value in call.inputs.items()]
-        metadata = {key: datum_of(value, call.parts) for key, value in call.metadata.items()}
+        inputs = list(datums_of(call.inputs, call.parts).items())
+        metadata = datums_of(call.metadata, call.parts)
         done, value, outputs, error, trace = await self._run(
             call.invocation_id, self._ids[name], inputs, metadata, call.trace_parent
         )
@@ -418,7 +430,7 @@ def indexed_functions() -> list[Any]:
     module = importlib.import_module(script.removesuffix(".py"))
     apps = {id(value): value for value in vars(module).values() if isinstance(value, FunctionRegister)}
     if len(apps) != 1:
-        count = "no" if not apps else "more than one"
+        count = "more than one" if apps else "no"
         raise ValueError(f"{script} has {count} FunctionApp at its top level")
     functions: list[Any] = next(iter(apps.values())).get_functions()
     return functions
@@ -441,7 +453,9 @@ class Plain:
     @classmethod
     def decode(cls, data: Any, *, trigger_metadata: Any) -> Any:  # noqa: ARG003 - the signature of converters
         """Return the value as it is."""
-        return None if data is None else data.value
+        if data is None:
+            return None
+        return data.value
 
     @classmethod
     def encode(cls, value: Any, *, expected_type: Any) -> Any:  # noqa: ARG003 - as above
@@ -465,7 +479,14 @@ def _is_output(binding: Any) -> bool:
 def _type_of_out(hint: Any) -> Any:
     """Return T of a hint Out[T]."""
     arguments = typing.get_args(hint)
-    return arguments[0] if arguments else None
+    if not arguments:
+        return None
+    return arguments[0]
+
+
+def datums_of(values: dict[str, Any], parts: list[bytes]) -> dict[str, Any]:
+    """Return values of a frame as the library's Datums, by name."""
+    return {name: datum_of(value, parts) for name, value in values.items()}
 
 
 def datum_of(value: dict[str, Any], parts: list[bytes]) -> Any:
@@ -480,18 +501,25 @@ def datum_of(value: dict[str, Any], parts: list[bytes]) -> Any:
     if "p" not in value:
         return meta.Datum(value["v"], kind)
     data = parts[value["p"]]
-    return meta.Datum(data if kind == "bytes" else data.decode(), kind)
+    if kind == "bytes":
+        return meta.Datum(data, kind)
+    return meta.Datum(data.decode(), kind)
 
 
 def _http_request(request: dict[str, Any], body: bytes) -> dict[str, Any]:
     from azure.functions import meta
 
-    texts = {
-        key: {name: meta.Datum(text, "string") for name, text in request[key].items()}
-        for key in ("headers", "query", "params")
+    def texts(values: dict[str, str]) -> dict[str, Any]:
+        return {name: meta.Datum(text, "string") for name, text in values.items()}
+
+    return {
+        "method": meta.Datum(request["method"], "string"),
+        "url": meta.Datum(request["url"], "string"),
+        "headers": texts(request["headers"]),
+        "query": texts(request["query"]),
+        "params": texts(request["params"]),
+        "body": meta.Datum(body, "bytes"),
     }
-    fields: dict[str, Any] = {key: meta.Datum(request[key], "string") for key in ("method", "url")}
-    return {**fields, **texts, "body": meta.Datum(body, "bytes")}
 
 
 def packed(datum: Any, parts: list[bytes]) -> dict[str, Any]:
@@ -501,19 +529,25 @@ def packed(datum: Any, parts: list[bytes]) -> dict[str, Any]:
     kind, value = datum.type, datum.value
     if kind == "http":
         return _packed_http(value, parts)
-    if kind in ("int", "double", "bool"):
-        return {"t": "json" if kind == "bool" else kind, "v": json.dumps(value) if kind == "bool" else value}
+    if kind == "bool":
+        return {"t": "json", "v": json.dumps(value)}
+    if kind in ("int", "double"):
+        return {"t": kind, "v": value}
     if kind in ("dict", "list"):
         kind, value = "json", json.dumps(value)
     elif kind.startswith("collection_"):
         kind, value = "json", json.dumps(value, default=str)
-    parts.append(value if isinstance(value, bytes) else str(value).encode("utf-8", "replace"))
+    if not isinstance(value, bytes):
+        value = str(value).encode("utf-8", "replace")
+    parts.append(value)
     return {"t": kind, "p": len(parts) - 1}
 
 
 def _packed_http(response: dict[str, Any], parts: list[bytes]) -> dict[str, Any]:
     body = response["body"].value
-    parts.append(body if isinstance(body, bytes) else str(body).encode())
+    if not isinstance(body, bytes):
+        body = str(body).encode()
+    parts.append(body)
     headers = [[name, datum.value] for name, datum in response["headers"].items()]
     for cookies in response.get("cookies") or ():
         headers += [["set-cookie", morsel.OutputString()] for morsel in cookies.values()]

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._functions_host.function_json import function_folders
-from funcmcp._functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
+from funcmcp._functions_host.workers.child_process import ChildWorker, Command, program_path, until_parent_ends
 from funcmcp._functions_host.workers.connection_owner import Endpoint, belongs_to_session, has_owners
 from funcmcp._functions_host.workers.rpc_messages import (
     BINDING_DATA_TYPES,
@@ -137,7 +137,7 @@ def _worker_directory(arguments: Sequence[str], folder: Path) -> Path:
     return folder
 
 
-class RpcWorker:
+class RpcWorker(ChildWorker[Stream]):
     """A worker that speaks FunctionRpc.
 
     Args:
@@ -147,40 +147,17 @@ class RpcWorker:
     """
 
     def __init__(self, command: Command, directory: Path, *, log_level: int = logging.DEBUG) -> None:
+        super().__init__(command)
         self._command = command
         self._directory = directory
         self._log_level = log_level
-        self._start_seconds = command.start_seconds
-        self._child = ChildProcess(command)
         self._server: Any = None
         self._port = 0
         self._has_started = asyncio.Event()
         self._checking = asyncio.Lock()
         self._hangs = False
-        self._stream: Stream | None = None
         self._watch: asyncio.Task[None] | None = None
         self._ids: dict[str, str] = {}
-        self.functions: list[FunctionInfo] = []
-        self.http_url: str | None = None
-        self.description = ""
-        """The language and the versions of its runtime and of the worker, for people."""
-
-    @property
-    def pid(self) -> int | None:
-        """The process id; None before the start."""
-        return self._child.pid
-
-    @property
-    def exit_code(self) -> int | None:
-        """The exit code of the process, or the negative number of the signal that ended it; None while it runs."""
-        return self._child.exit_code
-
-    @property
-    def ended(self) -> asyncio.Future[None]:
-        """Done when the stream or the process has ended."""
-        if self._stream is None:
-            raise RuntimeError("The worker was not started.")
-        return self._stream.closed
 
     async def start(self) -> None:
         """Start the process and load the app.
@@ -191,7 +168,7 @@ class RpcWorker:
         worker_id = str(uuid.uuid4())
         if not has_owners():
             raise LoadFailed(_NEEDS_LINUX)
-        stream = self._stream = Stream(worker_id, self._log_level, self._has_opened)
+        stream = self._connection = Stream(worker_id, self._log_level, self._has_opened)
         try:
             self._server, self._port = await start_server(stream)
             await self._child.start(_arguments(self._port, worker_id))
@@ -266,7 +243,7 @@ class RpcWorker:
         self, invocation: Invocation, seconds: float | None, overdue: Callable[[], Awaitable[None]] | None = None
     ) -> Outcome:
         """Call a function; see `SingleWorker`."""
-        stream = self._stream
+        stream = self._connection
         if stream is None or not stream.is_connected:
             raise WorkerGone(begun=False)
         function_id = self._ids.get(invocation.function)
@@ -290,7 +267,7 @@ class RpcWorker:
 
     async def ping(self, seconds: float) -> bool:
         """Return whether the worker answers in this time."""
-        stream = self._stream
+        stream = self._connection
         if stream is None or not stream.is_connected:
             return False
         try:
@@ -302,16 +279,9 @@ class RpcWorker:
         self._hangs = False
         return True
 
-    async def idle(self) -> None:
-        """Wait until no call is open, or the worker has ended."""
-        while self._stream is not None and self._stream.calls and not self._stream.closed.done():
-            waiting: list[asyncio.Future[Any]] = [call.future for call in self._stream.calls.values()]
-            await asyncio.wait([*waiting, self._stream.closed], return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.sleep(0)  # the callers take their answers
-
     async def aclose(self) -> None:
         """End the process: WorkerTerminate if the worker handles it, the end of the stream, SIGTERM, SIGKILL."""
-        stream = self._stream
+        stream = self._connection
         if stream is not None and stream.is_connected and not self._hangs:
             await self._terminate(stream)
         if self._watch is not None:
