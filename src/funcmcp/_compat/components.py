@@ -110,12 +110,16 @@ class Tool(Component):
     @property
     def parameters(self) -> dict[str, Any]:
         """The input schema of a registered tool."""
-        return {} if self.describe is None else self.describe()["inputSchema"]
+        if self.describe is None:
+            return {}
+        return self.describe()["inputSchema"]
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
         """The output schema of a registered tool; None if it has none."""
-        return None if self.describe is None else self.describe().get("outputSchema")
+        if self.describe is None:
+            return None
+        return self.describe().get("outputSchema")
 
 
 FunctionTool = Tool
@@ -208,7 +212,9 @@ class FileResource(Resource):
 
     def read(self) -> str | bytes:
         """Return the contents of the file."""
-        return self.path.read_bytes() if self.is_binary else self.path.read_text(encoding="utf-8")
+        if self.is_binary:
+            return self.path.read_bytes()
+        return self.path.read_text(encoding="utf-8")
 
 
 @public("funcmcp.compat")

@@ -312,7 +312,9 @@ def _json_text(value: Any) -> str:
 
 
 def _suffix(path: str | PathLike[str] | None) -> str:
-    return "" if path is None else Path(path).suffix.lstrip(".")
+    if path is None:
+        return ""
+    return Path(path).suffix.lstrip(".")
 
 
 def _annotations(annotations: Any) -> dict[str, Any]:

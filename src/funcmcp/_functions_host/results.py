@@ -163,7 +163,9 @@ def _as_read(value: Value) -> Value:
         return Value("string", data)
     if isinstance(data, int):
         return Value("int", data)
-    return Value("double", data) if isinstance(data, float) else value
+    if isinstance(data, float):
+        return Value("double", data)
+    return value
 
 
 def _read(value: Value, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
@@ -185,7 +187,9 @@ def _simple_block(value: Value, name: str) -> dict[str, Any]:
 def _simple_text(value: Value) -> str:
     if value.kind == "json":
         return json.dumps(json.loads(value.data), indent=2, ensure_ascii=False)
-    return number_text(value.data) if isinstance(value.data, float) else str(value.data)
+    if isinstance(value.data, float):
+        return number_text(value.data)
+    return str(value.data)
 
 
 def _enveloped_tool_result(data: Any, deviations: Deviations) -> dict[str, Any]:
@@ -466,4 +470,6 @@ def _json_object(text: Any) -> dict[str, Any] | None:
         value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    if isinstance(value, dict):
+        return value
+    return None

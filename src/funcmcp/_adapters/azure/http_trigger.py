@@ -139,7 +139,9 @@ class AzureRequest(HttpRequest):
     def scheme(self) -> str:
         """What the client used: the platform ends TLS in front of the app, and says so."""
         forwarded = self.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
-        return forwarded if forwarded in {"http", "https"} else self._parts.scheme
+        if forwarded in {"http", "https"}:
+            return forwarded
+        return self._parts.scheme
 
     @property
     def query_string(self) -> str:
@@ -176,7 +178,9 @@ class Site:
         response = await self._server.exchange(request)
         if isinstance(response, ApplicationResponse):
             response = await called(response, request)
-        return StreamedResponse(response) if isinstance(req, StreamedRequest) else await _complete_response(response)
+        if isinstance(req, StreamedRequest):
+            return StreamedResponse(response)
+        return await _complete_response(response)
 
     def custom_function(self) -> Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]:
         """Return a function for a custom route, which serves the path below the app's route prefix."""
@@ -285,7 +289,9 @@ def _checked(route: str) -> str:
 def _name(route: str) -> str:
     """Return a name for the functions of a route; the host wants a letter first, and keeps `host` for itself."""
     name = re.sub("[^0-9A-Za-z]+", "_", route).strip("_")[:_LONGEST_NAME]
-    return name if name[:1].isalpha() and name.lower() != "host" else f"mcp_{name}".rstrip("_")
+    if name[:1].isalpha() and name.lower() != "host":
+        return name
+    return f"mcp_{name}".rstrip("_")
 
 
 def _metadata_route(resource: ProtectedResource, prefix: str) -> str:

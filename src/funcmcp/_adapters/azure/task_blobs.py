@@ -62,7 +62,9 @@ def folder_of(server: str) -> str:
     """Return a name for a server that can be part of the name of a queue."""
     readable = re.sub("[^a-z0-9]+", "-", server.lower())[:24].strip("-")
     digest = hashlib.sha256(server.encode()).hexdigest()[:8]
-    return f"{readable}-{digest}" if readable else digest
+    if readable:
+        return f"{readable}-{digest}"
+    return digest
 
 
 def name_of(key: TaskKey) -> BlobName | None:
@@ -130,7 +132,9 @@ def number_in(text: str | None) -> float | None:
         number = float(text or "")
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
+    if math.isfinite(number):
+        return number
+    return None
 
 
 def to_content(state: bytes, call: bytes, outcome: bytes | None) -> bytes:

@@ -285,7 +285,9 @@ def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
     built = validator(locating_errors(strings_first(schema)))
     from_json = built.validate_json
     if lax:  # strict types remain strict, but dates, sets and the like of strict models are read from JSON
-        return built.validate_python if is_plain(schema) else lambda value: from_json(to_json(value))
+        if is_plain(schema):
+            return built.validate_python
+        return lambda value: from_json(to_json(value))
     if is_plain(schema):
         return partial(built.validate_python, strict=True)
     return lambda value: from_json(to_json(value), strict=True)
@@ -301,11 +303,15 @@ def _with_integers(value: Any) -> Any:
     if type(value) is dict:
         members = {name: _with_integers(member) for name, member in value.items()}
         changed = any(map(operator.is_not, members.values(), value.values()))
-        return members if changed else value
+        if changed:
+            return members
+        return value
     if type(value) is list:
         items = [_with_integers(item) for item in value]
         changed = any(map(operator.is_not, items, value))
-        return items if changed else value
+        if changed:
+            return items
+        return value
     return value
 
 
@@ -476,6 +482,8 @@ def handwritten_reader(
             raise wrong_arguments(errors)
         if all_arguments is not None:
             return {all_arguments: arguments}
-        return {} if read_named is None else read_named(arguments)
+        if read_named is None:
+            return {}
+        return read_named(arguments)
 
     return read

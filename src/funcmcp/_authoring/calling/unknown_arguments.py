@@ -160,7 +160,9 @@ def _closest(name: str, names: Collection[str]) -> str | None:
 
     by_letters = {_letters(candidate): candidate for candidate in sorted(names) if len(candidate) <= _MAX_NAME_LENGTH}
     similar = get_close_matches(_letters(name), by_letters, 1, _MIN_SIMILARITY)
-    return by_letters[similar[0]] if similar else None
+    if similar:
+        return by_letters[similar[0]]
+    return None
 
 
 def _letters(name: str) -> str:

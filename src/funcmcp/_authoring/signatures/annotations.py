@@ -29,7 +29,9 @@ _AWAITABLES = frozenset({"Awaitable", "Coroutine"})
 
 def marks_of(annotation: Any) -> tuple[Any, ...]:
     """Return the marks in ``Annotated[type, mark, ...]``; none for other annotations."""
-    return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    if get_origin(annotation) is Annotated:
+        return get_args(annotation)[1:]
+    return ()
 
 
 def description_mark(annotation: Any) -> str | None:
@@ -56,7 +58,9 @@ def union_members(annotation: Any) -> tuple[Any, ...]:
     """Return the members of a union, or the type alone."""
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
-    return get_args(annotation) if get_origin(annotation) in _UNIONS else (annotation,)
+    if get_origin(annotation) in _UNIONS:
+        return get_args(annotation)
+    return (annotation,)
 
 
 def awaited(annotation: Any) -> Any:

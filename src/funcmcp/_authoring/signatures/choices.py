@@ -53,7 +53,9 @@ def _number(choice: float | Decimal) -> float:
     if not isfinite(choice):
         raise ValueError(f"{choice!r} has no JSON value")
     is_whole = isinstance(choice, Decimal) and choice == choice.to_integral_value()
-    return int(choice) if is_whole else float(choice)
+    if is_whole:
+        return int(choice)
+    return float(choice)
 
 
 def _scalar(choice: Any) -> Any:
@@ -90,7 +92,9 @@ def distinct_json(choices: Iterable[Any]) -> list[Any]:
 def choice_text(choice: Any) -> str:
     """Return a choice as users write it in a prompt's argument or a URI. Raise ValueError if JSON can't carry it."""
     value = json_value(choice)
-    return value if isinstance(value, str) else json_text(value)
+    if isinstance(value, str):
+        return value
+    return json_text(value)
 
 
 def json_text(value: Any) -> str:
@@ -110,7 +114,9 @@ def joined_json(choices: Iterable[Any]) -> str:
 
 def expected_json(choices: Sequence[Any]) -> str:
     """Return the JSON of choices for the phrase "must be ...", such as ``one of "red" or "blue"``."""
-    return joined_json(choices) if len(choices) == 1 else f"one of {joined_json(choices)}"
+    if len(choices) == 1:
+        return joined_json(choices)
+    return f"one of {joined_json(choices)}"
 
 
 def choices_of(annotation: Any) -> list[str]:

@@ -168,7 +168,9 @@ def docstring_of(function: Any) -> str:
 
 def _without_double_gaps(docstring: str, text: str) -> str:
     """Remove double blank lines that removed entries leave, unless the author used some."""
-    return text if "\n\n\n" in docstring else re.sub(r"\n{3,}", "\n\n", text)
+    if "\n\n\n" in docstring:
+        return text
+    return re.sub(r"\n{3,}", "\n\n", text)
 
 
 def _parameter_names(function: Any) -> Collection[str]:
@@ -297,7 +299,9 @@ class _Reader:
         match = _ENTRY.fullmatch(_without_bullet(text))
         if match is None:
             return None
-        return match if match["name"] in self._names or match["colon"] is not None else None
+        if match["name"] in self._names or match["colon"] is not None:
+            return match
+        return None
 
     def _entry_without_indentation(self, *, underlined: bool) -> list[Part]:
         """Return the entry that begins at this line, which is not indented. The end of the section has none."""
@@ -329,7 +333,9 @@ class _Reader:
 
 def _without_bullet(text: str) -> str:
     bullet = _BULLET.match(text)
-    return text[bullet.end() :] if bullet else text
+    if bullet:
+        return text[bullet.end() :]
+    return text
 
 
 def _line_part(line: str) -> Part:

@@ -207,7 +207,9 @@ _KEYWORDS: dict[str, Callable[[Any], str]] = {
 
 
 def _format_phrase(name: str) -> str:
-    return FORMATS[name][0] if name in FORMATS else name
+    if name in FORMATS:
+        return FORMATS[name][0]
+    return name
 
 
 def wrong_arguments(lines: Iterable[tuple[str, str]]) -> ToolError:
@@ -243,7 +245,9 @@ def _joined(phrases: Sequence[str]) -> str:
             thing = phrase.removeprefix(_MUST_BE)
         expected[thing] = None
     text = _MUST_BE + " or ".join(expected)
-    return f"{text}, not {next(iter(kinds))}" if len(kinds) == 1 else text
+    if len(kinds) == 1:
+        return f"{text}, not {next(iter(kinds))}"
+    return text
 
 
 def validation_errors(
@@ -320,10 +324,14 @@ def _member(schema: Any, part: str | int, root: Mapping[str, Any]) -> Any:
         distinct = [member for member in members if member is not None]
         if len(distinct) > 1:
             return {"anyOf": distinct}
-        return distinct[0] if distinct else None
+        if distinct:
+            return distinct[0]
+        return None
     if isinstance(part, int):
         items = schema.get("prefixItems", [])
-        return items[part] if part < len(items) else schema.get("items")
+        if part < len(items):
+            return items[part]
+        return schema.get("items")
     return schema.get("properties", {}).get(part, schema.get("additionalProperties"))
 
 
@@ -334,11 +342,15 @@ def _kind_in(schema: Mapping[str, Any]) -> str | None:
         return expected_json(choices)
     if "anyOf" in schema:
         kinds = [_kind_in(alternative) for alternative in schema["anyOf"]]
-        return None if None in kinds else " or ".join(dict.fromkeys(map(str, kinds)))
+        if None in kinds:
+            return None
+        return " or ".join(dict.fromkeys(map(str, kinds)))
     if schema.get("format") in FORMATS:
         return FORMATS[schema["format"]][0]
     kind = schema.get("type")
-    return _JSON_TYPES.get(kind) if isinstance(kind, str) else None
+    if isinstance(kind, str):
+        return _JSON_TYPES.get(kind)
+    return None
 
 
 def kind_of(value: object) -> str:
@@ -496,17 +508,17 @@ def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
     for ending in _ENDINGS:
         expected = _TYPES.get(kind.removesuffix(ending))
         if expected is not None:
-            return (
-                f"must be {expected}, not {_kind_beside(expected, value)}"
-                if ending == "_type"
-                else f"must be {expected}"
-            )
+            if ending == "_type":
+                return f"must be {expected}, not {_kind_beside(expected, value)}"
+            return f"must be {expected}"
     return None
 
 
 def _kind_beside(expected: str, value: Any) -> str:
     """Return the kind of a value in a phrase that says what is expected. 5.5 is a number, as an integer is."""
-    return _FRACTION if expected == _TYPES["int"] and isinstance(value, float) else kind_of(value)
+    if expected == _TYPES["int"] and isinstance(value, float):
+        return _FRACTION
+    return kind_of(value)
 
 
 def _singular(phrase: str) -> str:

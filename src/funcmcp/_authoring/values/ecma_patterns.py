@@ -164,7 +164,9 @@ class _Translation:
                 raise UntranslatableError(f"\\{letter}{{...}}")
             self._can_repeat = False
         character = self._escaped(extra="")
-        return character.text if character.code is None else self._literal(chr(character.code), character.text)
+        if character.code is None:
+            return character.text
+        return self._literal(chr(character.code), character.text)
 
     def _escaped(self, *, extra: str) -> _Character:
         """Read an escape behind its backslash.
@@ -198,7 +200,9 @@ class _Translation:
         if not self._ignore_case:
             return text
         both_cases = self._both_cases(ord(character), ord(character))
-        return f"[{text}{both_cases}]" if both_cases else text
+        if both_cases:
+            return f"[{text}{both_cases}]"
+        return text
 
     def _both_cases(self, first: int, last: int) -> str:
         """Return what a class needs beside a range of characters, so that it matches both cases of letters."""
@@ -263,7 +267,9 @@ def _code_point(code: int) -> str:
     """Return a character in a form that ECMA-262 and Python read."""
     if code > _LAST_CODE:
         raise UntranslatableError("an escape beyond Unicode")
-    return f"\\u{code:04X}" if code <= _LAST_ESCAPED else chr(code)
+    if code <= _LAST_ESCAPED:
+        return f"\\u{code:04X}"
+    return chr(code)
 
 
 def _as_ranges(letters: str) -> str:

@@ -125,7 +125,9 @@ def _looked_up(enum: type[Enum], value: Any) -> Enum | None:
         member = enum._missing_(value)
     except _FAILURES:
         return None
-    return member if isinstance(member, enum) else None
+    if isinstance(member, enum):
+        return member
+    return None
 
 
 def _flag_reader(kind: type[Flag], *, lax: bool) -> Callable[[Any], Any]:

@@ -181,7 +181,9 @@ class ResultWriter:
                 raise unwritable(value, self._name, error) from None
             try:
                 read = self._validator.validate_json(text, strict=True)
-                return list(read) if self._is_lazy else read
+                if self._is_lazy:
+                    return list(read)
+                return read
             except ValueError as error:
                 raise self._wrong(error) from None
         return read
@@ -201,7 +203,9 @@ class ResultWriter:
         try:
             text = encode(_with_marks(value, classes, instances), binary="base64")
             read = self._instance_validator.validate_json(text, strict=True, context=instances) if instances else None
-            return list(read) if self._is_lazy and read is not None else read
+            if self._is_lazy and read is not None:
+                return list(read)
+            return read
         except (ValueError, RecursionError):
             return None
 
@@ -238,7 +242,9 @@ def _checking(serialize: Callable[[Any], Any], checker: Draft202012Validator) ->
         if not is_valid(data):
             return None
         text = to_json(data, inf_nan_mode="null")
-        return None if _has_lost_surrogate(text) else text
+        if _has_lost_surrogate(text):
+            return None
+        return text
 
     return write
 
@@ -251,7 +257,9 @@ def _validating(
 
     def write(value: Any) -> bytes | None:
         text = serialize(validate(value, strict=True))
-        return None if has_constants(text) or _has_lost_surrogate(text) else text
+        if has_constants(text) or _has_lost_surrogate(text):
+            return None
+        return text
 
     return write
 
@@ -283,7 +291,9 @@ def text_conversion(annotation: Any, name: str) -> Callable[[Any], Any] | None:
 
     def converted(value: Any) -> Any:
         written = from_json(writer.write(value))
-        return value if isinstance(value, bytes) and written == base64(value) else written
+        if isinstance(value, bytes) and written == base64(value):
+            return value
+        return written
 
     return converted
 

@@ -70,7 +70,9 @@ def rendering_of(annotation: Any, tool: str) -> Rendering:
         tool: The tool's name, for errors.
     """
     rendering = _rendering_of_values(awaited(annotation), tool)
-    return rendering if rendering.is_response else _or_complete(rendering, tool)
+    if rendering.is_response:
+        return rendering
+    return _or_complete(rendering, tool)
 
 
 def _or_complete(rendering: Rendering, tool: str) -> Rendering:
@@ -82,7 +84,9 @@ def _or_complete(rendering: Rendering, tool: str) -> Rendering:
     @cache
     def complete() -> Render:
         schema = rendering.output_schema()
-        return _locating(_by_value, tool) if schema is None else handwritten_rendering(schema, tool).render
+        if schema is None:
+            return _locating(_by_value, tool)
+        return handwritten_rendering(schema, tool).render
 
     def render(value: Any) -> Result:
         try:
@@ -213,7 +217,9 @@ def _scalar(annotation: type) -> Rendering:
 
 
 def _shown(value: Any) -> str:
-    return str(value) if type(value) is float else type(value).__name__
+    if type(value) is float:
+        return str(value)
+    return type(value).__name__
 
 
 class _Typed:
@@ -258,7 +264,9 @@ def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an object with one member, ``result``, whose schema is given."""
     inner = {key: value for key, value in schema.items() if key != "$defs"}
     wrapped = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
-    return {**wrapped, "$defs": schema["$defs"]} if "$defs" in schema else wrapped
+    if "$defs" in schema:
+        return {**wrapped, "$defs": schema["$defs"]}
+    return wrapped
 
 
 def _structured(structured: Any) -> dict[str, Any]:
@@ -271,7 +279,9 @@ def _content_of(data: Any) -> list[dict[str, Any]]:
     if not may_have_binary_blocks(encoded):
         return [{"type": "text", "text": data if isinstance(data, str) else encoded.decode()}]
     rest, blocks = without_binary(data)
-    return blocks if blocks and blocks[0] == data else [_text(rest), *blocks]
+    if blocks and blocks[0] == data:
+        return blocks
+    return [_text(rest), *blocks]
 
 
 def _plain(tool: str, allowed: tuple[type, ...], convert: Callable[[Any], Any] | None) -> Render:
@@ -303,7 +313,9 @@ def _open_list(typed: _Typed, tool: str) -> Render:
         if isinstance(value, Iterator):
             value = list(value)
         is_mixed = isinstance(value, list | tuple) and any(map(_is_block, value))
-        return by_value(value) if is_mixed or isinstance(converted(value), ToolResult) else typed.render(value)
+        if is_mixed or isinstance(converted(value), ToolResult):
+            return by_value(value)
+        return typed.render(value)
 
     return render
 
@@ -325,7 +337,9 @@ def _by_value(value: Any, tool: str) -> Result:
         value = list(value)
     if is_sdk_type(type(value)):
         own_value = converted(value)
-        return _structured(jsonable(value)) if own_value is value else _by_value(own_value, tool)
+        if own_value is value:
+            return _structured(jsonable(value))
+        return _by_value(own_value, tool)
     if isinstance(value, list | tuple) and any(map(_is_block, value)):
         return {"content": _blocks_of_members(value, tool)}
     if isinstance(value, str | bytes | Content):
@@ -368,7 +382,9 @@ def _blocks(value: Any, tool: str) -> list[dict[str, Any]]:
         return [{"type": "resource", "resource": resource}]
     if isinstance(value, list | tuple) and any(map(_is_block, value)):
         return _blocks_of_members(value, tool)
-    return [_text(value)] if isinstance(value, str) else _content_of(jsonable(value))
+    if isinstance(value, str):
+        return [_text(value)]
+    return _content_of(jsonable(value))
 
 
 def _text(value: Any) -> dict[str, Any]:

@@ -250,11 +250,15 @@ def _covers(wide: frozenset[str], narrow: frozenset[str]) -> bool:
 
 
 def _listed(types: frozenset[str]) -> str:
-    return "any" if types == _ALL_TYPES else " | ".join(sorted(types))
+    if types == _ALL_TYPES:
+        return "any"
+    return " | ".join(sorted(types))
 
 
 def _values(schema: Mapping[str, Any]) -> list[Any] | None:
     if "const" in schema:
         return [schema["const"]]
     values = schema.get("enum")
-    return values if isinstance(values, list) else None
+    if isinstance(values, list):
+        return values
+    return None

@@ -181,7 +181,9 @@ def text_of_file(file: Path) -> str:
     Raises:
         Failure: The file can't be read, or is too large.
     """
-    return _bytes_of(file).decode("utf-8-sig", "replace").replace("\r\n", "\n") if is_file(file) else ""
+    if is_file(file):
+        return _bytes_of(file).decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    return ""
 
 
 def _bytes_of(file: Path) -> bytes:
@@ -233,7 +235,9 @@ def _object(text: str) -> dict[str, Any]:
 
 def _settings(documents: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     values = at(documents.get("local.settings.json"), "Values")
-    return {str(name): str(value) for name, value in values.items()} if isinstance(values, dict) else {}
+    if isinstance(values, dict):
+        return {str(name): str(value) for name, value in values.items()}
+    return {}
 
 
 def _code_file(folder: Path, host: Mapping[str, Any]) -> Path:
@@ -298,7 +302,9 @@ def _dependencies(file: Path) -> list[str]:
         raise Failure(f"{file} cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise Failure(f"{file} cannot be read: {error}.") from error
-    return [str(line) for line in dependencies] if isinstance(dependencies, list) else []
+    if isinstance(dependencies, list):
+        return [str(line) for line in dependencies]
+    return []
 
 
 def _import(folder: Path, code_file: Path, settings: Mapping[str, str]) -> ImportedCode:

@@ -115,7 +115,9 @@ class ReturnReader:
         if isinstance(node, cst.BooleanOperation):
             return left | self.of(node.right, variables, depth + 1)
         is_text = isinstance(node.operator, cst.Add | cst.Modulo) and left <= {Returned.TEXT, Returned.BYTES}
-        return left if is_text else {Returned.UNCLEAR}
+        if is_text:
+            return left
+        return {Returned.UNCLEAR}
 
     def _of_call(self, node: cst.Call, variables: Mapping[str, list[cst.BaseExpression]], depth: int) -> set[Returned]:
         name = dotted(node.func)
@@ -125,7 +127,9 @@ class ReturnReader:
             return self.of_function(self.functions[name], depth + 1)
         if isinstance(node.func, cst.Attribute) and node.func.attr.value in _TEXT_METHODS:
             text = self.of(node.func.value, variables, depth + 1)
-            return text if text <= {Returned.TEXT} else {Returned.UNCLEAR}
+            if text <= {Returned.TEXT}:
+                return text
+            return {Returned.UNCLEAR}
         return {Returned.UNCLEAR}
 
     def _of_json(self, node: cst.BaseExpression, variables: Mapping[str, list[cst.BaseExpression]]) -> Returned:
@@ -143,12 +147,16 @@ class ReturnReader:
             members = {value_of(element.key, {}) for element in node.elements if isinstance(element, cst.DictElement)}
         except UnknownValueError:
             return Returned.RESULT
-        return _of_members(members) if len(members) == len(node.elements) else Returned.RESULT
+        if len(members) == len(node.elements):
+            return _of_members(members)
+        return Returned.RESULT
 
 
 def _of_members(names: Iterable[object]) -> Returned:
     is_read = any(str(name).lower() in _READ_BY_THE_HOST for name in names)
-    return Returned.RESULT if is_read else Returned.JSON
+    if is_read:
+        return Returned.RESULT
+    return Returned.JSON
 
 
 def _of_literal(node: cst.BaseExpression) -> Returned:
@@ -156,13 +164,19 @@ def _of_literal(node: cst.BaseExpression) -> Returned:
         value = node.evaluated_value
         if isinstance(value, bytes):
             return Returned.BYTES
-        return Returned.UNCLEAR if value is None else _of_text(value)
+        if value is None:
+            return Returned.UNCLEAR
+        return _of_text(value)
     if isinstance(node, cst.FormattedString):
         first = node.parts[0] if node.parts else None
         beginning = first.value.lstrip() if isinstance(first, cst.FormattedStringText) else ""
-        return Returned.TEXT if beginning and not beginning.startswith("{") else Returned.UNCLEAR
+        if beginning and not beginning.startswith("{"):
+            return Returned.TEXT
+        return Returned.UNCLEAR
     if isinstance(node, cst.Name):
-        return Returned.NONE if node.value == "None" else Returned.VALUE
+        if node.value == "None":
+            return Returned.NONE
+        return Returned.VALUE
     if isinstance(node, cst.BaseDict | cst.BaseList | cst.BaseSet | cst.Tuple | cst.BaseNumber | cst.GeneratorExp):
         return Returned.VALUE
     return Returned.UNCLEAR
@@ -172,8 +186,12 @@ def _of_text(text: str) -> Returned:
     try:
         value = json.loads(text)
     except ValueError:  # what begins with a brace may become JSON when it is formatted
-        return Returned.UNCLEAR if text.lstrip().startswith("{") else Returned.TEXT
-    return _of_members(value) if isinstance(value, dict) else Returned.TEXT
+        if text.lstrip().startswith("{"):
+            return Returned.UNCLEAR
+        return Returned.TEXT
+    if isinstance(value, dict):
+        return _of_members(value)
+    return Returned.TEXT
 
 
 class _SameFunction(cst.CSTVisitor):

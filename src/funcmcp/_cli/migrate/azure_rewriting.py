@@ -553,7 +553,9 @@ def _returning(node: cst.FunctionDef) -> cst.FunctionDef:
     returns = _Returns()
     node.body.visit(returns)
     is_none = node.returns is not None and dotted(node.returns.annotation) == "None"
-    return node.with_changes(returns=None) if is_none and returns.has_value else node
+    if is_none and returns.has_value:
+        return node.with_changes(returns=None)
+    return node
 
 
 def _kind_of(call: cst.Call, options: Mapping[str, Any]) -> str:

@@ -58,7 +58,9 @@ class Command:
 def program_path(name: str) -> str:
     """Return the absolute path of a program on the PATH or in a folder, or the name itself if there is none."""
     path = shutil.which(name)
-    return name if path is None else str(Path(path).absolute())
+    if path is None:
+        return name
+    return str(Path(path).absolute())
 
 
 def until_parent_ends(arguments: Sequence[str]) -> list[str]:
@@ -83,12 +85,16 @@ class ChildProcess:
     @property
     def pid(self) -> int | None:
         """The process id; None before the start."""
-        return None if self._process is None else self._process.pid
+        if self._process is None:
+            return None
+        return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
         """The exit code of the process, or the negative number of the signal that ended it; None while it runs."""
-        return None if self._process is None else self._process.returncode
+        if self._process is None:
+            return None
+        return self._process.returncode
 
     async def start(self, arguments: Sequence[str], *, pass_fds: Sequence[int] = ()) -> None:
         """Start the process.

@@ -337,7 +337,9 @@ def _check(result: Any, general: str) -> None:
 def _description(metadata: Any) -> str:
     runtime = f"{metadata.runtime_name} {metadata.runtime_version}".strip()
     worker = f"worker {metadata.worker_version}".strip()
-    return f"{runtime}, {worker}" if runtime else worker
+    if runtime:
+        return f"{runtime}, {worker}"
+    return worker
 
 
 def _functions_of_folders(app: Path) -> list[_LoadedFunction]:
@@ -404,7 +406,9 @@ def _load_metadata(metadata: Any) -> Any:
 
 
 def _with_error(info: FunctionInfo, error: str | None) -> FunctionInfo:
-    return info if error is None else replace(info, error=error)
+    if error is None:
+        return info
+    return replace(info, error=error)
 
 
 def _invocation_request(
