@@ -17,6 +17,7 @@ import httpx2
 from funcmcp._client.errors import ConnectionFailedError, one_line
 from funcmcp._client.streamable_http import StreamableHTTP
 from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint, visible_url
+from funcmcp._mappings import without
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import EVENT_STREAM
@@ -120,7 +121,7 @@ class HTTPExchange:
 
     async def _send(self, client: httpx2.AsyncClient, request: HttpRequest) -> httpx2.Response:
         """Send a request, follow redirections, and return the response before its body is read."""
-        fields = {name: value for name, value in request.headers.items() if name not in _HTTPX2_HEADERS}
+        fields = without(request.headers, *_HTTPX2_HEADERS)
         fields["accept-encoding"] = "identity"
         body = await request.read(_MAX_REQUEST_BYTES)
         for _ in range(_MAX_REDIRECTS):

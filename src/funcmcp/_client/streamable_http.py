@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._client.errors import AuthenticationError, SessionEndedError, one_line
 from funcmcp._client.messages import encode_message, is_response, is_response_to, parse_message
+from funcmcp._mappings import lower_names
 from funcmcp._protocol import headers as header_names
 from funcmcp._protocol.errors import ClientError, InvalidResponseError
 from funcmcp._public_names import public
@@ -53,7 +54,7 @@ class StreamableHTTP:
         self.session_id: str | None = None
         self._exchange = exchange
         self._path = path
-        self._headers = {name.lower(): value for name, value in headers.items()}
+        self._headers = lower_names(headers)
         self._receive: Receive = _ignore
 
     async def connect(self, receive: Receive) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._client.errors import ConnectionFailedError, TaskCancelledError
 from funcmcp._client.messages import result_of
+from funcmcp._mappings import without
 from funcmcp._protocol.errors import ClientError, InvalidResponseError, MCPError
 from funcmcp._protocol.objects import CallToolResult, Task
 from funcmcp._protocol.tasks import CANCELLED, INPUT_REQUIRED
@@ -243,7 +244,7 @@ class ToolTask:
         rounds = 0
         while not self.state.has_ended:
             questions = self.state.input_requests
-            unanswered = {key: question for key, question in questions.items() if key not in self._answered}
+            unanswered = without(questions, *self._answered)
             if unanswered:
                 rounds += 1
                 if rounds > _MAX_ROUNDS:

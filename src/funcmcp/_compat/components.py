@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.signatures.signature import function_name
+from funcmcp._mappings import without
 from funcmcp._protocol import objects
 from funcmcp._public_names import public
 
@@ -112,7 +113,8 @@ class Tool(Component):
         """The input schema of a registered tool."""
         if self.describe is None:
             return {}
-        return self.describe()["inputSchema"]
+        schema: dict[str, Any] = self.describe()["inputSchema"]
+        return schema
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
@@ -156,7 +158,7 @@ class Resource(Component):
         """Return a resource for a function: ``Resource.from_function(fn, uri="menu://today")``."""
         if "uri" not in options and "uri_template" not in options:
             options, name = {**options, "uri": name}, options.get("name")
-        return cls(fn, name=name, **{key: value for key, value in options.items() if key != "name"})
+        return cls(fn, name=name, **without(options, "name"))
 
     @property
     def mime_type(self) -> str | None:

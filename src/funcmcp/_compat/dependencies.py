@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 from funcmcp._authoring.signatures.partials import signature_of
 from funcmcp._compat.current import context_variable, get_context
 from funcmcp._compat.request_parts import http_request_of
+from funcmcp._mappings import lower_names, without, without_none
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def dependencies_of(function: Callable[..., Any]) -> dict[str, Dependency]:
         for parameter in signature.parameters.values()
         if parameter.name in unbound
     }
-    return {name: mark for name, mark in marks.items() if mark is not None}
+    return without_none(marks)
 
 
 def dependency_of(name: str, annotation: Any, default: Any) -> Dependency | None:
@@ -212,11 +213,11 @@ def get_http_headers(
     http = _http(context_variable.get())
     if http is None:
         return {}
-    headers = {name.lower(): value for name, value in http.headers.items()}
+    headers = lower_names(http.headers)
     if include_all:
         return headers
     left_out = _LEFT_OUT - {name.lower() for name in include or ()}
-    return {name: value for name, value in headers.items() if name not in left_out}
+    return without(headers, *left_out)
 
 
 @public("funcmcp.compat")

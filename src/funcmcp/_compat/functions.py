@@ -23,6 +23,7 @@ from funcmcp._compat.context import is_context
 from funcmcp._compat.current import get_context
 from funcmcp._compat.dependencies import dependency_of
 from funcmcp._compat.result_types import ResultConversion, readable, schema_of_annotated_result
+from funcmcp._mappings import without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -66,7 +67,7 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
         wrapper = _asynchronous(function, contexts)
     else:
         wrapper = _plain(function, contexts)
-    annotations = {name: hint for name, hint in types.items() if name not in hidden}
+    annotations = without(types, *hidden)
     if not has_schema:
         annotations.pop("return", None)
     _set_signature(wrapper, function, annotations, hidden)
@@ -92,7 +93,7 @@ def with_result(function: Callable[..., Any], hint: Any, convert: Callable[[Any]
     if types is None:
         return function
     call = _converting_async(function, convert) if is_async(function) else _converting(function, convert)
-    annotations = {name: annotation for name, annotation in types.hints.items() if name != "return"}
+    annotations = without(types.hints, "return")
     if hint is not None:
         annotations["return"] = hint
     _set_signature(call, function, annotations, ())

@@ -10,6 +10,7 @@ from funcmcp._authoring.values.content import Icon
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.auth import native_auth
 from funcmcp._compat.server_settings import DEFAULTS
+from funcmcp._mappings import only, without, without_none
 from funcmcp._public_names import public
 from funcmcp._transports.http.options import HTTPOptions
 
@@ -92,7 +93,7 @@ def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, An
     Raises:
         TypeError: An option does not exist, or funcmcp has nothing for it.
     """
-    present = {name: value for name, value in options.items() if value is not None}
+    present = without_none(options)
     for name, advice in _UNSUPPORTED.items():
         if present.get(name):
             raise TypeError(f"{cls} of funcmcp.compat has no option {name!r}. {advice}")
@@ -104,7 +105,7 @@ def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, An
     ignored += [name for name in _IGNORED_SETTINGS if present.get(name, DEFAULTS[name]) != DEFAULTS[name]]
     if ignored:
         _logger.info("%s of funcmcp.compat ignores %s.", cls, ", ".join(sorted(ignored)))
-    chosen = {name: value for name, value in options.items() if name in _NATIVE}
+    chosen = only(options, _NATIVE)
     auth = native_auth(present.get("auth"), present.get("token_verifier"))
     if auth is not None:
         chosen["auth"] = auth
@@ -128,7 +129,7 @@ def component_options(options: Mapping[str, Any], kind: str, component: str) -> 
             "scopes=['orders:read'], or authorize= with a function that takes the principal and returns True; see "
             "docs/guides/authentication.md."
         )
-    chosen = {name: value for name, value in options.items() if name not in {"auth", "enabled"}}
+    chosen = without(options, "auth", "enabled")
     for name in _FEATURE_WITHOUT_MEANING[kind]:
         if chosen.pop(name, None) is not None:
             _logger.info("funcmcp.compat ignores %s of the %s %s.", name, kind, component)
@@ -149,7 +150,7 @@ def selections(
         TypeError: An option is one that funcmcp does not have.
         ValueError: A key has no kind.
     """
-    chosen = {name: value for name, value in options.items() if value is not None}
+    chosen = without_none(options)
     if "version" in chosen:
         raise TypeError("enable and disable of funcmcp.compat have no option 'version': features have no versions.")
     if keys is None:

@@ -34,6 +34,7 @@ from funcmcp._compat.options import (
 from funcmcp._compat.result_types import ReturnedResult, messages_of
 from funcmcp._compat.server_settings import Settings, options_of_environment
 from funcmcp._compat.transports import ServerTransports
+from funcmcp._mappings import without_none
 from funcmcp._protocol.errors import MCPError
 from funcmcp._public_names import public
 from funcmcp._server.catalog.features import ResourceTemplate
@@ -112,7 +113,7 @@ class FastMCP(ServerTransports):
     def __init__(
         self, name: str | None = None, instructions: str | None = None, version: str | None = None, **options: Any
     ) -> None:
-        chosen_options = {name: value for name, value in options.items() if value is not None}
+        chosen_options = without_none(options)
         options = {**options_of_environment(), **chosen_options}
         chosen = checked_server_options(options, type(self).__name__)
         self.settings: Settings = Settings(options)
@@ -606,7 +607,7 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:
     """Return the options that funcmcp takes, without those that were not chosen."""
-    chosen = {name: value for name, value in options.items() if value is not None}
+    chosen = without_none(options)
     chosen["name"] = component.name
     chosen.setdefault("timeout", None)
     if "icons" in chosen:

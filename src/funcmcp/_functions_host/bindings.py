@@ -10,6 +10,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from funcmcp._mappings import lower_names
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -151,7 +153,7 @@ def _keys(text: str) -> dict[str, Any]:
         values = None
     if not isinstance(values, dict):
         raise BindingError("A binding is not a JSON object.")
-    return {name.lower(): value for name, value in values.items()}
+    return lower_names(values)
 
 
 def _extra(values: dict[str, Any], index: int) -> ExtraBinding:
@@ -312,7 +314,7 @@ def _items(
     items = []
     warnings = []
     for number, item in enumerate(_list(values, key), 1):
-        lowered = {written.lower(): value for written, value in item.items()}
+        lowered = lower_names(item)
         for written in item:
             usual = usual_names.get(written.replace("_", "").lower())
             if "_" in written and usual is not None:

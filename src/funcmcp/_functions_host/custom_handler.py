@@ -40,6 +40,7 @@ from funcmcp._functions_host.routes import CROSS_SITE, RouteTemplate, is_cross_s
 from funcmcp._functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
 from funcmcp._functions_host.workers.worker import LoadFailed
 from funcmcp._jsonc import parse
+from funcmcp._mappings import lower_names
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
 from funcmcp._protocol.loopback import is_loopback
 from funcmcp._server.limits import LimitReachedError
@@ -166,7 +167,7 @@ def _routes(path: Path, prefix: str) -> list[HandlerRoute]:
     routes: list[tuple[RouteTemplate, HandlerRoute]] = []
     for function in function_folders(path):
         for text in function.bindings:
-            binding = {name.lower(): value for name, value in parse(text, comments=False).value.items()}
+            binding = lower_names(parse(text, comments=False).value)
             if str(binding.get("type", "")).lower() == "httptrigger":
                 route = str(binding.get("route") or function.name).strip("/")
                 template = RouteTemplate("/".join(part for part in (prefix, route) if part))

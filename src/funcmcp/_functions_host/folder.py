@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._adapters.azure.settings import can_be_set
 from funcmcp._functions_host.keys import VARIABLE as HOST_KEYS_VARIABLE
 from funcmcp._jsonc import JSONTextError, parse
+from funcmcp._mappings import lower_names, without
 from funcmcp._state.keys import VARIABLE as KEYS_VARIABLE
 from funcmcp._text_files import is_file, read_text
 
@@ -143,7 +144,7 @@ def read_folder(path: Path, environment: Mapping[str, str], *, has_worker: bool 
         raise FolderError(f"{path} is not a folder.")
     if not (path / "host.json").is_file():
         raise FolderError(f"{path} has no host.json, so it is not a function app. Name the folder of the app.")
-    variables = {name: value for name, value in environment.items() if name not in _OF_THE_HOST}
+    variables = without(environment, *_OF_THE_HOST)
     local_settings = _local_settings(path / _SETTINGS_FILE)
     settings = {**_values(local_settings), **variables}
     options = _host_options(read_json(path / "host.json"), environment)
@@ -201,7 +202,7 @@ def _local_settings(path: Path) -> dict[str, Any]:
     """Return the members of local.settings.json by their names in lower case."""
     if not path.is_file():
         return {}
-    content = {name.lower(): value for name, value in read_json(path).items()}
+    content = lower_names(read_json(path))
     if content.get("isencrypted"):
         raise FolderError(f"{path.name} is encrypted. Run: func settings decrypt")
     return content
@@ -248,7 +249,7 @@ def _local_host(content: Mapping[str, Any]) -> dict[str, Any]:
     host = content.get("host") or {}
     if not isinstance(host, dict):
         raise FolderError(f'{_SETTINGS_FILE}: "Host" must be an object.')
-    return {name.lower(): value for name, value in host.items()}
+    return lower_names(host)
 
 
 def _cross_origin(content: Mapping[str, Any]) -> CrossOrigin:
@@ -343,7 +344,7 @@ def _check_objects(content: dict[str, Any]) -> None:
     for path in _OBJECTS:
         value: Any = content
         for name in path:
-            members = {member.lower(): item for member, item in value.items()}
+            members = lower_names(value)
             value = members.get(name)
             if value is None:
                 break

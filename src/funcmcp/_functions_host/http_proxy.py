@@ -21,6 +21,7 @@ import httpx2
 
 from funcmcp._adapters.asgi.application import ClientDisconnectedError
 from funcmcp._functions_host.workers.worker import FunctionFailed, WorkerGone
+from funcmcp._mappings import without
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import checked_status
 
@@ -132,7 +133,7 @@ def forwarded_headers(request: HttpRequest) -> dict[str, str]:
     """Return the headers of a request but for those that are about its connection, and those that the proxy writes."""
     named = {name.strip().lower() for name in request.headers.get("connection", "").split(",")}
     dropped = _OF_THE_CONNECTION | _REPLACED | named
-    return {name: text for name, text in request.headers.items() if name not in dropped}
+    return without(request.headers, *dropped)
 
 
 def response_headers(response: httpx2.Response) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._functions_host.dotnet_formats import number_text
 from funcmcp._functions_host.workers.worker import NULL, Value
+from funcmcp._mappings import lower_names, without, without_none
 from funcmcp._protocol.content_blocks import BLOCK_TYPES, without_binary
 
 if TYPE_CHECKING:
@@ -239,7 +240,7 @@ def _structured(structured: Any) -> Any:
 
 def _folded(envelope: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members of an envelope by their names in lower case, because Azure compares these without case."""
-    return {name.lower(): value for name, value in envelope.items()}
+    return lower_names(envelope)
 
 
 def _content_of(members: Mapping[str, Any], envelope: Any, deviation: str, deviations: Deviations) -> Any:
@@ -289,7 +290,7 @@ def _without_copies(result: dict[str, Any]) -> dict[str, Any]:
         return result
     structured, content = result["structuredContent"], result["content"]
     if _is_copy(structured, content):
-        return {name: member for name, member in result.items() if name != "structuredContent"}
+        return without(result, "structuredContent")
     if not any(block["type"] == "text" for block in content):
         data, blocks = without_binary(structured)
         text = {"type": "text", "text": json.dumps(data, ensure_ascii=False)}
@@ -335,7 +336,7 @@ def _embedded_resource(block: dict[str, Any], deviations: Deviations) -> dict[st
         deviations.add("tool-flat-resource")
         members = ("uri", "mimeType", "text", "blob")
         resource = {name: block[name] for name in members if name in block}
-        block = {name: value for name, value in block.items() if name not in members}
+        block = without(block, *members)
         block["resource"] = resource
     if not isinstance(block["resource"], dict):
         raise _ShapeError('"resource" is not an object.')
@@ -355,7 +356,7 @@ def _resource_envelope(value: Value) -> dict[str, Any] | None:
     contents = _json_object(content)
     if contents is None and content is not None and (not isinstance(content, str) or content.strip() != "null"):
         return None
-    contents = {name: member for name, member in (contents or {}).items() if member is not None}
+    contents = without_none(contents or {})
     texts = [contents.get(name, "") for name in ("blob", "mimeType", "text", "uri")]
     if not all(isinstance(text, str) for text in texts):
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._functions_host.bindings import BindingError
+from funcmcp._mappings import without_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -61,7 +62,7 @@ def resource_definition(trigger: ResourceTrigger, *, is_template: bool) -> dict[
     optional = {"title": trigger.title, "description": trigger.description, "mimeType": trigger.mime_type}
     if not is_template:
         optional["size"] = trigger.size  # type: ignore[assignment] # the one number among texts
-    definition |= {name: value for name, value in optional.items() if value is not None}
+    definition |= without_none(optional)
     return _with_metadata(definition, trigger.metadata)
 
 
@@ -69,7 +70,7 @@ def prompt_definition(trigger: PromptTrigger) -> dict[str, Any]:
     """Return the definition of a prompt."""
     definition: dict[str, Any] = {"name": trigger.name}
     optional = {"title": trigger.title, "description": trigger.description}
-    definition |= {name: value for name, value in optional.items() if value is not None}
+    definition |= without_none(optional)
     if trigger.arguments:
         definition["arguments"] = [_argument(argument) for argument in trigger.arguments]
     icons = [_icon(icon) for icon in trigger.icons]

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._auth.owner import owner_of
+from funcmcp._mappings import without
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
@@ -111,6 +112,6 @@ def _is_final(result: dict[str, Any]) -> bool:
 
 def _key_of(context: RequestContext) -> str:
     request = context.request
-    params = {name: value for name, value in request.params.items() if name != "_meta"}
+    params = without(request.params, "_meta")
     parts = [request.method, context.client.revision.date, owner_of(context.principal), params]
     return json.dumps(parts, sort_keys=True, separators=(",", ":"))

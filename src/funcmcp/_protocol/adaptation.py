@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._mappings import only, without
 from funcmcp._protocol.content_blocks import for_older
 
 if TYPE_CHECKING:
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 
 def implementation(info: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
     """Return the members of an Implementation (server info) that the revision has."""
-    return {name: value for name, value in info.items() if name in revision.info_fields}
+    return only(info, revision.info_fields)
 
 
 def tool_definition(definition: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
     """Return a Tool in the form of the revision."""
-    shaped = {name: value for name, value in definition.items() if name in revision.tool_fields}
+    shaped = only(definition, revision.tool_fields)
     output_schema = shaped.get("outputSchema")
     if output_schema is not None and revision.structured_content == "object" and output_schema.get("type") != "object":
         del shaped["outputSchema"]
@@ -45,12 +46,10 @@ def _as_object(schema: Any) -> Any:
 
 def definition(definition: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
     """Return the members of a Resource, a ResourceTemplate or a Prompt that the revision has."""
-    shaped = {name: value for name, value in definition.items() if name in revision.feature_fields}
+    shaped = only(definition, revision.feature_fields)
     if "arguments" in shaped:
         fields = revision.argument_fields
-        shaped["arguments"] = [
-            {name: value for name, value in argument.items() if name in fields} for argument in shaped["arguments"]
-        ]
+        shaped["arguments"] = [only(argument, fields) for argument in shaped["arguments"]]
     return shaped
 
 
@@ -71,7 +70,7 @@ def tool_result(result: dict[str, Any], revision: Revision) -> dict[str, Any]:
     if "structuredContent" in result and revision.structured_content != "any":
         valid = revision.structured_content == "object" and isinstance(result["structuredContent"], dict)
         if not valid:
-            result = {name: value for name, value in result.items() if name != "structuredContent"}
+            result = without(result, "structuredContent")
     types = revision.content_types
     for block in result["content"]:
         if block["type"] not in types:

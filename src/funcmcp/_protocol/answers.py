@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._mappings import only
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -27,7 +29,7 @@ def read_answer(question: Mapping[str, Any], answer: object) -> dict[str, Any] |
     if schema is None or answer.get("action") != "accept":
         return answer
     properties = schema.get("properties", {})
-    content = {name: value for name, value in _content_of(answer).items() if name in properties}
+    content = only(_content_of(answer), properties)
     return {**answer, "content": content}
 
 

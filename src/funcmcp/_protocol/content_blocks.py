@@ -20,6 +20,8 @@ from base64 import b64decode
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp._mappings import without, without_none
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -104,7 +106,7 @@ def _without_binary(value: Any, blocks: list[dict[str, Any]]) -> Any:
 
 def _without_nulls(block: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     """Return a block without the members that are null, also in the objects that a path leads through."""
-    members = {name: member for name, member in block.items() if member is not None}
+    members = without_none(block)
     if len(path) > 1:
         members[path[0]] = _without_nulls(members[path[0]], path[1:])
     return members
@@ -114,7 +116,7 @@ def _without_member(block: dict[str, Any], path: tuple[str, ...]) -> dict[str, A
     """Return a block without the member at a path."""
     if len(path) > 1:
         return {**block, path[0]: _without_member(block[path[0]], path[1:])}
-    return {name: member for name, member in block.items() if name != path[0]}
+    return without(block, path[0])
 
 
 def _is_valid(value: Any, checks: Checks) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from funcmcp._mappings import without_none
+
 RequestId: TypeAlias = str | int
 
 
@@ -101,7 +103,7 @@ def without_nulls(members: dict[str, Any]) -> dict[str, Any]:
     Clients whose language has no "absent" send null for an optional member. No member of the params of a request has a
     meaning for null.
     """
-    return {name: member for name, member in members.items() if member is not None}
+    return without_none(members)
 
 
 def _response(value: dict[str, Any], request_id: RequestId | None) -> Response | Malformed:

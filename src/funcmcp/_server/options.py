@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._definitions import Definition
+from funcmcp._mappings import without_none
 from funcmcp._option_names import options_by_name
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._public_names import public
@@ -135,7 +136,7 @@ class ServerOptions(Definition):
             "icons": list(self.info.icons) or None,
             "websiteUrl": self.info.website_url,
         }
-        return {name: value for name, value in members.items() if value is not None}
+        return without_none(members)
 
 
 def shown_types(show_errors: ShowErrors, option: str) -> tuple[type[BaseException], ...]:

@@ -26,6 +26,7 @@ from funcmcp._authoring.signatures.docstring import description
 from funcmcp._authoring.signatures.partials import signature_of, without_partials
 from funcmcp._authoring.signatures.signature import EMPTY, Arguments, Parameter, parameter_of
 from funcmcp._authoring.values.content import ToolResult
+from funcmcp._mappings import only, without
 from funcmcp._protocol.codec import encode
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -110,7 +111,7 @@ def tool_from_http_function(app: FunctionApp, name: str, options: HTTPFunctionOp
         )
     shape = _shape(function, options)
     method = _method(function, options, has_body=shape.body is not None)
-    tool_options: Any = {option: value for option, value in options.items() if option not in _REQUEST_OPTIONS}
+    tool_options: Any = without(options, *_REQUEST_OPTIONS)
     if method in function.methods and method == "GET":
         tool_options.setdefault("read_only", True)
     run = _caller(function, shape, method, options, services)
@@ -259,7 +260,7 @@ def _request(
     if shape.body is not None:
         content = arguments.get(_BODY)
         if shape.members:
-            content = {name: value for name, value in arguments.items() if name in shape.members}
+            content = only(arguments, shape.members)
         body = encode(content)
         headers = {**headers, "content-type": "application/json", "content-length": str(len(body))}
     host = hostname()

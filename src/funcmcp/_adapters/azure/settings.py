@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._jsonc import parse
+from funcmcp._mappings import lower_names
 from funcmcp._text_files import read_text
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def at(document: Any, *keys: str) -> Any:
     It is None if it is missing.
     """
     for key in keys:
-        members = {name.lower(): value for name, value in document.items()} if isinstance(document, dict) else {}
+        members = lower_names(document) if isinstance(document, dict) else {}
         document = members.get(key.lower())
     return document
 

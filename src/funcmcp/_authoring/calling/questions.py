@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from funcmcp._authoring.values.content import Content
+from funcmcp._mappings import only
 from funcmcp._protocol.errors import ToolError
 from funcmcp._public_names import public
 from funcmcp._server.catalog.registry import RegistrationError
@@ -321,7 +322,7 @@ def _field(schema: dict[str, Any], name: str) -> dict[str, Any]:
             f"{name} can't be shown in a form. Its fields must be strings, numbers, booleans, choices of strings, "
             "or lists of such choices."
         )
-    field = {keyword: value for keyword, value in schema.items() if keyword in keywords}
+    field = only(schema, keywords)
     if field.get("format") not in _FORM_FORMATS:
         field.pop("format", None)
     return field

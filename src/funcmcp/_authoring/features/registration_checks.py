@@ -26,6 +26,7 @@ from funcmcp._authoring.signatures.naming import is_name, is_text, snake_case, t
 from funcmcp._authoring.signatures.partials import without_partials
 from funcmcp._authoring.signatures.signature import EMPTY, Header, JSONRPCResponse, function_name
 from funcmcp._authoring.values.content import icon_list
+from funcmcp._mappings import without_none
 from funcmcp._protocol.headers import mirrored_parameters
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -124,7 +125,7 @@ def feature_definition(
     meta = options.get("meta")
     if meta is not None:
         definition["_meta"] = {**meta, **(members.get("_meta") or {})}
-    return {member: value for member, value in definition.items() if value is not None}
+    return without_none(definition)
 
 
 def check_parameters(name: str, signature: Signature, services: Services) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._mappings import without_none
 from funcmcp._protocol.apps import SCHEME, is_page
 from funcmcp._public_names import public
 from funcmcp._server.catalog.registry import RegistrationError
@@ -81,7 +82,7 @@ class UIResource:
             "domain": domain,
             "prefersBorder": prefers_border,
         }
-        self.wire: dict[str, Any] = {name: value for name, value in members.items() if value is not None}
+        self.wire: dict[str, Any] = without_none(members)
 
 
 def _check_values(option: str, values: Collection[str], valid: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ from funcmcp._authoring.openapi.http_requests import (
 )
 from funcmcp._authoring.openapi.schemas import Schemas, reading, resolved
 from funcmcp._authoring.signatures.naming import humanised
+from funcmcp._mappings import only
 from funcmcp._protocol.codec import encode
 from funcmcp._server.catalog.features import in_member
 from funcmcp._server.catalog.registry import RegistrationError
@@ -159,7 +160,7 @@ class Plan:
     def _body(self, arguments: Mapping[str, Any]) -> bytes | None:
         if self.has_body_argument:
             return encode(arguments[_BODY]) if _BODY in arguments else None
-        members = {name: value for name, value in arguments.items() if name in self.body_members}
+        members = only(arguments, self.body_members)
         return encode(members) if members or self.requires_body else None
 
 

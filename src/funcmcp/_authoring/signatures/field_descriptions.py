@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, Required, get_args, get_orig
 
 from funcmcp._authoring.signatures.annotations import description_mark
 from funcmcp._authoring.signatures.docstring import class_description, described_fields, descriptions_in
+from funcmcp._mappings import without_none
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,7 @@ def _marked_fields(cls: type) -> dict[str, str]:
     except (NameError, TypeError):
         return {}
     texts = {name: description_mark(_without_qualifiers(hint)) for name, hint in hints.items()}
-    return {name: text for name, text in texts.items() if text is not None}
+    return without_none(texts)
 
 
 def _without_qualifiers(hint: Any) -> Any:

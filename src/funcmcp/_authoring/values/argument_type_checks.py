@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from funcmcp._authoring.values.pydantic_choices import invalid_choice
 from funcmcp._authoring.values.pydantic_schema_tree import children, nodes_of
+from funcmcp._mappings import without
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _is_hashable(node: Node, definitions: Mapping[str, Node]) -> bool:
     kind = node["type"]
     if kind == "definition-ref":
         name = node["schema_ref"]
-        remaining = {ref: definition for ref, definition in definitions.items() if ref != name}
+        remaining = without(definitions, name)
         return name not in definitions or _is_hashable(definitions[name], remaining)
     if kind in _TRANSPARENT:
         return all(_is_hashable(child, definitions) for child in children(node))
@@ -118,7 +119,7 @@ def accepts_none(node: Node, definitions: Mapping[str, Node]) -> bool:
     kind = node["type"]
     if kind == "definition-ref":
         name = node["schema_ref"]
-        remaining = {ref: definition for ref, definition in definitions.items() if ref != name}
+        remaining = without(definitions, name)
         return name in definitions and accepts_none(definitions[name], remaining)
     if kind == "literal":
         return any(choice is None for choice in node["expected"])

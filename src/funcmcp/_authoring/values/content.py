@@ -11,6 +11,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from funcmcp._mappings import only, without, without_none
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
@@ -135,8 +136,8 @@ class EmbeddedResource(Content):
     ) -> None:
         if (text is None) == (blob is None):
             raise TypeError("EmbeddedResource takes either text= or blob=.")
-        block_details = {name: value for name, value in details.items() if name in _BLOCK}
-        resource_details = {name: value for name, value in details.items() if name not in _BLOCK}
+        block_details = only(details, _BLOCK)
+        resource_details = without(details, *_BLOCK)
         resource: dict[str, Any] = {"uri": uri, **_details(resource_details, _RESOURCE)}
         if blob is None:
             resource["text"] = text
@@ -230,7 +231,7 @@ class Contents:
             "blob": None if blob is None else base64(blob),
             "_meta": meta,
         }
-        self.wire: dict[str, Any] = {name: value for name, value in members.items() if value is not None}
+        self.wire: dict[str, Any] = without_none(members)
 
 
 @public("funcmcp.content")

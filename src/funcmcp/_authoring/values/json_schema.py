@@ -35,6 +35,7 @@ from funcmcp._authoring.values.pydantic_choices import choices_schema, flag_sche
 from funcmcp._authoring.values.schema_defaults import fits
 from funcmcp._authoring.values.schema_forms import combined, without_type_list
 from funcmcp._authoring.values.string_formats import RESULT_FORMATS, WRITTEN_FORMATS
+from funcmcp._mappings import without
 from funcmcp._protocol.codec import encode
 from funcmcp._server.catalog.features import LeftOut
 from funcmcp._server.catalog.registry import RegistrationError
@@ -129,7 +130,7 @@ def without_null(
         schema: The schema.
         definition: Returns the definition of a reference, or None.
     """
-    siblings = {key: value for key, value in schema.items() if key not in {"$ref", "anyOf", "enum"}}
+    siblings = without(schema, "$ref", "anyOf", "enum")
     if "$ref" in schema:
         target = definition(schema["$ref"])
         changed = target if target is None else without_null(target, definition)
@@ -187,10 +188,10 @@ class _Arranger:
 
     def root(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return the arranged schema. A reference at its root is replaced even if its definition is recursive."""
-        schema = {key: value for key, value in schema.items() if key != "$defs"}
+        schema = without(schema, "$defs")
         name = _target(schema)
         if name is not None:
-            schema = {**self._definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
+            schema = {**self._definitions[name], **without(schema, "$ref")}
         result = self._node(schema, ())
         definitions: dict[str, Any] = {}
         while missing := sorted(self._used - definitions.keys()):
@@ -219,7 +220,7 @@ class _Arranger:
         """Return a node without ``allOf`` where that is possible."""
         while isinstance(node.get("allOf"), list):
             members = map(self._replaced, node["allOf"])
-            siblings = {key: value for key, value in node.items() if key != "allOf"}
+            siblings = without(node, "allOf")
             merged = combined([*members, siblings])
             if merged is None:
                 break
@@ -234,7 +235,7 @@ class _Arranger:
         self._remaining_expansions -= 1
         if self._remaining_expansions < 0:
             raise OverflowError
-        siblings = {key: value for key, value in node.items() if key != "$ref"}
+        siblings = without(node, "$ref")
         return self._replaced({**self._definitions[name], **siblings})
 
     def _accepted(self, node: dict[str, Any], path: _Path) -> dict[str, Any]:

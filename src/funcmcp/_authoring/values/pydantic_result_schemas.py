@@ -29,6 +29,7 @@ from funcmcp._authoring.values.pydantic_choices import (
 )
 from funcmcp._authoring.values.pydantic_schema_tree import children, nodes_of
 from funcmcp._authoring.values.pydantic_schemas import adapted, core_schema_of, is_encoded_bytes
+from funcmcp._mappings import without
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ def _limits(node: Node) -> dict[str, Any]:
 
 def _binary(node: Node) -> Node:
     """Return a node for bytes that are base64 in JSON, both as output and in a dict that is returned for a model."""
-    without_ref: Any = {key: member for key, member in node.items() if key != "ref"}
+    without_ref: Any = without(node, "ref")
     from_json = core_schema.no_info_before_validator_function(_from_base64, without_ref)
     updates: dict[str, Any] = {"contentEncoding": "base64", "format": "written-bytes"}
     for limit, keyword in _LENGTHS.items():

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._mappings import only
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -53,7 +55,7 @@ def without_type_list(schema: dict[str, Any]) -> dict[str, Any]:
     types = schema.get("type")
     if not isinstance(types, list) or "anyOf" in schema:
         return schema
-    annotations = {keyword: value for keyword, value in schema.items() if keyword in _ANNOTATIONS}
+    annotations = only(schema, _ANNOTATIONS)
     alternatives = [part for name in types if (part := _of_type(schema, name)) is not None]
     if not alternatives:
         return schema

@@ -23,6 +23,7 @@ from funcmcp._authoring.signatures.signature import EMPTY, JSONRPCResponse
 from funcmcp._authoring.values.content import Content, ToolResult, base64
 from funcmcp._authoring.values.result_writer import ResultWriter, jsonable, text_conversion, unwritable
 from funcmcp._authoring.values.sdk_results import converted, is_sdk_type
+from funcmcp._mappings import without
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.content_blocks import may_have_binary_blocks, without_binary
 from funcmcp._server.catalog.features import JSONResult, RawResponse
@@ -262,7 +263,7 @@ class _Typed:
 
 def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an object with one member, ``result``, whose schema is given."""
-    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    inner = without(schema, "$defs")
     wrapped = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
     if "$defs" in schema:
         return {**wrapped, "$defs": schema["$defs"]}

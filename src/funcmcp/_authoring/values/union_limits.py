@@ -31,6 +31,7 @@ from pydantic_core import (
 )
 
 from funcmcp._authoring.values.pydantic_schema_tree import children, with_children
+from funcmcp._mappings import without
 from funcmcp._protocol.errors import ToolError
 
 if TYPE_CHECKING:
@@ -278,5 +279,5 @@ def _with_bound_in_results(union: Node) -> Node:
                 raise PydanticSerializationUnexpectedValue(str(error)) from None
         return serialize(value)
 
-    inner: Any = {key: value for key, value in union.items() if key != "ref"}
+    inner: Any = without(union, "ref")
     return {**union, "serialization": core_schema.wrap_serializer_function_ser_schema(count, schema=inner)}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._cli.diff.differences import Difference, Level, changed, short
 from funcmcp._cli.json_values import as_list, as_object
+from funcmcp._mappings import without
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -209,7 +210,7 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
         target: Any = root
         for name in reference.removeprefix("#").strip("/").split("/"):
             target = as_object(target).get(name) if name else target
-        schema = {**as_object(target), **{key: value for key, value in schema.items() if key != "$ref"}}
+        schema = {**as_object(target), **without(schema, "$ref")}
     return _without_null(schema)
 
 
@@ -221,7 +222,7 @@ def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
         alternatives = as_list(schema.get(keyword))
         others = [alternative for alternative in alternatives if as_object(alternative).get("type") != "null"]
         if len(others) == 1 and len(alternatives) == 2 and isinstance(others[0], dict) and "type" in others[0]:  # noqa: PLR2004
-            remaining = {key: value for key, value in schema.items() if key != keyword}
+            remaining = without(schema, keyword)
             merged = {**others[0], **remaining, "type": sorted({*_types(others[0]), "null"})}
             if "enum" in merged:
                 merged["enum"] = [*merged["enum"], None]

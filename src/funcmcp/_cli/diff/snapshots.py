@@ -11,6 +11,7 @@ from funcmcp._cli.connect import Source, inspect_server, is_command, open_source
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.targets import function_app_in
 from funcmcp._client.errors import one_line
+from funcmcp._mappings import without
 from funcmcp._text_files import read_text
 
 if TYPE_CHECKING:
@@ -67,10 +68,7 @@ def _saved(file: Path, calls: Sequence[Call]) -> dict[str, Any]:
         raise Failure(f"{file} is not JSON: {one_line(error)}.") from error
     if not isinstance(facts, dict) or not isinstance(facts.get("tools"), list):
         raise Failure(f"{file} is not a saved server. Save one with: funcmcp inspect TARGET --json > {file.name}")
-    made = [
-        {name: value for name, value in call.items() if name not in ("result", "error")}
-        for call in facts.get("calls", [])
-    ]
+    made = [without(call, "result", "error") for call in facts.get("calls", [])]
     if calls and made != list(calls):
         raise Failure(f"{file} was saved with other calls. Save it again with --calls.")
     return facts

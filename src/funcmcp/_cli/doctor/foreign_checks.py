@@ -19,6 +19,7 @@ from funcmcp._cli.doctor.project import Finding, Project, read_files, text_of_fi
 from funcmcp._functions_host.folder import language_of
 from funcmcp._functions_host.function_json import function_folders
 from funcmcp._jsonc import parse
+from funcmcp._mappings import lower_names
 from funcmcp._text_files import is_file
 
 if TYPE_CHECKING:
@@ -196,6 +197,6 @@ def _check_access(project: Project) -> Iterator[Finding]:
 def _trigger_levels(folder: Path) -> Iterator[tuple[str, str]]:
     for function in function_folders(folder):
         for text in function.bindings:
-            binding = {name.lower(): value for name, value in parse(text, comments=False).value.items()}
+            binding = lower_names(parse(text, comments=False).value)
             if str(binding.get("type", "")).lower() == "httptrigger":
                 yield f"{function.name}/function.json", str(binding.get("authlevel") or "function")

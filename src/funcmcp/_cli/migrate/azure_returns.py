@@ -17,6 +17,7 @@ import libcst as cst
 
 from funcmcp._cli.migrate.azure_values import UnknownValueError, value_of
 from funcmcp._cli.migrate.project import dotted
+from funcmcp._mappings import without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -97,7 +98,7 @@ class ReturnReader:
             return self._of_operation(node, variables, depth)
         if isinstance(node, cst.Name) and node.value not in ("None", "True", "False"):
             values = variables.get(node.value) or []
-            others = {name: nodes for name, nodes in variables.items() if name != node.value}  # `text = text + "."`
+            others = without(variables, node.value)  # `text = text + "."`
             return set[Returned]().union(*(self.of(value, others, depth + 1) for value in values)) or {Returned.UNCLEAR}
         if isinstance(node, cst.Await):
             return self.of(node.expression, variables, depth + 1)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from funcmcp._cli.migrate.project import dotted
+from funcmcp._mappings import without
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,7 @@ def _named_value(name: str, variables: Mapping[str, cst.BaseExpression]) -> Any:
         return constants[name]
     if name not in variables:
         raise UnknownValueError
-    remaining = {other: node for other, node in variables.items() if other != name}  # a variable may name itself
+    remaining = without(variables, name)  # a variable may name itself
     return value_of(variables[name], remaining)
 
 

@@ -52,6 +52,7 @@ from funcmcp._functions_host.workers.worker import (
     Outcome,
     WorkerGone,
 )
+from funcmcp._mappings import lower_names
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._text_files import is_file
 
@@ -395,7 +396,7 @@ def _load_metadata(metadata: Any) -> Any:
     )
     for text in metadata.raw_bindings:
         try:
-            binding = {name.lower(): value for name, value in json.loads(text).items()}
+            binding = lower_names(json.loads(text))
         except (ValueError, AttributeError):
             continue  # `bindings.read_function` reports it
         info = message.bindings[str(binding.get("name", ""))]

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._auth.principal import Principal
+from funcmcp._mappings import without
 from funcmcp._protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
 from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
 from funcmcp._protocol.jsonrpc import Request
@@ -260,5 +261,5 @@ def _digest(request: Mapping[str, Any]) -> str:
     """Return the fingerprint of a question. The id of a URL question differs in every run of the tool."""
     params = request.get("params", {})
     if "elicitationId" in params:
-        params = {name: value for name, value in params.items() if name != "elicitationId"}
+        params = without(params, "elicitationId")
     return digest({"method": request["method"], "params": params})

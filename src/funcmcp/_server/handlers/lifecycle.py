@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._auth.owner import lists_tasks
+from funcmcp._mappings import only
 from funcmcp._protocol import apps, tasks
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import InvalidParams
@@ -137,7 +138,7 @@ def capabilities(catalog: Catalog, revision: Revision, *, pushes: bool, lists_ta
         declared["extensions"] = extensions
     if revision.per_request and not catalog.has_interactive:
         declared.pop("logging", None)  # 2026-07-28 deprecates it, so only a server that may log declares it
-    return {name: value for name, value in declared.items() if name in revision.capabilities}
+    return only(declared, revision.capabilities)
 
 
 def _extensions(catalog: Catalog, revision: Revision) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from funcmcp._mappings import lower_names
 from funcmcp._transports.http.messages import HttpRequest
 
 _ENDPOINTS = {"http-sse": ("GET", "/runtime/webhooks/mcp/sse")}
@@ -84,7 +85,7 @@ def _members(value: Any) -> dict[str, Any]:
     """Return an object's members by lower-case name; raise TypeError if it is not an object."""
     if not isinstance(value, dict):
         raise TypeError("The functions host sent no object as the context of an invocation.")
-    return {name.lower(): member for name, member in value.items()}
+    return lower_names(value)
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from funcmcp._mappings import only
 from funcmcp._protocol.codec import encode
 
 _CONTENTS_MEMBERS = frozenset({"uri", "mimeType", "text", "blob", "_meta"})
@@ -102,7 +103,7 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _only(names: frozenset[str], members: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if name in names}
+    return only(members, names)
 
 
 def _envelope(kind: str, content: Any, members: dict[str, str] | None = None) -> str:
