@@ -20,6 +20,7 @@ from funcmcp._cli.migrate.azure_returns import Returned, ReturnReader
 from funcmcp._cli.migrate.azure_values import UnknownValueError, assignments, json_value, schema_of, value_of
 from funcmcp._cli.migrate.notes import Level, Note
 from funcmcp._cli.migrate.project import dotted
+from funcmcp._mappings import without_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -129,10 +130,21 @@ def rewritten_app(source: SourceFile, data: bytes) -> tuple[bytes, list[Note]]:
 
 def _has_option(node: cst.FunctionDef, name: str) -> bool:
     """Return whether a decorator of a function has an option."""
-    calls = [item.decorator for item in node.decorators if isinstance(item.decorator, cst.Call)]
-    return any(
-        argument.keyword is not None and argument.keyword.value == name for call in calls for argument in call.args
-    )
+    return any(name in _keywords(call) for call in _decorator_calls(node))
+
+
+def _decorator_calls(node: cst.FunctionDef) -> list[cst.Call]:
+    """Return the decorators of a function that have parentheses."""
+    return [item.decorator for item in node.decorators if isinstance(item.decorator, cst.Call)]
+
+
+def _keywords(call: cst.Call) -> dict[str, cst.BaseExpression]:
+    """Return the values that a call passes by name."""
+    return {argument.keyword.value: argument.value for argument in call.args if argument.keyword is not None}
+
+
+def _parameter_names(node: cst.FunctionDef) -> list[str]:
+    return [parameter.name.value for parameter in node.params.params]
 
 
 def _is_function_app(node: cst.BaseExpression) -> bool:
@@ -161,7 +173,7 @@ class _Rewriter(cst.CSTTransformer):
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
         calls = [decorator.decorator for decorator in updated_node.decorators]
-        triggers = [call for call in calls if isinstance(call, cst.Call) and _is_trigger(call)]
+        triggers = list(filter(_is_trigger, _decorator_calls(updated_node)))
         if len(triggers) != 1:
             return updated_node
         name = original_node.name.value
@@ -188,7 +200,9 @@ class _Rewriter(cst.CSTTransformer):
 
     def differences(self, kind: str, node: cst.FunctionDef) -> list[str]:
         """Return what is not the same on the wire after a function has been rewritten."""
-        texts = [] if kind == "resource" else ["arguments are validated before the function runs"]
+        texts = []
+        if kind != "resource":
+            texts.append("arguments are validated before the function runs")
         if kind == "prompt":
             texts.append("the result has the prompt's description")
         if kind != "tool" and not _has_option(node, "title"):
@@ -212,17 +226,15 @@ class _Rewriter(cst.CSTTransformer):
     def optional_arguments(self, node: cst.FunctionDef) -> list[str]:
         """Return a line for each argument that Azure requires although its parameter has a default."""
         defaults = {parameter.name.value for parameter in node.params.params if parameter.default is not None}
-        calls = [decorator.decorator for decorator in node.decorators]
-        properties = [
-            self.options(call)
-            for call in calls
-            if isinstance(call, cst.Call) and dotted(call.func).endswith("mcp_tool_property")
-        ]
-        return [
-            f"the argument {options['arg_name']} is optional, because it has a default"
-            for options in properties
-            if options["arg_name"] in defaults and options.get("is_required", True)
-        ]
+        texts = []
+        for call in _decorator_calls(node):
+            if not dotted(call.func).endswith("mcp_tool_property"):
+                continue
+            options = self.options(call)
+            name = options["arg_name"]
+            if name in defaults and options.get("is_required", True):
+                texts.append(f"the argument {name} is optional, because it has a default")
+        return texts
 
     def returns_text(self, node: cst.FunctionDef) -> bool:
         """Return whether a function's annotation says that it returns a text. None is that of Azure's templates."""
@@ -274,24 +286,22 @@ class _Rewriter(cst.CSTTransformer):
         if tool_options.keys() - {"metadata"}:
             raise UnknownValueError("the trigger has options that funcmcp does not have")
         self.check_annotation(node)
-        parameters = node.params.params
-        if any(parameter.annotation is None for parameter in parameters):
-            raise UnknownValueError("a parameter has no type")
-        if any(
-            "Context" in dotted(parameter.annotation.annotation) for parameter in parameters if parameter.annotation
-        ):
-            raise UnknownValueError(
-                "it takes Azure's context; write context: funcmcp.Context, and context.arguments, "
-                "context.session_id, context.client_info in place of its members"
-            )
-        if not descriptions.keys() <= {parameter.name.value for parameter in parameters}:
+        changed = []
+        for parameter in node.params.params:
+            if parameter.annotation is None:
+                raise UnknownValueError("a parameter has no type")
+            if "Context" in dotted(parameter.annotation.annotation):
+                raise UnknownValueError(
+                    "it takes Azure's context; write context: funcmcp.Context, and context.arguments, "
+                    "context.session_id, context.client_info in place of its members"
+                )
+            changed.append(self.described(parameter, descriptions.pop(parameter.name.value, "")))
+        if descriptions:
             raise UnknownValueError("a property belongs to no parameter")
-        changed = [self.described(parameter, descriptions.get(parameter.name.value, "")) for parameter in parameters]
         name = node.name.value
-        written = {
-            "name": None if _SNAKE_CASE.fullmatch(name) else name,
-            "meta": json_value(tool_options.get("metadata")),
-        }
+        written = {"meta": json_value(tool_options.get("metadata"))}
+        if not _SNAKE_CASE.fullmatch(name):
+            written = {"name": name, **written}
         decorator = _call_text(f"{self.server}.tool", None, written)
         return node.with_changes(
             params=node.params.with_changes(params=changed), decorators=[_decorator(node, decorator)]
@@ -302,13 +312,16 @@ class _Rewriter(cst.CSTTransformer):
         call = calls[0]
         if not isinstance(call, cst.Call):
             return "it has other decorators"
-        written = {argument.keyword.value: argument.value for argument in call.args if argument.keyword}
-        options = {name: value_of(node, {}) for name, node in written.items() if isinstance(node, cst.SimpleString)}
+        options = {}
+        for name, node in _keywords(call).items():
+            if isinstance(node, cst.SimpleString):
+                options[name] = value_of(node, {})
         decorator = dotted(call.func).rpartition(".")[2]
         if "arg_name" not in options:
             return f"it has the binding {decorator}, which funcmcp does not have"
         kind = options.get("type") or decorator.partition("_")[0]
-        binding = f'{"Output" if "output" in decorator else "Input"}("{options.get("arg_name")}", "{kind}", ...)'
+        direction = "Output" if "output" in decorator else "Input"
+        binding = f'{direction}("{options["arg_name"]}", "{kind}", ...)'
         example = f'trigger_app(mcp, app, bindings={{"{feature}": [{binding}]}})'
         return f"it has other bindings; write {example} and a parameter bindings: funcmcp.azure.Bindings"
 
@@ -333,13 +346,15 @@ class _Rewriter(cst.CSTTransformer):
         values = self.options(trigger)
         kind = _kind_of(trigger, values)
         if len(calls) > 1:
-            feature = str(next((value for name, value in values.items() if name in _NAME_OPTIONS), node.name.value))
+            feature = node.name.value
+            for name in _NAME_OPTIONS & values.keys():
+                feature = str(values[name])
             raise UnknownValueError(self.bindings_reason(feature, [call for call in calls if call is not trigger]))
         if not values.keys() <= _OPTIONS[kind].keys() or "arg_name" not in values:
             raise UnknownValueError("the trigger has options that funcmcp does not have")
-        options = {_OPTIONS[kind][name]: value for name, value in values.items() if value is not None}
+        options = {_OPTIONS[kind][name]: value for name, value in without_none(values).items()}
         parameter = values["arg_name"]
-        if [item.name.value for item in node.params.params] != [parameter] or not isinstance(options.get("name"), str):
+        if _parameter_names(node) != [parameter] or not isinstance(options.get("name"), str):
             raise UnknownValueError("it has other parameters than the trigger's")
         rewrite = {"tool": self.triggered_tool, "resource": self.triggered_resource, "prompt": self.triggered_prompt}
         return kind, rewrite[kind](node, parameter, options)
@@ -395,8 +410,12 @@ class _Rewriter(cst.CSTTransformer):
             "meta": json_value(options.get("meta")),
         }
         self.check_returned(node, _PROMPT_OBSTACLES)
-        required = [self.argument(argument) for argument in arguments if argument.get("required")]
-        optional = [f"{self.argument(argument)} = None" for argument in arguments if not argument.get("required")]
+        required, optional = [], []
+        for argument in arguments:
+            if argument.get("required"):
+                required.append(self.argument(argument))
+            else:
+                optional.append(f"{self.argument(argument)} = None")
         if uses_context:
             self.names.add("Context")
             required.append(f"{parameter}: Context")
@@ -420,13 +439,10 @@ class _Rewriter(cst.CSTTransformer):
             raise UnknownValueError("two of its parameters would have one name")
 
     def options(self, call: cst.Call) -> dict[str, Any]:
-        if any(argument.keyword is None for argument in call.args):
+        keywords = _keywords(call)
+        if len(keywords) < len(call.args):
             raise UnknownValueError("the trigger has positional options")
-        return {
-            argument.keyword.value: value_of(argument.value, self.variables)
-            for argument in call.args
-            if argument.keyword
-        }
+        return {name: value_of(value, self.variables) for name, value in keywords.items()}
 
 
 def check_property(node: cst.FunctionDef, options: Mapping[str, Any]) -> None:
@@ -434,14 +450,18 @@ def check_property(node: cst.FunctionDef, options: Mapping[str, Any]) -> None:
     if not options.keys() <= _PROPERTY_OPTIONS or "arg_name" not in options:
         raise UnknownValueError("a property has options that funcmcp does not have")
     name = options["arg_name"]
-    parameters = {parameter.name.value: parameter for parameter in node.params.params}
-    parameter = parameters.get(name)
-    if parameter is None or parameter.annotation is None:
+    names = _parameter_names(node)
+    if name not in names:
         return  # other checks name it
+    parameter = node.params.params[names.index(name)]
+    if parameter.annotation is None:
+        return  # as above
     if not options.get("is_required", True) and parameter.default is None:
         raise UnknownValueError(f"the argument {name} is not required, but has no default; give it one")
     annotation = parameter.annotation.annotation
-    written = dotted(annotation.value if isinstance(annotation, cst.Subscript) else annotation)
+    if isinstance(annotation, cst.Subscript):
+        annotation = annotation.value
+    written = dotted(annotation)
     kind = _PROPERTY_TYPES.get(written)
     declared = "array" if options.get("as_array") else options.get("property_type")
     if declared is not None and declared != kind:
@@ -561,49 +581,53 @@ def _returning(node: cst.FunctionDef) -> cst.FunctionDef:
 def _kind_of(call: cst.Call, options: Mapping[str, Any]) -> str:
     """Return the kind of feature of a trigger: tool, resource or prompt."""
     function = dotted(call.func).rpartition(".")[2]
-    return _KINDS[str(options.get("type")).lower() if function == "generic_trigger" else function]
+    if function == "generic_trigger":
+        function = str(options.get("type")).lower()
+    return _KINDS[function]
 
 
 def _is_trigger(call: cst.Call) -> bool:
     function = dotted(call.func).rpartition(".")[2]
     if function != "generic_trigger":
         return function == "mcp_tool" or function in _KINDS
-    for argument in call.args:
-        if argument.keyword is not None and argument.keyword.value == "type":
-            value = argument.value
-            return isinstance(value, cst.SimpleString) and str(value.evaluated_value).lower() in _KINDS
-    return False
+    value = _keywords(call).get("type")
+    return isinstance(value, cst.SimpleString) and str(value.evaluated_value).lower() in _KINDS
 
 
 def _call_text(function: str, first: str | None, options: Mapping[str, Any]) -> str:
     """Return the code of a decorator with an argument, unless it is None, and with the options that are not None."""
-    arguments = [] if first is None else [_literal(first, 1)]
-    arguments += [f"{name}={_literal(value, 1)}" for name, value in options.items() if value is not None]
+    arguments = []
+    if first is not None:
+        arguments.append(_literal(first, 1))
+    for name, value in without_none(options).items():
+        arguments.append(f"{name}={_literal(value, 1)}")
     if not arguments:
         return function
     text = f"{function}({', '.join(arguments)})"
     if "\n" not in text and len(text) < _LINE:
         return text
-    return f"{function}(\n{''.join(f'    {argument},{chr(10)}' for argument in arguments)})"
+    return f"{function}(\n{_indented(arguments, 1)})"
 
 
 def _literal(value: Any, level: int) -> str:
     """Return the code of a JSON value. Objects and arrays of objects have one member on a line."""
+    indentation = "    " * level
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict) and value:
-        members = [
-            f"{json.dumps(name, ensure_ascii=False)}: {_literal(item, level + 1)}" for name, item in value.items()
-        ]
-    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        members = [_literal(item, level + 1) for item in value]
-    elif isinstance(value, list):
-        return f"[{', '.join(_literal(item, level) for item in value)}]"
-    else:
+        members = [f"{_literal(name, level)}: {_literal(item, level + 1)}" for name, item in value.items()]
+        return f"{{\n{_indented(members, level + 1)}{indentation}}}"
+    if not isinstance(value, list):
         return repr(value)
-    first, last = ("{", "}") if isinstance(value, dict) else ("[", "]")
-    lines = "".join(f"{'    ' * (level + 1)}{member},\n" for member in members)
-    return f"{first}\n{lines}{'    ' * level}{last}"
+    if dict in map(type, value):
+        members = [_literal(item, level + 1) for item in value]
+        return f"[\n{_indented(members, level + 1)}{indentation}]"
+    return f"[{', '.join(_literal(item, level) for item in value)}]"
+
+
+def _indented(members: Iterable[str], level: int) -> str:
+    """Return lines of code with a member each."""
+    return "".join(f"{'    ' * level}{member},\n" for member in members)
 
 
 def _parameters(texts: Sequence[str]) -> cst.Parameters:

@@ -9,6 +9,9 @@ from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.log import logger, quote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from funcmcp._server.catalog.catalog import Catalog
     from funcmcp._server.dispatch import Server
 
 _ALTERNATIVE = "serve it with funcmcp.azure.http_app"
@@ -57,29 +60,35 @@ def _check_uris(server: Server) -> None:
 
 def warn_of_lost(server: Server) -> None:
     """Tell in the log what the functions host leaves out of what the server offers."""
-    tools = {tool.key: tool.describe() for tool in server.catalog.tools}
-    resources = {
-        resource.key: resource.describe() for resource in (*server.catalog.resources, *server.catalog.templates)
-    }
-    completing = [
-        feature.key
-        for kind in (server.catalog.prompts, server.catalog.templates)
-        for feature in kind
-        if feature.completers
-    ]
-    lost = {
-        "annotations of tools": [key for key, tool in tools.items() if "annotations" in tool],
-        "icons of tools": [key for key, tool in tools.items() if "icons" in tool],
-        "tasks (each call is a plain call)": [tool.key for tool in server.catalog.tools if tool.task is not None],
-        "annotations of resources": [key for key, resource in resources.items() if "annotations" in resource],
-        "icons of resources": [key for key, resource in resources.items() if "icons" in resource],
-        "completions": completing,
-        "lists of resources that a function makes": [lister.key for lister in server.catalog.listers],
-        "instructions (set them in host.json)": [] if server.options.instructions is None else [server.options.name],
-    }
+    lost: dict[str, list[str]] = {}
+    for member, key in [*_lost_of_tools(server.catalog), *_lost_of_others(server)]:
+        lost.setdefault(member, []).append(key)
     for member, keys in lost.items():
-        if keys:
-            logger.warning("Azure's MCP triggers have no %s: lost for %s.", member, quote(", ".join(keys)))
+        logger.warning("Azure's MCP triggers have no %s: lost for %s.", member, quote(", ".join(keys)))
+
+
+def _lost_of_tools(catalog: Catalog) -> Iterator[tuple[str, str]]:
+    """Yield what the host leaves out of tools, with the names of the tools."""
+    for tool in catalog.tools:
+        for member in sorted({"annotations", "icons"} & tool.describe().keys()):
+            yield f"{member} of tools", tool.key
+        if tool.task is not None:
+            yield "tasks (each call is a plain call)", tool.key
+
+
+def _lost_of_others(server: Server) -> Iterator[tuple[str, str]]:
+    """Yield what the host leaves out of the rest, with the keys of the features or the server's name."""
+    catalog = server.catalog
+    for resource in (*catalog.resources, *catalog.templates):
+        for member in sorted({"annotations", "icons"} & resource.describe().keys()):
+            yield f"{member} of resources", resource.key
+    for feature in (*catalog.prompts, *catalog.templates):
+        if feature.completers:
+            yield "completions", feature.key
+    for lister in catalog.listers:
+        yield "lists of resources that a function makes", lister.key
+    if server.options.instructions is not None:
+        yield "instructions (set them in host.json)", server.options.name
 
 
 def watch(server: Server) -> None:
