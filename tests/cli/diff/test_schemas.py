@@ -141,3 +141,14 @@ def test_wrong_schemas_of_a_server_are_no_error() -> None:
     for wrong in schemas:
         argument_differences("tool t", wrong, {"type": "object"})
         argument_differences("tool t", {"type": "object"}, wrong)
+
+
+def test_a_reference_to_the_whole_schema_is_followed() -> None:
+    old = {"type": "object", "properties": {"a": {"$ref": "#"}, "b": STRING}}
+    new = {"type": "object", "properties": {"a": {"$ref": "#"}, "b": INTEGER}}
+    assert ("breaking", "argument a.b: type changed from string to integer") in levels_and_texts(old, new, wrap=False)
+
+
+def test_long_values_are_shortened() -> None:
+    text = levels_and_texts(STRING, {**STRING, "pattern": "x" * 80})[0][1]
+    assert text == f'argument a: pattern is new: "{"x" * 56}...'

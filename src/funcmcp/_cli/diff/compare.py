@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._cli.diff.differences import Difference, Level, changed, short
+from funcmcp._cli.diff.differences import Difference, Level, changed, level_of, short
 from funcmcp._cli.diff.schemas import argument_differences, result_differences
 from funcmcp._cli.json_values import as_list, as_object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _WORDS = ("title", "description")
 _IGNORED = {"_meta", "resultType", "ttlMs", "cacheScope"}
@@ -22,6 +22,7 @@ _FEATURES = (
     ("template", "resourceTemplates", "uriTemplate"),
     ("prompt", "prompts", "name"),
 )
+_SERVER_MEMBERS: dict[str, Level] = {"instructions": "wording", "revision": "compatible"}
 _NEEDED_CAPABILITIES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("completions",), ("prompts", "resourceTemplates")),
     (("logging",), ("tools", "resources", "resourceTemplates", "prompts")),
@@ -58,19 +59,18 @@ def _server_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[
         before, after = as_object(old.get("server")).get(member), as_object(new.get("server")).get(member)
         if before != after:
             result.append(Difference("wording", "server", changed(member, before, after)))
-    for member in ("instructions", "revision"):
-        level: Level = "wording" if member == "instructions" else "compatible"
+    for member, level in _SERVER_MEMBERS.items():
         if old.get(member) != new.get(member):
             result.append(Difference(level, "server", changed(member, old.get(member), new.get(member))))
     for path, members in _NEEDED_CAPABILITIES:
+        name = ".".join(path)
         before, after = _at(old, path), _at(new, path)
+        if after and not before:
+            result.append(Difference("compatible", "server", f"the capability {name} is new"))
         is_used = any(old.get(member) for member in members)
-        if (
-            before and not after and is_used and old.get("revision") == new.get("revision")
-        ):  # other revisions have other names
-            result.append(Difference("breaking", "server", f"the capability {'.'.join(path)} is missing"))
-        elif after and not before:
-            result.append(Difference("compatible", "server", f"the capability {'.'.join(path)} is new"))
+        is_missing = before and not after and old.get("revision") == new.get("revision")  # others have other names
+        if is_missing and is_used:
+            result.append(Difference("breaking", "server", f"the capability {name} is missing"))
     return result
 
 
@@ -83,11 +83,7 @@ def _at(facts: Mapping[str, Any], path: tuple[str, ...]) -> bool:
 
 
 def _feature_differences(kind: str, subject: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    result = [
-        Difference("wording", subject, changed(member, old.get(member), new.get(member)))
-        for member in _WORDS
-        if old.get(member) != new.get(member)
-    ]
+    result = _member_differences("wording", subject, _WORDS, old, new)
     if kind == "tool":
         result += argument_differences(subject, old.get("inputSchema"), new.get("inputSchema"))
         result += result_differences(subject, old.get("outputSchema"), new.get("outputSchema"))
@@ -95,18 +91,30 @@ def _feature_differences(kind: str, subject: str, old: Mapping[str, Any], new: M
         result += _prompt_differences(subject, old, new)
     if old.get("mimeType") != new.get("mimeType"):
         text = changed("mimeType", old.get("mimeType"), new.get("mimeType"))
-        result.append(Difference("compatible" if old.get("mimeType") is None else "breaking", subject, text))
+        result.append(Difference(level_of(is_breaking=old.get("mimeType") is not None), subject, text))
     result += _annotation_differences(subject, old, new)
-    before, after = (as_object(feature.get("execution")).get("taskSupport", "forbidden") for feature in (old, new))
+    before, after = _task_support(old), _task_support(new)
     if before != after:
         # A client that does not know tasks cannot call a tool that requires them, and one that uses them needs them.
         is_breaking = after in ("required", "forbidden")
         text = changed("taskSupport", before, after)
-        result.append(Difference("breaking" if is_breaking else "compatible", subject, text))
-    for member in ("icons", "size", "_meta"):
-        if old.get(member) != new.get(member):
-            result.append(Difference("compatible", subject, changed(member, old.get(member), new.get(member))))
+        result.append(Difference(level_of(is_breaking=is_breaking), subject, text))
+    return result + _member_differences("compatible", subject, ("icons", "size", "_meta"), old, new)
+
+
+def _member_differences(
+    level: Level, subject: str, members: Sequence[str], old: Mapping[str, Any], new: Mapping[str, Any]
+) -> list[Difference]:
+    result = []
+    for member in members:
+        before, after = old.get(member), new.get(member)
+        if before != after:
+            result.append(Difference(level, subject, changed(member, before, after)))
     return result
+
+
+def _task_support(feature: Mapping[str, Any]) -> Any:
+    return as_object(feature.get("execution")).get("taskSupport", "forbidden")
 
 
 def _annotation_differences(subject: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
@@ -156,12 +164,11 @@ def _outcome_differences(subject: str, old: Mapping[str, Any], new: Mapping[str,
             text = changed("error message", before.get("message"), after.get("message"))
             return [Difference("wording", subject, text)]
         return []
-    before, after = (as_object(outcome.get("result")) for outcome in (old, new))
-    if bool(before.get("isError")) != bool(after.get("isError")):
-        return [
-            Difference("breaking", subject, changed("isError", bool(before.get("isError")), bool(after.get("isError"))))
-        ]
-    level_of_words: Level = "wording" if before.get("isError") else "breaking"
+    before, after = as_object(old.get("result")), as_object(new.get("result"))
+    was_error, is_error = bool(before.get("isError")), bool(after.get("isError"))
+    if was_error != is_error:
+        return [Difference("breaking", subject, changed("isError", was_error, is_error))]
+    level_of_words: Level = "wording" if is_error else "breaking"
     result = []
     for member in sorted({*before, *after} - _IGNORED - {"isError"}):
         first, second = before.get(member), after.get(member)

@@ -31,10 +31,19 @@ class Difference:
     text: str
 
 
+def level_of(*, is_breaking: bool) -> Level:
+    """Return the level of a difference that breaks clients, or of one that does not."""
+    if is_breaking:
+        return "breaking"
+    return "compatible"
+
+
 def short(value: Any) -> str:
     """Return a value as JSON on one line, shortened."""
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."
+    if len(text) <= _MAX_LENGTH:
+        return text
+    return f"{text[: _MAX_LENGTH - 3]}..."
 
 
 def changed(name: str, before: Any, after: Any) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._cli.diff.differences import Difference, Level, changed, short
+from funcmcp._cli.diff.differences import Difference, Level, changed, level_of, short
 from funcmcp._cli.json_values import as_list, as_object
 from funcmcp._mappings import without
 
@@ -75,7 +75,7 @@ class _Comparison:
 
     def add_narrowed(self, place: str, text: str, *, new_is_narrower: bool) -> None:
         """Add a difference that breaks clients if it is the reader's schema that accepts less."""
-        self.add("breaking" if new_is_narrower is self.new_reads else "compatible", place, text)
+        self.add(level_of(is_breaking=new_is_narrower is self.new_reads), place, text)
 
     def compare(self, place: str, old: Any, new: Any, depth: int) -> None:
         """Compare two schemas at a place, such as ``order.items[]``."""
@@ -99,8 +99,8 @@ class _Comparison:
         self.compare_alternatives(place, old, new)
         for keyword in sorted((set(old) | set(new)) - _JUDGED):
             if old.get(keyword) != new.get(keyword):
-                level: Level = "compatible" if keyword.startswith("x-") else "breaking"  # validators ignore x- keywords
-                self.add(level, place, changed(keyword, old.get(keyword), new.get(keyword)))
+                is_breaking = not keyword.startswith("x-")  # validators ignore these keywords
+                self.add(level_of(is_breaking=is_breaking), place, changed(keyword, old.get(keyword), new.get(keyword)))
 
     def compare_types(self, place: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         old_types, new_types = _types(old), _types(new)
@@ -151,18 +151,17 @@ class _Comparison:
             member = f"{place}.{name}" if place else name
             if name not in new_members:
                 is_breaking = self.new_reads or name in old_required
-                self.add("breaking" if is_breaking else "compatible", member, "removed")
-                continue
-            if name not in old_members:
-                text = "new and required" if name in new_required else "new"
-                is_breaking = self.new_reads and name in new_required
-                self.add("breaking" if is_breaking else "compatible", member, text)
-                continue
-            if name in new_required and name not in old_required:
-                self.add_narrowed(member, "required now", new_is_narrower=True)
-            if name in old_required and name not in new_required:
-                self.add_narrowed(member, "not required any more", new_is_narrower=False)
-            self.compare(member, old_members[name], new_members[name], depth + 1)
+                self.add(level_of(is_breaking=is_breaking), member, "removed")
+            elif name in old_members:
+                if name in new_required and name not in old_required:
+                    self.add_narrowed(member, "required now", new_is_narrower=True)
+                if name in old_required and name not in new_required:
+                    self.add_narrowed(member, "not required any more", new_is_narrower=False)
+                self.compare(member, old_members[name], new_members[name], depth + 1)
+            elif name in new_required:
+                self.add(level_of(is_breaking=self.new_reads), member, "new and required")
+            else:
+                self.add("compatible", member, "new")
         self.compare_other_members(place, old, new, depth)
 
     def compare_other_members(self, place: str, old: Mapping[str, Any], new: Mapping[str, Any], depth: int) -> None:
@@ -190,10 +189,12 @@ class _Comparison:
     def has_wider(self, candidates: list[Any], schema: Any, *, of_new: bool) -> bool:
         """Return whether one of the candidates accepts all values of a schema of the other side."""
         for candidate in candidates:
-            old, new = (schema, candidate) if of_new else (candidate, schema)
             attempt = _Comparison(self.subject, self.old_root, self.new_root, new_reads=of_new)
-            attempt.compare("", old, new, 1)
-            if not any(difference.level == "breaking" for difference in attempt.differences):
+            if of_new:
+                attempt.compare("", schema, candidate, 1)
+            else:
+                attempt.compare("", candidate, schema, 1)
+            if "breaking" not in [difference.level for difference in attempt.differences]:
                 return True
         return False
 
@@ -209,7 +210,8 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
             break
         target: Any = root
         for name in reference.removeprefix("#").strip("/").split("/"):
-            target = as_object(target).get(name) if name else target
+            if name:
+                target = as_object(target).get(name)
         schema = {**as_object(target), **without(schema, "$ref")}
     return _without_null(schema)
 
