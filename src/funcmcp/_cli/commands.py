@@ -183,37 +183,35 @@ def run(  # noqa: PLR0913 - one for each option of the command
 ) -> None:
     """Serve TARGET over HTTP until Ctrl+C or SIGTERM. Calls in flight are finished first."""
     set_drain(drain)
-    if not stdio:
-        _allow_hosts(allowed_host or [], host)
-        _set_page(is_on=page)
-        _serve_http(
-            target,
-            _HTTPOptions(
-                host or "127.0.0.1",
-                port,
-                workers or 1,
-                reload=reload,
-                log_level=log_level,
-                certificate_files=_certificate_files(tls_cert, tls_key),
-            ),
-        )
+    if stdio:
+        is_chosen = {
+            "--host": host is not None,
+            "--port": port is not None,
+            "--reload": reload,
+            "--workers": workers is not None,
+            "--allowed-host": bool(allowed_host),
+            "--page": page is True,
+            "--no-page": page is False,
+            "--log-level": log_level is not None,
+            "--tls-cert": tls_cert is not None,
+            "--tls-key": tls_key is not None,
+        }
+        invalid = [option for option, chosen in is_chosen.items() if chosen]
+        if invalid:
+            raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(invalid)}.")
+        _serve_stdio(target)
         return
-    http_options: dict[str, object] = {
-        "--host": host,
-        "--port": port,
-        "--reload": reload or None,
-        "--workers": workers,
-        "--allowed-host": allowed_host or None,
-        "--page": page or None,
-        "--no-page": True if page is False else None,
-        "--log-level": log_level,
-        "--tls-cert": tls_cert,
-        "--tls-key": tls_key,
-    }
-    invalid = [option for option, value in http_options.items() if value is not None]
-    if invalid:
-        raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(invalid)}.")
-    _serve_stdio(target)
+    _allow_hosts(allowed_host or [], host)
+    _set_page(is_on=page)
+    options = _HTTPOptions(
+        host or "127.0.0.1",
+        port,
+        workers or 1,
+        reload=reload,
+        log_level=log_level,
+        certificate_files=_certificate_files(tls_cert, tls_key),
+    )
+    _serve_http(target, options)
 
 
 def _certificate_files(tls_cert: str | None, tls_key: str | None) -> tuple[str, str] | None:
