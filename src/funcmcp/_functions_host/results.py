@@ -471,6 +471,4 @@ def _json_object(text: Any) -> dict[str, Any] | None:
         value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
-    if isinstance(value, dict):
-        return value
-    return None
+    return value if isinstance(value, dict) else None

@@ -285,9 +285,7 @@ def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
     built = validator(locating_errors(strings_first(schema)))
     from_json = built.validate_json
     if lax:  # strict types remain strict, but dates, sets and the like of strict models are read from JSON
-        if is_plain(schema):
-            return built.validate_python
-        return lambda value: from_json(to_json(value))
+        return built.validate_python if is_plain(schema) else lambda value: from_json(to_json(value))
     if is_plain(schema):
         return partial(built.validate_python, strict=True)
     return lambda value: from_json(to_json(value), strict=True)

@@ -324,9 +324,7 @@ def _member(schema: Any, part: str | int, root: Mapping[str, Any]) -> Any:
         distinct = [member for member in members if member is not None]
         if len(distinct) > 1:
             return {"anyOf": distinct}
-        if distinct:
-            return distinct[0]
-        return None
+        return distinct[0] if distinct else None
     if isinstance(part, int):
         items = schema.get("prefixItems", [])
         if part < len(items):

@@ -203,9 +203,7 @@ class ResultWriter:
         try:
             text = encode(_with_marks(value, classes, instances), binary="base64")
             read = self._instance_validator.validate_json(text, strict=True, context=instances) if instances else None
-            if self._is_lazy and read is not None:
-                return list(read)
-            return read
+            return list(read) if self._is_lazy and read is not None else read
         except (ValueError, RecursionError):
             return None
 
@@ -242,9 +240,7 @@ def _checking(serialize: Callable[[Any], Any], checker: Draft202012Validator) ->
         if not is_valid(data):
             return None
         text = to_json(data, inf_nan_mode="null")
-        if _has_lost_surrogate(text):
-            return None
-        return text
+        return None if _has_lost_surrogate(text) else text
 
     return write
 

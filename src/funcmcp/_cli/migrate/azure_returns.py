@@ -165,9 +165,7 @@ def _of_literal(node: cst.BaseExpression) -> Returned:
         value = node.evaluated_value
         if isinstance(value, bytes):
             return Returned.BYTES
-        if value is None:
-            return Returned.UNCLEAR
-        return _of_text(value)
+        return Returned.UNCLEAR if value is None else _of_text(value)
     if isinstance(node, cst.FormattedString):
         first = node.parts[0] if node.parts else None
         beginning = first.value.lstrip() if isinstance(first, cst.FormattedStringText) else ""
