@@ -72,6 +72,9 @@ _STORE = "task store"
 _WAIT = 1.0
 """Seconds for which a worker waits for a signal before it reads the stream again."""
 
+_LAPSED_INTERVAL = 1.0
+"""Seconds between two looks for tasks whose leases have lapsed."""
+
 _REMEMBERED = 1000
 """Tasks that this process has ended last, which it need not read again."""
 
@@ -443,7 +446,7 @@ class RedisTasks(BaseTasks):
         *,
         limits: TaskLimits | None = None,
         concurrency: int = 10,
-        lease: float = 30.0,
+        lease: float = 15.0,
     ) -> None:
         super().__init__(limits=limits, concurrency=concurrency, lease=lease, clock=self._redis_time)
         self._link = link_to(redis)
@@ -736,12 +739,12 @@ class RedisTasks(BaseTasks):
     async def _take(self, count: int) -> list[Claim]:
         """Claim tasks in the stream, at most so many.
 
-        Three times in a lease, it also takes those whose workers have not renewed their leases.
+        Once a second, it also takes those whose workers have not renewed their leases.
         """
         lease = ""
         if monotonic() >= self._lapsed_at:
             lease = str(int(self.lease * 1000))
-            self._lapsed_at = monotonic() + self.lease / 3
+            self._lapsed_at = monotonic() + min(self.lease / 3, _LAPSED_INTERVAL)
         keys = (self._stream, self._delayed, self._signals)
         arguments = (count, f"{self._prefix}:task:", lease, self._cursor)
         try:

@@ -1,8 +1,8 @@
 """Runs tasks that are due, in this process.
 
 How it works: one asyncio task claims tasks of the store, as many as this process may run at once, and starts an asyncio
-task for each. While a tool runs, its claim in a shared store is renewed: at a third of the lease, and every five
-seconds at least, so that a cancellation at another instance stops the run even if its message was lost. A renewal that
+task for each. While a tool runs, its claim in a shared store is renewed: five times in a lease, and every five seconds
+at least, so that a cancellation at another instance stops the run even if its message was lost. A renewal that
 is refused ends the run. Nothing that goes wrong in one run, or in the store, ends the claiming.
 
 A platform may also bring a task that it has claimed (`TaskWorker.run`).
@@ -22,6 +22,7 @@ import contextvars
 import os
 from dataclasses import replace
 from enum import Enum, auto
+from random import uniform
 from typing import TYPE_CHECKING, TypeAlias
 
 from funcmcp._server.log import log_failure, logger, quote
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
     RunEnd: TypeAlias = "Outcome | Mapping[str, Question] | NoOutcome"
     RunTool: TypeAlias = Callable[[Claim, Callable[[str], None]], Awaitable[RunEnd]]
+
+_RENEWALS = 5
+"""Renewals in a lease. A process that stalls for two thirds of a lease loses nothing."""
 
 _LONGEST_RENEWAL = 5.0
 _REPORT_INTERVAL = 0.5
@@ -288,10 +292,11 @@ class TaskWorker:
         if deliveries >= record.attempts + _UNKNOWN_DELIVERIES:
             logger.warning("A task failed because no worker has its tool %s.", quote(record.tool))
             return await self._store.finish(claim, failure("No worker of the server can run the tool of the task."))
-        return await self._store.release(claim, _UNKNOWN_DELAY * 2**record.returned)
+        # Workers look at the queue in equal intervals. With equal delays it would always be the turn of the same one.
+        return await self._store.release(claim, _UNKNOWN_DELAY * 2**record.returned * uniform(1, 1.5))  # noqa: S311 - no secret
 
     async def _renew(self, run: _Run) -> None:
-        interval = min(self._store.lease / 3, _LONGEST_RENEWAL)
+        interval = min(self._store.lease / _RENEWALS, _LONGEST_RENEWAL)
         while True:
             await asyncio.sleep(interval)
             with contextlib.suppress(StoreUnavailableError):
