@@ -17,6 +17,7 @@ def main() -> None:
         import funcmcp._cli.host  # noqa: PLC0415 - as above
         import funcmcp._cli.install.command  # noqa: PLC0415 - as above
         import funcmcp._cli.migrate.command  # noqa: PLC0415 - as above
+        import funcmcp._cli.tasks  # noqa: PLC0415 - as above
         import funcmcp._cli.worker  # noqa: F401, PLC0415 - as above
         from funcmcp._cli.commands import app  # noqa: PLC0415 - it cannot be imported without the extra
 

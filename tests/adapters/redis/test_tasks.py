@@ -81,6 +81,12 @@ def test_any_sequence_of_steps_does_what_the_model_does(server: RedisServer, mon
     run_state_machine_as_test(Machine, settings=settings(max_examples=8, stateful_step_count=40))
 
 
+async def test_a_scan_of_many_tasks_reads_them_in_parts(store: RedisTasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_SCANNED", 10)
+    created = {(await store.create(new_task(None))).key for _ in range(150)}  # Redis returns up to 128 at once
+    assert {record.key async for record in store.scan()} == created
+
+
 async def begin_claim(store: RedisTasks, count: int) -> asyncio.Task[Sequence[Claim]]:
     """Return a claim that waits for a task."""
     claiming = asyncio.ensure_future(store.claim(count))

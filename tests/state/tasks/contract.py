@@ -356,6 +356,20 @@ class TaskStoreContract:
         await self.wait(0.11)
         await self.idle(store)
 
+    async def test_a_scan_has_the_tasks_of_all_owners_once_as_they_are(self, store: TaskStore) -> None:
+        assert [record async for record in store.scan()] == []
+        tasks = [new_task(owner) for owner in (OWNER, OTHER, None)]
+        for task in tasks:
+            await store.create(task)
+        await store.create(new_task(ttl=1, keep=1))
+        await store.cancel(tasks[1].key)
+        await self.wait(1.1)
+        statuses = {record.key: record.status async for record in store.scan()}
+        assert [statuses.pop(task.key) for task in tasks] == ["working", "cancelled", "working"]
+        assert list(statuses.values()) == ["failed"]
+        await self.wait(1.1)
+        assert {record.key async for record in store.scan()} == {task.key for task in tasks}
+
     async def test_watching_is_noted_and_changes_nothing_else(self, store: TaskStore) -> None:
         task = new_task()
         await store.create(task)

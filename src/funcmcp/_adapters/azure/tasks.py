@@ -78,7 +78,7 @@ from funcmcp._state.tasks.record import (
 from funcmcp._state.tasks.store import TasksFullError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from funcmcp._adapters.azure.storage import Message
     from funcmcp._state.tasks.any_store import Transition
@@ -102,6 +102,9 @@ _LAPSED_SECONDS, _UNCLAIMED_SECONDS = 15.0, 300.0
 
 _CLOCK_DIFFERENCE = 1.0
 """Seconds by which the clocks of two instances may differ. A message may come that much before its task is due."""
+
+_SCANNED = 20
+"""Blobs that a scan of all tasks reads at once."""
 
 _COUNT_INTERVAL = 1.0
 _COUNT_SHARE = 50
@@ -285,6 +288,14 @@ class AzureTasks(BaseTasks):
         names = [BlobName(owner, digest_of(task.key.task_id)) for task in chosen]
         loaded = await asyncio.gather(*(self._read(name, with_outcome=False) for name in names))
         return [stored.record for stored in loaded if stored is not None and stored.record is not None]
+
+    async def _scan(self) -> AsyncIterator[TaskRecord]:
+        listed = await self._list()
+        for begin in range(0, len(listed), _SCANNED):
+            names = [name_of(task.key) for task in listed[begin : begin + _SCANNED]]
+            loaded = await asyncio.gather(*(self._read(name) for name in names if name is not None))
+            for record in [stored.record for stored in loaded if stored is not None and stored.record is not None]:
+                yield record
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -38,6 +38,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+from functools import partial
 from hashlib import sha1
 from secrets import token_hex
 from time import monotonic, time
@@ -59,7 +60,7 @@ from funcmcp._state.tasks.record import Claim, TaskKey, changed_bytes, claimed, 
 from funcmcp._state.tasks.store import TasksFullError, position
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from redis.asyncio import Redis
 
@@ -80,6 +81,9 @@ _REMEMBERED = 1000
 
 _REMEMBERED_BYTES = 16 * 1024
 """The size of their results; larger ones are read from Redis."""
+
+_SCANNED = 200
+"""Tasks that a scan of all tasks reads at once, more or less."""
 
 _ANONYMOUS = "-"
 _KEY = re.compile(r"(?P<owner>-|[0-9a-f]{1,64}):(?P<id>[A-Za-z0-9_-]{1,64})")
@@ -599,6 +603,17 @@ class RedisTasks(BaseTasks):
         records = await asyncio.gather(*(self._load(key) for key in keys))
         return [record for record in records if record is not None]
 
+    async def _scan(self) -> AsyncIterator[TaskRecord]:
+        cursor = 0
+        while True:
+            cursor, members = await self._do(partial(_scanned, key=self._all, cursor=cursor), (list, tuple))
+            keys = [key for member, _ in members if (key := _key_of(member)) is not None]
+            loaded = await self._load_all(keys) if keys else []
+            for record in [stored.record for stored in loaded if stored is not None and stored.record is not None]:
+                yield record
+            if cursor == 0:
+                return
+
     async def aclose(self) -> None:
         """Release tasks that no worker has begun, and close the connections."""
         self.wake()
@@ -891,6 +906,12 @@ async def _run_all(redis: Redis, calls: Sequence[_Call]) -> list[Any] | None:
         if not isinstance(reply, (call.kind, Exception)):
             return None
     return replies
+
+
+async def _scanned(redis: Redis, *, key: str, cursor: int) -> tuple[int, list[tuple[bytes, float]]]:
+    """Return members of a sorted set, and the cursor for the next ones; 0 after the last ones."""
+    reply: Any = await redis.zscan(key, cursor, count=_SCANNED)
+    return reply[0], reply[1]
 
 
 def _key_of(member: bytes) -> TaskKey | None:

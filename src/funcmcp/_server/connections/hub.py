@@ -161,6 +161,10 @@ class Hub:
         self._deliver(change)
         self._bus.publish(_TOPIC, change._asdict())
 
+    async def send(self, change: Change) -> None:
+        """Publish a change to the other instances alone; raise StoreUnavailableError if they are unreachable."""
+        await self._bus.send(_TOPIC, change._asdict())
+
     def open(self) -> None:
         """Let listeners listen again, because the server starts after a stop."""
         self._closed = False

@@ -261,6 +261,18 @@ class Tasks:
             self.changed(cancelled)
         return cancelled
 
+    async def cancel_elsewhere(self, record: TaskRecord) -> TaskRecord | None:
+        """Cancel a task from a process that does not serve; return None if it was over.
+
+        The run ends at its next renewal if the other instances can't be reached.
+        """
+        cancelled = await self.store.cancel(record.key)
+        if cancelled is not None:
+            with contextlib.suppress(StoreUnavailableError):
+                await self._bus.send(_TOPIC, {"owner": record.key.owner, "id": record.key.task_id})
+                await self._hub.send(change_of(record.key))
+        return cancelled
+
     async def _read_nothing(self) -> None:
         with contextlib.suppress(StoreUnavailableError):
             await self.store.read(TaskKey(None, "0"))

@@ -1,8 +1,8 @@
 """What all stores of tasks have in common: waiting claims, transitions, limits, pages, and outages.
 
-A store of a kind subclasses `BaseTasks` and has six methods: `_insert`, `_load`, `_change`, `_claim_due`, `_page` and
-`aclose`. They raise StoreUnavailableError while the store can't be reached. `TaskStore` says what the public methods
-mean.
+A store of a kind subclasses `BaseTasks` and has seven methods: `_insert`, `_load`, `_change`, `_claim_due`, `_page`,
+`_scan` and `aclose`. They raise StoreUnavailableError while the store can't be reached. `TaskStore` says what the
+public methods mean.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from funcmcp._state.tasks.record import current, failure, new_bytes, new_record
 from funcmcp._state.tasks.store import TaskLimits, TasksFullError, check_concurrency, check_lease
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from typing import TypeAlias
 
     from funcmcp._state.tasks.record import Claim, NewTask, Outcome, Question, TaskKey, TaskRecord
@@ -177,6 +177,15 @@ class BaseTasks:
         records = [current(record, now) for record in await self._page(owner, after, size)]
         return [record for record in records if record is not None]
 
+    async def scan(self) -> AsyncIterator[TaskRecord]:
+        """Yield the tasks of all owners as they are when they are read; see `TaskStore.scan`."""
+        seen: set[TaskKey] = set()
+        async for stored in self._scan():
+            record = current(stored, self._clock())
+            if record is not None and record.key not in seen:
+                seen.add(record.key)
+                yield record
+
     async def aclose(self) -> None:
         """Close connections and files."""
 
@@ -218,6 +227,10 @@ class BaseTasks:
 
     async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
         """Return what `page` returns, with the records as they are stored."""
+        raise NotImplementedError
+
+    def _scan(self) -> AsyncIterator[TaskRecord]:
+        """Yield the records of all owners as they are stored. A task may come twice."""
         raise NotImplementedError
 
     async def _wait(self, seconds: float) -> None:

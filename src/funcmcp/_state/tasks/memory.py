@@ -14,7 +14,7 @@ from funcmcp._state.tasks.record import Claim, changed_bytes, claimed, current
 from funcmcp._state.tasks.store import MIB, TaskLimits, TasksFullError, position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
     from funcmcp._state.tasks.any_store import Transition
     from funcmcp._state.tasks.record import NewTask, TaskKey, TaskRecord
@@ -81,6 +81,10 @@ class MemoryTasks(BaseTasks):
         records = [current(self._tasks[key].record, now) for key in payer.keys]
         ordered = sorted((record for record in records if record is not None), key=position)
         return [record for record in ordered if after is None or position(record) > after][:size]
+
+    async def _scan(self) -> AsyncIterator[TaskRecord]:
+        for task in list(self._tasks.values()):
+            yield task.record
 
     def __len__(self) -> int:
         self._remove_old(self._clock())

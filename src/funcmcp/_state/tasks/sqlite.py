@@ -16,9 +16,10 @@ import contextlib
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from time import monotonic, time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp._protocol.durations import seconds_until
 from funcmcp._public_names import public
@@ -30,7 +31,7 @@ from funcmcp._state.tasks.record import Claim, TaskKey, changed_bytes, claimed, 
 from funcmcp._state.tasks.store import TasksFullError, position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from funcmcp._state.tasks.any_store import Transition
     from funcmcp._state.tasks.record import NewTask, TaskRecord
@@ -58,6 +59,9 @@ _COUNT_INTERVAL = 1.0
 
 _BUSY_SECONDS = 5.0
 """How long a write waits for those of other processes."""
+
+_SCAN_ROWS = 500
+"""Rows that a scan of all tasks reads at once. Other uses of the file come between."""
 
 _ANONYMOUS = ""
 _UNKNOWN, _ALL = "", "*"
@@ -172,6 +176,19 @@ class SQLiteTasks(BaseTasks):
         """Extend the lease of a claim. False: the task is over, or another worker has it."""
         values = (monotonic() + self.lease, *self._row(claim.key), claim.token, self._clock())
         return await self._run(lambda connection: connection.execute(_RENEW, values).rowcount > 0)
+
+    async def _scan(self) -> AsyncIterator[TaskRecord]:
+        query = (
+            "SELECT owner, id, CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_3"
+            " WHERE server = ? AND (owner, id) > (?, ?) ORDER BY owner, id LIMIT ?"
+        )
+        rows: list[tuple[str, str, bytes, bytes | None]] = [("", "", b"", None)]
+        while rows:
+            values = (self._server, *rows[-1][:2], _SCAN_ROWS)
+            rows = await self._run(partial(_rows, query=query, values=values))
+            records = [from_json(TaskKey(owner or None, task_id), *texts) for owner, task_id, *texts in rows]
+            for record in [record for record in records if record is not None]:
+                yield record
 
     async def aclose(self) -> None:
         """Close the file."""
@@ -378,6 +395,10 @@ class SQLiteTasks(BaseTasks):
 
     def _row(self, key: TaskKey) -> tuple[str, str, str]:
         return self._server, _ANONYMOUS if key.owner is None else key.owner, key.task_id
+
+
+def _rows(connection: sqlite3.Connection, *, query: str, values: Sequence[object]) -> list[Any]:
+    return connection.execute(query, values).fetchall()
 
 
 class _File:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from funcmcp._state.tasks.record import Claim, NewTask, Outcome, Question, TaskKey, TaskRecord
 
@@ -174,6 +174,9 @@ class TaskStore(Protocol):
             after: The position behind which the page begins, as `position` returns it; None for the first page.
             size: The length of the page.
         """
+
+    def scan(self) -> AsyncIterator[TaskRecord]:
+        """Yield the tasks of all owners, in any order and each once, for operators. It reads every task."""
 
     async def aclose(self) -> None:
         """Close connections and files."""

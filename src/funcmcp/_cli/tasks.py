@@ -1,0 +1,267 @@
+"""``funcmcp tasks``: what operators see of the tasks of a server, and change.
+
+The commands name a task by the digest of its id that logs and traces have. With the id itself a reader could use the
+task of a caller without credentials.
+"""
+
+# ruff: noqa: PLC0415 - what a command needs is imported when it runs
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from time import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from funcmcp._cli.commands import Target, app
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.output import write_json, write_line, write_text
+from funcmcp._protocol.tasks import STATUSES
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from funcmcp._server.tasks.service import Tasks
+    from funcmcp._state.tasks.record import TaskRecord
+
+Names = Annotated[
+    list[str],
+    typer.Argument(metavar="TASK...", help="What `list` shows, or its first 6 characters or more.", show_default=False),
+]
+AsJSON = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+_STATUSES = sorted(STATUSES)
+_SHORTEST_NAME = 6
+_POLL_SECONDS = 0.5
+
+tasks_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Show and change the tasks of a server, whose store other processes reach.",
+)
+app.add_typer(tasks_app, name="tasks")
+
+
+@tasks_app.command("list")
+def list_tasks(
+    target: Target,
+    *,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Only tasks with this status ({', '.join(_STATUSES)}); may be repeated.", show_default=False
+        ),
+    ] = None,
+    tool: Annotated[str | None, typer.Option(help="Only tasks of this tool.", show_default=False)] = None,
+    owner: Annotated[
+        str | None, typer.Option(help="Only tasks of the owner with this mark.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The number of tasks, the newest first.")] = 100,
+    as_json: AsJSON = False,
+) -> None:
+    """List the tasks of TARGET with owner, age, attempt and error, the newest first."""
+    for name in status or ():
+        if name not in _STATUSES:
+            raise typer.BadParameter(f"--status {name!r} is not one of {', '.join(_STATUSES)}.")
+
+    def is_chosen(record: TaskRecord) -> bool:
+        return (
+            (not status or record.status in status)
+            and tool in (None, record.tool)
+            and owner in (None, record.key.owner or "anonymous")
+        )
+
+    async def chosen(tasks: Tasks) -> list[TaskRecord]:
+        return [record async for record in tasks.store.scan() if is_chosen(record)]
+
+    records = sorted(_run(target, chosen), key=lambda record: record.created, reverse=True)
+    if as_json:
+        write_json([_members(record) for record in records[:limit]])
+        return
+    _print_table(records[:limit])
+    if len(records) > limit:
+        write_line(f"and {len(records) - limit:,} more; --limit shows them")
+
+
+@tasks_app.command()
+def show(
+    target: Target,
+    name: Annotated[str, typer.Argument(metavar="TASK", help="As in `list`.", show_default=False)],
+    *,
+    as_json: AsJSON = False,
+) -> None:
+    """Show one task of TARGET, with its questions and its result."""
+    from funcmcp._protocol.codec import decode
+
+    async def find(tasks: Tasks) -> list[TaskRecord]:
+        return await _find(tasks, [name])
+
+    (record,) = _run(target, find)
+    members = _members(record)
+    members["questions"] = [dict(question.request) for question in record.questions.values()]
+    members["outcome"] = None if record.outcome is None else decode(record.outcome.text, _RESULT_NESTING)
+    if as_json:
+        write_json(members)
+        return
+    for member, value in members.items():
+        if value not in (None, []):
+            write_text(f"{member}: {value}")
+
+
+@tasks_app.command()
+def cancel(target: Target, names: Names) -> None:
+    """Cancel tasks of TARGET. Their runs end at once, or within five seconds. The exit code is 1 if one was over."""
+
+    async def cancel_all(tasks: Tasks) -> list[tuple[str, bool]]:
+        found = await _find(tasks, names)
+        return [(_digest(record), await tasks.cancel_elsewhere(record) is not None) for record in found]
+
+    outcomes = _run(target, cancel_all)
+    for digest, is_cancelled in outcomes:
+        if is_cancelled:
+            write_line(f"Cancelled {digest}")
+        else:
+            write_line(f"{digest} has ended before.", error=True)
+    if not all(is_cancelled for _, is_cancelled in outcomes):
+        raise typer.Exit(1)
+
+
+@tasks_app.command()
+def drain(
+    target: Target,
+    *,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="How long to wait.", show_default="for ever")
+    ] = None,
+) -> None:
+    """Wait until no task of TARGET runs or waits for a worker. The exit code is 1 if that takes too long.
+
+    Tasks that wait for an answer of their client are not counted. New tasks are: stop what creates them first.
+    """
+
+    async def wait(tasks: Tasks) -> int:
+        end = None if timeout is None else time() + timeout
+        before = -1
+        while True:
+            count = len([record async for record in tasks.store.scan() if record.status == "working"])
+            if count != before and count:
+                write_line(f"{count:,} {'task has' if count == 1 else 'tasks have'} not ended", error=True)
+            before = count
+            if not count or (end is not None and time() >= end):
+                return count
+            await asyncio.sleep(_POLL_SECONDS)
+
+    if _run(target, wait):
+        raise typer.Exit(1)
+
+
+def _run(target: str, work: Callable[[Tasks], Awaitable[Any]]) -> Any:
+    """Return what a function makes of the tasks of a server."""
+    from funcmcp._cli.targets import load
+    from funcmcp._serving import serving_of
+    from funcmcp._state.sessions.store import StoreUnavailableError
+
+    serving = serving_of(load(target))
+    tasks = serving.server.open_tasks()
+    if tasks is None:
+        raise Failure(f"{serving.name} has no store of tasks. Write MCPServer(..., tasks=RedisTasks(url)).")
+    if not tasks.store.shared:
+        raise Failure(f"{serving.name} stores tasks in the memory of its process, where no command reaches them.")
+
+    async def run() -> Any:
+        try:
+            return await work(tasks)
+        except StoreUnavailableError as error:
+            raise Failure("The task store can't be reached. The reason is above.") from error
+        finally:
+            await tasks.store.aclose()
+            await serving.server.bus.aclose()
+
+    return asyncio.run(run())
+
+
+async def _find(tasks: Tasks, names: Sequence[str]) -> list[TaskRecord]:
+    """Return the tasks with these names; raise Failure unless each name is that of one task."""
+    for name in names:
+        if len(name) < _SHORTEST_NAME:
+            raise Failure(f"{name!r} is too short: name a task by {_SHORTEST_NAME} characters at least.")
+    found: dict[str, list[TaskRecord]] = {name: [] for name in names}
+    async for record in tasks.store.scan():
+        digest = _digest(record)
+        for name, records in found.items():
+            if digest.startswith(name):
+                records.append(record)
+    for name, records in found.items():
+        if not records:
+            raise Failure(f"There is no task {name!r}. `funcmcp tasks list` shows all tasks.")
+        if len(records) > 1:
+            raise Failure(f"{len(records)} tasks begin with {name!r}. Write more characters.")
+    return [records[0] for records in found.values()]
+
+
+def _digest(record: TaskRecord) -> str:
+    from funcmcp._server.tasks.service import task_digest
+
+    return task_digest(record.key.task_id)
+
+
+def _members(record: TaskRecord) -> dict[str, Any]:
+    """Return what the commands show of a task."""
+    return {
+        "task": _digest(record),
+        "tool": record.tool,
+        "status": record.status,
+        "owner": record.key.owner or "anonymous",
+        "created": _date(record.created),
+        "updated": _date(record.updated),
+        "age": round(max(0.0, time() - record.created), 3),
+        "running": record.claimed,
+        "attempt": record.attempt,
+        "attempts": record.attempts,
+        "message": record.message,
+        "error": _error(record),
+        "expires": _date(record.expires),
+        "removed": _date(record.removed),
+    }
+
+
+def _error(record: TaskRecord) -> str | None:
+    """Return why a task has failed; None if it has not."""
+    outcome = record.outcome
+    if outcome is None or not (outcome.is_error or outcome.tool_failed):
+        return None
+    return outcome.message or "The tool returned an error."
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def _print_table(records: Sequence[TaskRecord]) -> None:
+    from rich.table import Table
+
+    from funcmcp._cli.console import SafeConsole
+
+    console = SafeConsole()
+    if not records:
+        console.print("No tasks")
+        return
+    table = Table("Task", "Tool", "Status", "Owner", "Age", "Attempt", "Message")
+    for record in records:
+        members = _members(record)
+        table.add_row(
+            members["task"],
+            record.tool,
+            "running" if record.claimed else record.status,
+            members["owner"],
+            str(timedelta(seconds=int(members["age"]))),
+            str(record.attempt),
+            members["error"] or record.message or "",
+        )
+    console.print(table)
+
+
+_RESULT_NESTING = 200
+"""Levels of nesting in a result, which are as many as its author likes."""
