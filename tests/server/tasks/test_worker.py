@@ -637,6 +637,18 @@ async def test_tasks_that_still_run_end_at_once_when_there_is_no_more_time() -> 
     assert (await bench.until(other, "working")).claimed is False
 
 
+async def test_a_task_that_is_claimed_after_the_stop_goes_back_without_a_run_even_if_it_may_run_once() -> None:
+    bench = Bench()
+    bench.worker.start()
+    await bench.worker.stop(0)
+    key = await bench.create()
+    (claim,) = await bench.store.claim(1)
+    assert await bench.worker.run(claim)
+    record = await bench.store.read(key)
+    assert record is not None
+    assert (record.status, record.claimed, record.starts, bench.running) == ("working", False, 0, [])
+
+
 async def test_the_end_of_a_process_that_has_run_nothing_or_tasks_of_a_platform_only() -> None:
     bench = Bench()
     bench.worker.drain()

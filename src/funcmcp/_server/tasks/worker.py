@@ -118,8 +118,6 @@ class TaskWorker:
         if self._loop is not loop:
             self._begin_on(loop)
         run = self._begin(claim)
-        if self._stopping:
-            run.end(NoOutcome.STOPPED)
         await asyncio.wait([run.task])
         return run.is_stored
 
@@ -190,7 +188,7 @@ class TaskWorker:
                 continue
             try:
                 for claim in await self._store.claim(room):
-                    self._begin(claim)
+                    self._begin(claim)  # if the server stops meanwhile, the task is released before its tool runs
             except StoreUnavailableError:
                 await asyncio.sleep(_AWAY_PAUSE)
             except Exception as error:  # noqa: BLE001 - one record that can't be read must not stop all tasks
@@ -202,6 +200,8 @@ class TaskWorker:
         run.task = asyncio.ensure_future(self._work(run))
         self._runs[claim.key] = run
         run.task.add_done_callback(lambda _task: self._ended(run))
+        if self._stopping:
+            run.end(NoOutcome.STOPPED)
         return run
 
     def _ended(self, run: _Run) -> None:
@@ -238,6 +238,7 @@ class TaskWorker:
         try:
             if run.reason is not None:
                 return run.reason
+            run.has_begun = True
             async with asyncio.timeout(claim.record.expires - claim.now) as deadline:
                 return await self._run_tool(claim, reports.report)
         except TimeoutError:
@@ -258,7 +259,7 @@ class TaskWorker:
         last_try = loop.time() + min(self._store.lease, claim.record.expires - claim.now)
         while run.reason is not NoOutcome.LOST:
             try:
-                record = await self._written(claim, end)
+                record = await self._written(run, end)
             except StoreUnavailableError:
                 if loop.time() >= last_try:
                     logger.warning("The outcome of a task of %s could not be stored.", claim.record.tool)
@@ -271,15 +272,15 @@ class TaskWorker:
             return
         run.is_stored = True  # by the one who has the task now
 
-    async def _written(self, claim: Claim, end: RunEnd) -> TaskRecord | None:
-        store = self._store
+    async def _written(self, run: _Run, end: RunEnd) -> TaskRecord | None:
+        store, claim = self._store, run.claim
         if isinstance(end, Outcome):
             return await store.finish(claim, end)
         if not isinstance(end, NoOutcome):
             return await store.ask(claim, end)
         if end is NoOutcome.UNKNOWN:
             return await self._return(claim)
-        if end is NoOutcome.STOPPED and claim.record.starts < claim.record.attempts:
+        if end is NoOutcome.STOPPED and (not run.has_begun or claim.record.starts < claim.record.attempts):
             return await store.release(claim)
         if end is NoOutcome.STOPPED:
             return await store.finish(claim, interrupted())
@@ -313,6 +314,7 @@ class _Run:
         task: The asyncio task of the run.
         reason: Why the run is to end without an outcome; None as long as it is not.
         cancellable: Whether the tool runs now.
+        has_begun: Whether the tool has run.
         is_stored: Whether the store has the end of the run.
     """
 
@@ -321,6 +323,7 @@ class _Run:
         self.task: asyncio.Task[None]
         self.reason: NoOutcome | None = None
         self.cancellable = False
+        self.has_begun = False
         self.is_stored = False
 
     def end(self, reason: NoOutcome) -> None:
