@@ -186,7 +186,9 @@ class SQLiteTasks(BaseTasks):
         while rows:
             values = (self._server, *rows[-1][:2], _SCAN_ROWS)
             rows = await self._run(partial(_rows, query=query, values=values))
-            records = [from_json(TaskKey(owner or None, task_id), *texts) for owner, task_id, *texts in rows]
+            records = [
+                from_json(TaskKey(owner or None, task_id), state, outcome) for owner, task_id, state, outcome in rows
+            ]
             for record in [record for record in records if record is not None]:
                 yield record
 
