@@ -301,6 +301,7 @@ async def test_a_task_that_no_worker_can_run_fails_after_several_deliveries(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, attempts: int
 ) -> None:
     monkeypatch.setattr(module, "_UNKNOWN_DELAY", 0.001)
+    monkeypatch.setattr(module, "uniform", lambda low, _high: low)
     bench = Bench()
     delays: list[float] = []
     release = bench.store.release
