@@ -236,6 +236,7 @@ async def test_a_server_that_must_stop_at_once_ends_the_time_of_its_tasks() -> N
     served = server(tool("job", task=TaskOptions()), tasks=MemoryTasks())
     assert served.tasks is not None
     task_id = await create(served, "job")
+    served.tasks.drain()
     served.hurry()
     assert served.drain.remaining() == 0
     assert (await get(served, task_id))["status"] == "working"

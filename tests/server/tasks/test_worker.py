@@ -76,6 +76,11 @@ class Bench:
         await self.store.create(NewTask(key, "add", b"{}", **options))
         return key
 
+    async def until_running(self, *names: str) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not set(names) <= set(self.running):  # noqa: ASYNC110 - the worker has no event
+                await asyncio.sleep(0.002)
+
     async def until(self, key: TaskKey, *statuses: str) -> TaskRecord:
         async with asyncio.timeout(PATIENCE):
             while True:
@@ -610,7 +615,7 @@ async def test_a_process_that_is_about_to_end_claims_no_more_tasks_and_finishes_
     bench = Bench()
     bench.worker.start()
     first = await bench.create("a")
-    await asyncio.sleep(0.05)
+    await bench.until_running("a")
     bench.worker.drain()
     assert bench.worker._claiming is not None
     await asyncio.wait([bench.worker._claiming])
@@ -628,10 +633,10 @@ async def test_tasks_that_still_run_end_at_once_when_there_is_no_more_time() -> 
     bench = Bench()
     bench.worker.start()
     key, other = await bench.create("a"), await bench.create("b", attempts=2)
-    await asyncio.sleep(0.05)
+    await bench.until_running("a", "b")
     stopping = asyncio.create_task(bench.worker.stop(100_000))
-    await asyncio.sleep(0.05)
-    assert not stopping.done()
+    while not bench.worker.draining:  # noqa: ASYNC110 - the worker has no event
+        await asyncio.sleep(0.002)
     bench.worker.hurry()
     await stopping
     assert (await bench.until(key, "failed")).outcome is not None
