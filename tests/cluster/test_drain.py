@@ -66,6 +66,16 @@ def stubborn() -> str:
         time.sleep(0.01)
 
 
+@mcp.tool(task=TaskOptions(poll=0.05))
+async def deaf() -> str:
+    say("working")
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            say("still here")
+
+
 @mcp.tool
 async def call() -> str:
     say("working")
@@ -197,7 +207,7 @@ async def test_a_plain_function_that_never_ends_does_not_keep_the_process(kind: 
 @pytest.mark.parametrize("kind", ["run", "workers", "worker"])
 async def test_a_second_signal_ends_the_process_at_once(kind: str, tmp_path: Path) -> None:
     with process(kind, tmp_path, 100_000) as served:
-        await served.start("work")
+        (task,) = await served.start("work")
         served.terminate()
         await until_it_stops(served, kind)
         while kind == "workers" and served.running.process.poll() is None:  # nothing shows that its parent has begun
@@ -206,6 +216,16 @@ async def test_a_second_signal_ends_the_process_at_once(kind: str, tmp_path: Pat
         if kind != "workers":
             served.terminate()
         await served.ended()
+    if kind != "workers":
+        assert (await record_of(tmp_path, task)).status == "failed"
+
+
+@pytest.mark.parametrize("kind", ["run", "workers", "worker"])
+async def test_a_tool_that_ignores_its_cancellation_does_not_keep_the_process(kind: str, tmp_path: Path) -> None:
+    with process(kind, tmp_path, 1) as served:
+        await served.start("deaf")
+        served.terminate()
+        assert await served.ended() == 0
 
 
 async def test_a_signal_that_a_worker_process_gets_twice_does_not_shorten_its_time(tmp_path: Path) -> None:

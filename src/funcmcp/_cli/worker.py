@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _DEFAULT_CONCURRENCY = 10
+_HURRY_SIGNALS = 2
+"""How many signals end the time of the tasks. The next one ends the process without them."""
 
 
 @app.command()
@@ -35,9 +37,8 @@ def worker(
 ) -> None:
     """Run the tasks of TARGET without serving it, until Ctrl+C or SIGTERM. Running tasks are finished first.
 
-    The server needs a store of tasks that other processes reach, such as RedisTasks. Tasks that do not end in
-    time are returned for another worker if they may be started again; others fail. A second signal ends the process at
-    once.
+    The server needs a store of tasks that other processes reach, such as RedisTasks. Tasks that do not end in time are
+    returned for another worker if they may be started again; others fail. A second signal ends the time at once.
     """
     from funcmcp._cli.targets import load
     from funcmcp._server.log import write_to_stderr
@@ -77,14 +78,23 @@ async def _work(serving: Serving) -> None:
     """Run tasks until a signal."""
     from funcmcp._authoring.calling.lifespans import LifespanError
     from funcmcp._server.log import log_failure
+    from funcmcp._transports.exit_deadline import start_exit_deadline
 
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
+    signals = 0
 
     def stop(number: int, *_: object) -> None:
-        if stopping.is_set():
+        nonlocal signals
+        signals += 1
+        if signals == 1:
+            start_exit_deadline()
+            serving.drain()
+            loop.call_soon_threadsafe(stopping.set)
+        elif signals == _HURRY_SIGNALS:
+            serving.hurry()
+        else:
             os._exit(128 + number)
-        loop.call_soon_threadsafe(stopping.set)
 
     for number in _SIGNALS:
         signal.signal(number, stop)
