@@ -318,3 +318,52 @@ async def test_a_store_that_has_certainly_written_nothing_is_not_asked_again() -
             await create(served, "job")
     assert refused.value is failure
     assert store.away == 100
+
+
+async def test_a_process_that_does_not_serve_cancels_a_task_and_tells_the_other_instances() -> None:
+    store, bus = SharedMemoryTasks(), LocalBus()
+    stopped = asyncio.Event()
+
+    async def wait(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return {}
+
+    job = tool("job", wait, task=TaskOptions())
+    served, other = (server(job, bus=line, tasks=store) for line in (bus, bus.beside()))
+    assert served.tasks is not None
+    assert other.tasks is not None
+    served.tasks.start_shared()
+    key = TaskKey(None, await create(served, "job"))
+    async with asyncio.timeout(PATIENCE):
+        while not served.tasks._worker._runs:  # type: ignore[union-attr] # noqa: ASYNC110 - the worker has no event
+            await asyncio.sleep(0.002)
+    record = await store.read(key)
+    assert record is not None
+    with served.hub.listening(lambda _change: True) as changes:
+        cancelled = await other.tasks.cancel_elsewhere(record)
+        assert cancelled is not None
+        assert cancelled.status == "cancelled"
+        async with asyncio.timeout(PATIENCE):
+            await stopped.wait()
+        assert changes.take() == [change_of(key)]
+    assert await other.tasks.cancel_elsewhere(record) is None
+    await served.tasks.stop(20)
+
+
+async def test_a_cancellation_holds_if_the_other_instances_are_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(_topic: str, _message: Any) -> None:
+        raise StoreUnavailableError
+
+    served = server(tool("job", task=TaskOptions()), tasks=MemoryTasks())
+    assert served.tasks is not None
+    key = TaskKey(None, await create(served, "job"))
+    monkeypatch.setattr(served.bus, "send", away)
+    record = await served.tasks.store.read(key)
+    assert record is not None
+    cancelled = await served.tasks.cancel_elsewhere(record)
+    assert cancelled is not None
+    assert cancelled.status == "cancelled"
+    await served.tasks.stop(0)
