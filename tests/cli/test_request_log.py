@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import os
 import pty
 import re
@@ -54,6 +55,16 @@ def fail() -> None:
     raise KeyError("nope")
 """
 MILLISECONDS = r"\d+\.\d ms"
+
+
+@pytest.fixture(autouse=True)
+def root_logger_unchanged() -> Iterator[None]:
+    """Let `configure` change the level and the handlers of the root logger during a test only."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers.copy()
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
 
 
 @pytest.fixture
