@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from funcmcp._server.calls.channel import Channel
     from funcmcp._server.calls.context import RequestContext
-    from funcmcp._server.catalog.features import Tool
+    from funcmcp._server.catalog.features import Tool, ToolHandler
     from funcmcp._server.dispatch import Server
 
 ERAS = (NEWEST, PER_REQUEST)
@@ -50,6 +50,20 @@ async def serving(*tools: Tool, **options: Any) -> AsyncIterator[Server]:
     finally:
         assert served.tasks is not None
         await served.tasks.stop(0)
+
+
+def waiting() -> tuple[ToolHandler, asyncio.Event]:
+    """Return a handler that waits until its run is stopped, and the event that it sets then."""
+    stopped = asyncio.Event()
+
+    async def wait(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return {}
+
+    return wait, stopped
 
 
 def asking(

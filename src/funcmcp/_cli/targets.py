@@ -18,6 +18,9 @@ from funcmcp._launch import imported_by_command
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from funcmcp._server.tasks.service import Tasks
+    from funcmcp._serving import Serving
+
 _EXTRAS = {
     "azure": "azure",
     "azurefunctions": "azure-streams",
@@ -208,3 +211,11 @@ def _server_in(module: ModuleType, target: Target) -> MCPServer:
         if value is MCPServer and name != MCPServer.__name__:
             raise Failure(f"{name} in {target.text} is the class MCPServer. Write {name} = MCPServer('name').")
     raise Failure(f"{target.text} has no server. Make one at the top level: mcp = MCPServer('name').")
+
+
+def open_tasks(serving: Serving) -> Tasks:
+    """Return the tasks of a server; raise Failure if it has no store of tasks."""
+    tasks = serving.server.open_tasks()
+    if tasks is None:
+        raise Failure(f"{serving.name} has no store of tasks. Write MCPServer(..., tasks=RedisTasks(url)).")
+    return tasks

@@ -159,14 +159,12 @@ def drain(
 
 def _run(target: str, work: Callable[[Tasks], Awaitable[Any]]) -> Any:
     """Return what a function makes of the tasks of a server."""
-    from funcmcp._cli.targets import load
+    from funcmcp._cli.targets import load, open_tasks
     from funcmcp._serving import serving_of
     from funcmcp._state.sessions.store import StoreUnavailableError
 
     serving = serving_of(load(target))
-    tasks = serving.server.open_tasks()
-    if tasks is None:
-        raise Failure(f"{serving.name} has no store of tasks. Write MCPServer(..., tasks=RedisTasks(url)).")
+    tasks = open_tasks(serving)
     if not tasks.store.shared:
         raise Failure(f"{serving.name} stores tasks in the memory of its process, where no command reaches them.")
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _DEFAULT_CONCURRENCY = 10
-_HURRY_SIGNALS = 2
-"""How many signals end the time of the tasks. The next one ends the process without them."""
 
 
 @app.command()
@@ -59,9 +57,9 @@ def worker(
 
 def _tasks_of(serving: Serving) -> Tasks:
     """Return the tasks of a server. Raise Failure if a worker cannot run them."""
-    tasks, name = serving.server.open_tasks(), serving.name
-    if tasks is None:
-        raise Failure(f"{name} has no store of tasks. Write MCPServer(..., tasks=RedisTasks(url)).")
+    from funcmcp._cli.targets import open_tasks
+
+    tasks, name = open_tasks(serving), serving.name
     if not tasks.has_tools:
         raise Failure(f'{name} has no tools with task=. Write @mcp.tool(task="optional").')
     if not tasks.store.shared:
@@ -77,6 +75,7 @@ def _tasks_of(serving: Serving) -> Tasks:
 async def _work(serving: Serving) -> None:
     """Run tasks until a signal."""
     from funcmcp._authoring.calling.lifespans import LifespanError
+    from funcmcp._server.drain import HURRY_SIGNALS
     from funcmcp._server.log import log_failure
     from funcmcp._transports.exit_deadline import start_exit_deadline
 
@@ -91,7 +90,7 @@ async def _work(serving: Serving) -> None:
             start_exit_deadline()
             serving.drain()
             loop.call_soon_threadsafe(stopping.set)
-        elif signals == _HURRY_SIGNALS:
+        elif signals == HURRY_SIGNALS:
             serving.hurry()
         else:
             os._exit(128 + number)

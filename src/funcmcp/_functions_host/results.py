@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._functions_host.dotnet_formats import number_text
 from funcmcp._functions_host.workers.worker import NULL, Value
 from funcmcp._mappings import lower_names, without, without_none
-from funcmcp._protocol.content_blocks import BLOCK_TYPES, without_binary
+from funcmcp._protocol.content_blocks import type_of, without_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -322,7 +322,7 @@ def _block(value: Any, deviations: Deviations) -> dict[str, Any]:
     kind = block.get("type")
     if kind == "resource":
         return _embedded_resource(block, deviations)
-    row = BLOCK_TYPES.get(kind) if isinstance(kind, str) else None
+    row = type_of(block)
     if row is None:
         raise _ShapeError(f"{kind!r} is not a type of content.")
     for name in row.strings:

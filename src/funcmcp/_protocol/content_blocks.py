@@ -62,6 +62,12 @@ def types_of(revision: str) -> frozenset[str]:
     return frozenset(row.name for row in BLOCK_TYPES.values() if row.since <= revision)
 
 
+def type_of(block: Block) -> BlockType | None:
+    """Return the type of an object that may be a content block; None if it is not one."""
+    name = block.get("type")
+    return BLOCK_TYPES.get(name) if isinstance(name, str) else None
+
+
 def for_older(block: Block) -> dict[str, Any]:
     """Return a text block in place of one whose type a revision does not have."""
     name, older = block["type"], BLOCK_TYPES[block["type"]].older
@@ -71,8 +77,7 @@ def for_older(block: Block) -> dict[str, Any]:
 
 def text_of(block: Block) -> str:
     """Return a content block of a server as text. A block that is not text is described by its kind and size."""
-    kind = block.get("type")
-    row = BLOCK_TYPES.get(kind) if isinstance(kind, str) else None
+    row = type_of(block)
     return _text_of_data(block) if row is None else row.text(block)
 
 
@@ -95,8 +100,7 @@ def _without_binary(value: Any, blocks: list[dict[str, Any]]) -> Any:
         return [_without_binary(item, blocks) for item in value]
     if not isinstance(value, dict):
         return value
-    kind = value.get("type")
-    row = BLOCK_TYPES.get(kind) if isinstance(kind, str) else None
+    row = type_of(value)
     if row is not None and row.base64 and _is_valid(value, row.members):
         block = _without_nulls(value, row.base64)
         blocks.append(block)

@@ -19,6 +19,9 @@ DEFAULT_SECONDS: Final = 7
 
 CLEANUP_SECONDS: Final = 2
 
+HURRY_SIGNALS: Final = 2
+"""How often a signal has to come to end the time."""
+
 
 def drain_seconds() -> int:
     """Return the seconds that calls in flight and tasks have to end; raise ValueError for an invalid variable."""

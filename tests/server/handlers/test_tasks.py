@@ -27,7 +27,7 @@ from tests import schemas
 from tests.clock import Clock
 from tests.patience import PATIENCE
 from tests.server.parts import ASK_NAME, NEWEST, PER_REQUEST, Recorder, reply_to, server, text_result, tool
-from tests.server.task_parts import ALICE, BOB, ERAS, HTTP, ask, asking, create, get, serving, until
+from tests.server.task_parts import ALICE, BOB, ERAS, HTTP, ask, asking, create, get, serving, until, waiting
 
 if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
@@ -192,15 +192,7 @@ async def test_a_run_of_a_task_has_the_time_limit_of_its_tool() -> None:
 
 
 async def test_a_task_that_is_not_over_at_its_ttl_has_failed_and_its_run_is_stopped() -> None:
-    stopped = asyncio.Event()
-
-    async def wait(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.set()
-        return {}
-
+    wait, stopped = waiting()
     async with serving(job(handler=wait, ttl=1)) as served:
         task = await until(served, await create(served, "job"), "failed")
         assert task["error"] == {"code": -32603, "message": "The task did not finish within 1 second."}

@@ -21,7 +21,7 @@ from funcmcp._state.tasks.sqlite import SQLiteTasks
 from tests.clock import Clock
 from tests.patience import PATIENCE
 from tests.server.parts import context, reply_to, server, text_result, tool
-from tests.server.task_parts import ask, asking, create, get, serving, until
+from tests.server.task_parts import ask, asking, create, get, serving, until, waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,15 +38,7 @@ class SharedMemoryTasks(MemoryTasks):
 
 async def test_a_cancellation_at_one_instance_stops_the_run_at_another() -> None:
     store, bus = SharedMemoryTasks(), LocalBus()
-    stopped = asyncio.Event()
-
-    async def wait(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.set()
-        return {}
-
+    wait, stopped = waiting()
     job = tool("job", wait, task=TaskOptions())
     serving, running = (server(job, bus=line, tasks=store) for line in (bus, bus.beside()))
     assert running.tasks is not None
@@ -322,15 +314,7 @@ async def test_a_store_that_has_certainly_written_nothing_is_not_asked_again() -
 
 async def test_a_process_that_does_not_serve_cancels_a_task_and_tells_the_other_instances() -> None:
     store, bus = SharedMemoryTasks(), LocalBus()
-    stopped = asyncio.Event()
-
-    async def wait(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.set()
-        return {}
-
+    wait, stopped = waiting()
     job = tool("job", wait, task=TaskOptions())
     served, other = (server(job, bus=line, tasks=store) for line in (bus, bus.beside()))
     assert served.tasks is not None

@@ -37,7 +37,7 @@ from funcmcp._adapters.asgi.application import served_by
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.http1.unsent_bytes import UnsentBytes
 from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
-from funcmcp._server.drain import CLEANUP_SECONDS, drain_seconds
+from funcmcp._server.drain import CLEANUP_SECONDS, HURRY_SIGNALS, drain_seconds
 from funcmcp._server.limits import Limits
 from funcmcp._server.log import write_to_stderr
 from funcmcp._state.keys import shared_by_children
@@ -57,9 +57,6 @@ if TYPE_CHECKING:
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the name of a socket that listens on all addresses
 _KILL_SECONDS = CLEANUP_SECONDS + 0.8
 """Seconds after the time of the drain, after which the parent kills a worker process."""
-
-_HURRY_SIGNALS = 2
-"""How often a signal has to come to end the time of the drain."""
 
 _TICK_SECONDS = 0.2
 _END_TICK_SECONDS = 0.05
@@ -365,9 +362,9 @@ class _Server(uvicorn.Server):
             start_exit_deadline()
             self._drain()
             super().handle_exit(sig, frame)
-        elif times > _HURRY_SIGNALS:
+        elif times > HURRY_SIGNALS:
             super().handle_exit(sig, frame)  # uvicorn leaves everything
-        elif times == _HURRY_SIGNALS or len(self._signals) == 1:  # the first one after `stop`
+        elif times == HURRY_SIGNALS or len(self._signals) == 1:  # the first one after `stop`
             self.hurry()
 
 
@@ -464,7 +461,7 @@ class _Supervisor:
         """Begin the shutdown; when the same signal comes again, end its time. A signal comes at any time: no lock."""
         self._stopping = True
         self._signals.append(sig)
-        if self._signals.count(sig) == _HURRY_SIGNALS:
+        if self._signals.count(sig) == HURRY_SIGNALS:
             self._hurried_at = time.monotonic()
 
     def is_set(self) -> bool:

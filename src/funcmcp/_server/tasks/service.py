@@ -164,10 +164,11 @@ class Tasks:
         """
         if self._worker is not None and self._worker.draining and not self.store.shared:
             raise MCPError(INTERNAL_ERROR, "The server stops. Send the request again.")
-        repeated = await self.repeated(context)
-        if repeated is not None:
-            return repeated
         key = repeatable_key(context)
+        fingerprint = "" if key is None else _fingerprint(context)
+        earlier = await self._earlier(key, fingerprint)
+        if earlier is not None:
+            return earlier
         task = NewTask(
             key=key or TaskKey(owner_of(context.principal), secrets.token_urlsafe(_ID_BYTES)),
             tool=context.request.params["name"],
@@ -178,7 +179,7 @@ class Tasks:
             attempts=options.attempts or 1,
             answers={} if answers is None else answers,
             address=address_mark(context.caller),
-            fingerprint="" if key is None else _fingerprint(context),
+            fingerprint=fingerprint,
         )
         self.start()  # where the application around the server does not run its lifespan
         try:
@@ -191,7 +192,7 @@ class Tasks:
             record = await self._confirm(task, error)
         _log(record, "created")
         # The same call may have come at the same time: the task is the one that was created first.
-        return await self.repeated(context) or record
+        return await self._earlier(key, fingerprint) or record
 
     async def repeated(self, context: RequestContext) -> TaskRecord | None:
         """Return the task that an earlier call with the same idempotency key has created; None if there is none.
@@ -201,8 +202,12 @@ class Tasks:
             StoreUnavailableError: The store can't be reached.
         """
         key = repeatable_key(context)
+        return None if key is None else await self._earlier(key, _fingerprint(context))
+
+    async def _earlier(self, key: TaskKey | None, fingerprint: str) -> TaskRecord | None:
+        """Return the task with a repeatable key; raise InvalidParams if its call had another fingerprint."""
         record = None if key is None else await self.store.read(key)
-        if record is not None and record.fingerprint != _fingerprint(context):
+        if record is not None and record.fingerprint != fingerprint:
             raise InvalidParams("The idempotency key was used for a call of another tool or with other arguments.")
         return record
 
@@ -257,7 +262,7 @@ class Tasks:
         cancelled = await self.store.cancel(record.key)
         if cancelled is not None:
             self._stop_run(record.key)
-            self._bus.publish(_TOPIC, {"owner": record.key.owner, "id": record.key.task_id})
+            self._bus.publish(_TOPIC, _cancellation(record.key))
             self.changed(cancelled)
         return cancelled
 
@@ -269,7 +274,7 @@ class Tasks:
         cancelled = await self.store.cancel(record.key)
         if cancelled is not None:
             with contextlib.suppress(StoreUnavailableError):
-                await self._bus.send(_TOPIC, {"owner": record.key.owner, "id": record.key.task_id})
+                await self._bus.send(_TOPIC, _cancellation(record.key))
                 await self._hub.send(change_of(record.key))
         return cancelled
 
@@ -348,6 +353,11 @@ def rules_of(context: RequestContext) -> TaskRules:
     if rules is None:
         raise MCPError(METHOD_NOT_FOUND, "This protocol revision has no tasks.")
     return rules
+
+
+def _cancellation(key: TaskKey) -> dict[str, Any]:
+    """Return the message with which an instance stops the run of a task at the others."""
+    return {"owner": key.owner, "id": key.task_id}
 
 
 def repeatable_key(context: RequestContext) -> TaskKey | None:
