@@ -15,6 +15,8 @@ from tests.clock import Clock
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+pytest.register_assert_rewrite("funcmcp._task_store_tests")
+
 # No deadline: on a busy machine it would measure the neighbours. The same commit gets the same verdict.
 settings.register_profile("suite", deadline=None, derandomize=True)
 settings.load_profile("suite")

@@ -24,19 +24,68 @@ if TYPE_CHECKING:
     from funcmcp._adapters.azure.tasks import AzureTasks
     from funcmcp._adapters.redis.tasks import RedisTasks
     from funcmcp._server.catalog.task_options import TaskOptions
+    from funcmcp._state.tasks.any_store import BaseTasks, OwnedTasks, successor
     from funcmcp._state.tasks.memory import MemoryTasks
+    from funcmcp._state.tasks.record import (
+        Claim,
+        NewTask,
+        Outcome,
+        Question,
+        TaskKey,
+        TaskRecord,
+        changed_bytes,
+        claimed,
+        from_json,
+        to_json,
+    )
     from funcmcp._state.tasks.sqlite import SQLiteTasks
-    from funcmcp._state.tasks.store import TaskLimits, TaskStore
+    from funcmcp._state.tasks.store import TaskLimits, TasksFullError, TaskStore, position
 
-__all__ = ["AzureTasks", "MemoryTasks", "RedisTasks", "SQLiteTasks", "TaskLimits", "TaskOptions", "TaskStore"]
+__all__ = [
+    "AzureTasks",
+    "BaseTasks",
+    "Claim",
+    "MemoryTasks",
+    "NewTask",
+    "Outcome",
+    "OwnedTasks",
+    "Question",
+    "RedisTasks",
+    "SQLiteTasks",
+    "TaskKey",
+    "TaskLimits",
+    "TaskOptions",
+    "TaskRecord",
+    "TaskStore",
+    "TasksFullError",
+    "changed_bytes",
+    "claimed",
+    "from_json",
+    "position",
+    "successor",
+    "to_json",
+]
 
 _HOMES = {
     "_adapters.azure.tasks": ["AzureTasks"],
     "_adapters.redis.tasks": ["RedisTasks"],
     "_server.catalog.task_options": ["TaskOptions"],
+    "_state.tasks.any_store": ["BaseTasks", "OwnedTasks", "successor"],
     "_state.tasks.memory": ["MemoryTasks"],
+    "_state.tasks.record": [
+        "Claim",
+        "NewTask",
+        "Outcome",
+        "Question",
+        "TaskKey",
+        "TaskRecord",
+        "changed_bytes",
+        "claimed",
+        "from_json",
+        "to_json",
+    ],
     "_state.tasks.sqlite": ["SQLiteTasks"],
-    "_state.tasks.store": ["TaskLimits", "TaskStore"],
+    "_state.tasks.store": ["TaskLimits", "TaskStore", "TasksFullError", "position"],
 }
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have

@@ -1,4 +1,4 @@
-"""Helpers for tests of MCP servers: the client of `funcmcp.client`, and answers to the questions of a server.
+"""Helpers for tests: the client of `funcmcp.client`, answers to the questions of a server, tests of a store of tasks.
 
 Example:
     ```python
@@ -14,6 +14,8 @@ See guides/testing.md.
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._client.answers import Answers
@@ -22,12 +24,26 @@ from funcmcp._client.streamable_http import MemoryRequest, post, read_messages
 from funcmcp._protocol.revisions import REVISIONS as _REVISIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from funcmcp._client.answers import Callback
+    from funcmcp._state.tasks.store import TaskStore
 
-__all__ = ["REVISIONS", "Answers", "Client", "MemoryRequest", "accept", "cancel", "decline", "post", "read_messages"]
+__all__ = [
+    "REVISIONS",
+    "Answers",
+    "Client",
+    "MemoryRequest",
+    "accept",
+    "cancel",
+    "decline",
+    "post",
+    "read_messages",
+    "task_store_tests",
+]
 
+_RULES = "funcmcp._task_store_tests"
 REVISIONS = tuple(sorted(_REVISIONS))
 """The dates of all protocol revisions, oldest first, for ``@pytest.mark.parametrize("revision", REVISIONS)``."""
 
@@ -62,3 +78,34 @@ async def decline(_params: dict[str, Any]) -> dict[str, Any]:
 async def cancel(_params: dict[str, Any]) -> dict[str, Any]:
     """Cancel a question, as a person does who closes the form: ``Client(elicit=cancel)``."""
     return {"action": "cancel"}
+
+
+def task_store_tests(
+    stores: Callable[[], AbstractAsyncContextManager[Callable[..., TaskStore]]],
+    *,
+    wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    name: str = "TestTaskStore",
+) -> type:
+    """Return a class of tests for pytest, which prove that a store of tasks keeps the rules.
+
+    Needs pytest, and no plugin. See guides/tasks.md.
+
+    Args:
+        stores: Returns an async context manager for a place without tasks, such as an empty database. Its value is a
+            function that returns a store with the tasks of this place. The tests call it several times, as several
+            processes would, with the options ``limits`` and ``lease``. They close the stores.
+        wait: Lets so many seconds pass for the stores. For stores with a clock that the tests set.
+        name: The name of the class.
+
+    Example:
+        ```python
+        TestMyTasks = task_store_tests(stores)
+        ```
+    """
+    import pytest  # noqa: PLC0415 - nothing else here needs it
+
+    if _RULES not in sys.modules:
+        pytest.register_assert_rewrite(_RULES)  # so that a failure shows the values
+    from funcmcp._task_store_tests import test_class  # noqa: PLC0415 - the line before concerns its import
+
+    return test_class(stores, wait, name)

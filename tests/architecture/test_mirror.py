@@ -63,7 +63,7 @@ EXCEPTIONS = {
     "src/funcmcp/_adapters/azure/route_templates.py": "tests/adapters/azure/test_http_function_tools",
     "src/funcmcp/_adapters/azure/triggers/extra_bindings.py": "tests/azure/test_triggers_in_worker",
     "src/funcmcp/_adapters/azure/triggers/registration.py": "tests/azure/test_triggers_in_worker",
-    "src/funcmcp/_state/tasks/any_store.py": "tests/state/tasks/contract, which the tests of each store use",
+    "src/funcmcp/_state/tasks/any_store.py": "tests/state/tasks/test_memory and test_sqlite",
     "src/funcmcp/_adapters/azure/worker_lifetime.py": "tests/azure/test_http_app",
     "src/funcmcp/_adapters/redis/revocations.py": "tests/adapters/redis/test_sessions and test_link",
     "src/funcmcp/_adapters/redis/bus.py": "tests/adapters/redis/test_sessions and tests/cluster",

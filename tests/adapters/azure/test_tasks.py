@@ -7,6 +7,8 @@ import base64
 import hashlib
 import json
 import secrets
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,16 +21,17 @@ from funcmcp._adapters.azure.tasks import AzureTasks
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.record import NewTask, Outcome, TaskKey
+from funcmcp._task_store_tests import CALL, OWNER, RESULT, new_task
+from funcmcp.testing import task_store_tests
+from tests.clock import Clock
 from tests.patience import PATIENCE
-from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, new_task
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from funcmcp._state.tasks.store import TaskStore
     from tests.azurite import Azurite
-    from tests.clock import Clock
 
 CONNECTION = "TASKS_STORAGE"
 
@@ -38,30 +41,21 @@ def connection(azurite: Azurite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CONNECTION, azurite.connection_string)
 
 
-class TestAzureTasks(TaskStoreContract):
-    @pytest.fixture
-    async def store(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TaskStore]:
-        monkeypatch.setattr(any_store, "CLAIM_WAIT", 0.25)
-        self.monkeypatch = monkeypatch
-        self.clock = clock
-        self.prefix = f"t-{secrets.token_hex(8)}"
-        self.made: list[AzureTasks] = []
-        yield await self.make(None)
-        for store in self.made:
-            await store.aclose()
+TIME = Clock()
 
-    async def make(self, store: TaskStore | None, **options: Any) -> TaskStore:
-        made = AzureTasks(CONNECTION, prefix=self.prefix, clock=self.clock, **options)
-        self.made.append(made)
-        return made
 
-    async def wait(self, seconds: float) -> None:
-        self.clock.now += seconds
+@asynccontextmanager
+async def stores() -> AsyncIterator[Callable[..., TaskStore]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(any_store, "CLAIM_WAIT", 0.25)
+        yield partial(AzureTasks, CONNECTION, prefix=f"t-{secrets.token_hex(8)}", clock=TIME)
 
-    async def idle(self, store: TaskStore) -> None:
-        with self.monkeypatch.context() as patch:
-            patch.setattr(any_store, "CLAIM_WAIT", 0.01)
-            await super().idle(store)
+
+async def wait(seconds: float) -> None:
+    TIME.now += seconds
+
+
+TestAzureTasks = task_store_tests(stores, wait=wait)
 
 
 def test_any_sequence_of_steps_does_what_the_model_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from contextlib import asynccontextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +18,15 @@ from funcmcp._adapters.redis.link import RedisLink
 from funcmcp._adapters.redis.tasks import RedisTasks
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.store import TaskLimits
+from funcmcp._task_store_tests import CALL, OWNER, RESULT, claim_one, new_task
+from funcmcp.testing import task_store_tests
 from tests.patience import PATIENCE
 from tests.redis_forwarder import forwarder
 from tests.redis_server import redis_server
-from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, claim_one, new_task
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from redis.asyncio import Redis
 
@@ -49,22 +51,27 @@ async def store(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     await store.aclose()
 
 
-class TestRedisTasks(TaskStoreContract):
-    @pytest.fixture
-    async def store(self, server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TaskStore]:
-        monkeypatch.setattr(tasks, "_WAIT", 0.1)
-        self.url = server.url
-        self.made: list[RedisTasks] = []
-        store = RedisTasks(RedisLink(self.url))
-        await empty(store)
-        yield store
-        for made in [store, *self.made]:
-            await made.aclose()
+URLS: list[str] = []
+"""The URL of the running Redis."""
 
-    async def make(self, store: TaskStore, **options: Any) -> TaskStore:
-        made = RedisTasks(RedisLink(self.url), **options)
-        self.made.append(made)
-        return made
+
+@pytest.fixture(scope="module", autouse=True)
+def url(server: RedisServer) -> None:
+    URLS[:] = [server.url]
+
+
+@asynccontextmanager
+async def stores() -> AsyncIterator[Callable[..., TaskStore]]:
+    (url,) = URLS
+    first = RedisTasks(RedisLink(url))
+    await empty(first)
+    await first.aclose()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks, "_WAIT", 0.1)
+        yield lambda **options: RedisTasks(RedisLink(url), **options)
+
+
+TestRedisTasks = task_store_tests(stores)
 
 
 def test_any_sequence_of_steps_does_what_the_model_does(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:

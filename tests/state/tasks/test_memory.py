@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from math import inf
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -14,28 +15,37 @@ from hypothesis.stateful import run_state_machine_as_test
 from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.memory import MemoryTasks
 from funcmcp._state.tasks.store import TaskLimits, TasksFullError
-from tests.state.tasks.contract import OTHER, RESULT, TaskStoreContract, claim_one, new_task
+from funcmcp._task_store_tests import OTHER, RESULT, claim_one, new_task
+from funcmcp.testing import task_store_tests
+from tests.clock import Clock
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
     from funcmcp._state.tasks.store import TaskStore
-    from tests.clock import Clock
 
 
-class TestMemoryTasks(TaskStoreContract):
-    @pytest.fixture
-    def store(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> TaskStore:
-        monkeypatch.setattr(any_store, "CLAIM_WAIT", 0.05)
-        self.clock = clock
-        return MemoryTasks(clock=clock)
+TIME = Clock()
 
-    async def make(self, store: TaskStore, *, lease: float = inf, **options: Any) -> TaskStore:
-        made = MemoryTasks(clock=self.clock, **options)
-        made.lease = lease  # a lease that ends, so that the rules of leases are tried here, too
-        return made
 
-    async def wait(self, seconds: float) -> None:
-        self.clock.now += seconds
+@asynccontextmanager
+async def stores() -> AsyncIterator[Callable[..., TaskStore]]:
+    def make(*, lease: float = inf, **options: Any) -> TaskStore:
+        store = MemoryTasks(clock=TIME, **options)
+        store.lease = lease  # a lease that ends, so that the rules of leases are tried here, too
+        return store
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(any_store, "CLAIM_WAIT", 0.05)
+        yield make
+
+
+async def wait(seconds: float) -> None:
+    TIME.now += seconds
+
+
+TestMemoryTasks = task_store_tests(stores, wait=wait)
 
 
 async def test_nothing_is_left_of_tasks_that_were_removed(clock: Clock) -> None:

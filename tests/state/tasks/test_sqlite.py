@@ -8,6 +8,8 @@ import signal
 import sqlite3
 import sys
 import tempfile
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,9 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import any_store, sqlite
 from funcmcp._state.tasks.record import TaskKey
 from funcmcp._state.tasks.sqlite import SQLiteTasks
-from tests.state.tasks.contract import RESULT, TaskStoreContract, new_task
+from funcmcp._task_store_tests import RESULT, new_task
+from funcmcp.testing import task_store_tests
+from tests.clock import Clock
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
@@ -28,30 +32,23 @@ if TYPE_CHECKING:
 
     from funcmcp._state.tasks.record import Claim
     from funcmcp._state.tasks.store import TaskStore
-    from tests.clock import Clock
 
 
-class TestSQLiteTasks(TaskStoreContract):
-    @pytest.fixture
-    async def store(self, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TaskStore]:
-        monkeypatch.setattr(any_store, "CLAIM_WAIT", 0.1)
-        self.uptime = 5000.0
-        monkeypatch.setattr(sqlite, "monotonic", lambda: self.uptime)
-        self.clock = clock
-        self.path = tmp_path / "tasks.db"
-        self.made: list[SQLiteTasks] = []
-        yield await self.make(SQLiteTasks(self.path))
-        for store in self.made:
-            await store.aclose()
+TIME = Clock()
 
-    async def make(self, store: TaskStore, **options: Any) -> TaskStore:
-        made = SQLiteTasks(self.path, clock=self.clock, **options)
-        self.made.append(made)
-        return made
 
-    async def wait(self, seconds: float) -> None:
-        self.clock.now += seconds
-        self.uptime += seconds
+@asynccontextmanager
+async def stores() -> AsyncIterator[Callable[..., TaskStore]]:
+    with tempfile.TemporaryDirectory(prefix="tasks-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite, "monotonic", TIME)
+        yield partial(SQLiteTasks, Path(folder) / "tasks.db", clock=TIME)
+
+
+async def wait(seconds: float) -> None:
+    TIME.now += seconds
+
+
+TestSQLiteTasks = task_store_tests(stores, wait=wait)
 
 
 def modes_in(folder: Path) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The limits of stores of tasks, and the order of an owner's tasks. What stores do is in `contract`."""
+"""The limits of stores of tasks, and the order of an owner's tasks. See `funcmcp._task_store_tests`, too."""
 
 from __future__ import annotations
 

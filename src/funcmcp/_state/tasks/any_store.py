@@ -14,6 +14,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._protocol.durations import seconds_until
+from funcmcp._public_names import public
 from funcmcp._state.tasks import record as transitions
 from funcmcp._state.tasks.record import current, failure, new_bytes, new_record
 from funcmcp._state.tasks.store import TaskLimits, TasksFullError, check_concurrency, check_lease
@@ -33,6 +34,7 @@ MAX_CONFLICTS = 20
 """Writes of one record that other writers may overtake; more than that means that the store does not work."""
 
 
+@public("funcmcp.tasks")
 class OwnedTasks(NamedTuple):
     """The tasks of one owner.
 
@@ -49,6 +51,7 @@ class OwnedTasks(NamedTuple):
     first_expiry: float
 
 
+@public("funcmcp.tasks")
 class BaseTasks:
     """The part of a store that is the same for all.
 
@@ -257,6 +260,7 @@ class BaseTasks:
             raise TasksFullError(seconds_until(owned.first_removed, now), is_owner_limit=True)
 
 
+@public("funcmcp.tasks")
 def successor(stored: TaskRecord | None, now: float, transition: Transition) -> TaskRecord | None:
     """Return what a transition makes of a stored record at a time; None if it changes nothing."""
     record = None if stored is None else current(stored, now)

@@ -34,6 +34,7 @@ from funcmcp._protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameErr
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import INTERNAL_ERROR
 from funcmcp._protocol.tasks import CANCELLED, COMPLETED, FAILED, INPUT_REQUIRED, STATUSES, TERMINAL, WORKING
+from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +56,7 @@ _INTERRUPTED = "The server was stopped while the tool ran. Part of its work may 
 """Of a task that may not be started again after its worker stopped."""
 
 
+@public("funcmcp.tasks")
 class TaskKey(NamedTuple):
     """Names a task. The owner is part of the key, so that no look-up can find a task of another owner.
 
@@ -67,6 +69,7 @@ class TaskKey(NamedTuple):
     task_id: str
 
 
+@public("funcmcp.tasks")
 class Question(NamedTuple):
     """A question to the client.
 
@@ -81,6 +84,7 @@ class Question(NamedTuple):
     request: Mapping[str, Any]
 
 
+@public("funcmcp.tasks")
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a task ended.
@@ -98,6 +102,7 @@ class Outcome:
     message: str | None = None
 
 
+@public("funcmcp.tasks")
 @dataclass(frozen=True, slots=True)
 class NewTask:
     """A task to create.
@@ -132,6 +137,7 @@ class NewTask:
         return self.address if self.key.owner is None else self.key.owner
 
 
+@public("funcmcp.tasks")
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
     """The state of a task. Times are seconds since 1970, by the clock of the store.
@@ -196,6 +202,7 @@ class TaskRecord:
         return self.status in TERMINAL
 
 
+@public("funcmcp.tasks")
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A worker's right to run a task.
@@ -257,6 +264,7 @@ def current(record: TaskRecord, now: float) -> TaskRecord | None:
     return _ended(record, FAILED, outcome, record.expires)
 
 
+@public("funcmcp.tasks")
 def claimed(record: TaskRecord, now: float, lease: float) -> TaskRecord | None:
     """Give a task that is due to a worker; fail it if it may not be started again."""
     if record.over or record.due is None or record.due > now:
@@ -419,6 +427,7 @@ def new_bytes(record: TaskRecord, call: bytes) -> int:
     return _record_bytes(record) + len(call)
 
 
+@public("funcmcp.tasks")
 def changed_bytes(size: int, before: TaskRecord, after: TaskRecord) -> int:
     """Return the bytes that a task counts after a transition. Its call is dropped when it ends.
 
@@ -443,6 +452,7 @@ def _record_bytes(record: TaskRecord) -> int:
     return size
 
 
+@public("funcmcp.tasks")
 def to_json(record: TaskRecord) -> bytes:
     """Return the record as JSON, without its key and the text of its outcome, which stores keep beside it."""
     outcome = record.outcome
@@ -451,6 +461,7 @@ def to_json(record: TaskRecord) -> bytes:
     return encode({**record.extra, "v": _VERSION, **members})
 
 
+@public("funcmcp.tasks")
 def from_json(key: TaskKey, state: bytes, outcome: bytes | None) -> TaskRecord | None:
     """Return the record of `to_json`, or None if this version can't read it.
 

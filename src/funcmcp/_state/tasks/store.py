@@ -59,6 +59,7 @@ def check_lease(seconds: float) -> None:
         raise ValueError(f"lease must be a number of seconds above 0; got {seconds!r}.")
 
 
+@public("funcmcp.tasks")
 class TasksFullError(Exception):
     """There is no room for one more task, or for the bytes of a task.
 
@@ -182,6 +183,7 @@ class TaskStore(Protocol):
         """Close connections and files."""
 
 
+@public("funcmcp.tasks")
 def position(record: TaskRecord) -> str:
     """Return the position of a task among those of its owner; positions sort as text."""
     return f"{int(record.created * 1000):014d}.{record.key.task_id}"

@@ -1,8 +1,14 @@
-"""What every store of tasks does. A module of tests subclasses `TaskStoreContract` and makes the stores."""
+"""The rules that every store of tasks keeps, as tests: `funcmcp.testing.task_store_tests`.
+
+How it works: a rule is an async method of `Rules` that fails with an AssertionError. `test_class` returns a class for
+pytest with one plain method for each rule, of the same name. Each test has an event loop and a place for tasks of its
+own. Nothing but pytest is necessary.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,10 +19,25 @@ from funcmcp._protocol.codec import decode
 from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.record import OUTCOME_BYTES, NewTask, Outcome, Question, TaskKey
 from funcmcp._state.tasks.store import TaskLimits, TasksFullError, TaskStore, position
-from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+    from typing import TypeAlias
+
     from funcmcp._state.tasks.record import Claim
+
+    Stores: TypeAlias = Callable[[], AbstractAsyncContextManager[Callable[..., TaskStore]]]
+    Wait: TypeAlias = Callable[[float], Awaitable[None]]
+
+PATIENCE = 120
+"""Seconds after which a test gives up something that has to come."""
+
+SERVER = "server"
+"""The name to which the stores are bound."""
+
+IDLE_CLAIM = 0.1
+"""Seconds for which a `claim` of `BaseTasks` waits in these tests. The context of the stores may set another number."""
 
 OWNER, OTHER = "a" * 32, "b" * 32
 HOME, AWAY = "c" * 32, "d" * 32
@@ -45,35 +66,51 @@ def large_result(size: int) -> Outcome:
 
 
 async def claim_one(store: TaskStore) -> Claim:
+    """Return the claim of the one task that is due; fail if there is none."""
     claims: list[Claim] = []
     for _ in range(5):
         claims += await store.claim(1)
         if claims:
             break
-    (claim,) = claims
-    return claim
+    assert len(claims) == 1
+    return claims[0]
 
 
-class TaskStoreContract:
-    """A subclass has the fixture `store`, and says how time passes."""
+class Rules:
+    """The rules, for the stores of one test.
 
-    @pytest.fixture
-    def store(self) -> TaskStore:
-        raise NotImplementedError
+    Args:
+        make: Returns another store of the same kind, with the same tasks if it shares any.
+        wait: Lets time pass for the stores.
 
-    async def make(self, store: TaskStore, **options: Any) -> TaskStore:
-        """Return another store of the same kind with other options, with the tasks of the first if it shares any."""
-        raise NotImplementedError
+    Attributes:
+        store: The store with the default options.
+    """
 
-    async def wait(self, seconds: float) -> None:
-        """Let time pass for the stores."""
-        await asyncio.sleep(seconds)
+    def __init__(self, make: Callable[..., TaskStore], wait: Wait) -> None:
+        self._make = make
+        self._made: list[TaskStore] = []
+        self.wait = wait
+        self.store = self.make()
+
+    def make(self, **options: Any) -> TaskStore:
+        """Return another store with these options."""
+        store = self._make(**options)
+        store.bind(SERVER)
+        self._made.append(store)
+        return store
+
+    async def aclose(self) -> None:
+        """Close all stores."""
+        for store in self._made:
+            await store.aclose()
 
     async def idle(self, store: TaskStore) -> None:
         """Fail if a task is due."""
         assert list(await store.claim(10)) == []
 
-    async def test_a_task_can_be_read_at_once_by_its_owner_alone(self, store: TaskStore) -> None:
+    async def test_a_task_can_be_read_at_once_by_its_owner_alone(self) -> None:
+        store = self.store
         task = new_task()
         record = await store.create(task)
         assert record.status == "working"
@@ -82,22 +119,25 @@ class TaskStoreContract:
         assert await store.read(TaskKey(OTHER, task.key.task_id)) is None
         assert await store.read(TaskKey(None, task.key.task_id)) is None
 
-    async def test_a_task_without_an_owner_is_not_a_principals(self, store: TaskStore) -> None:
+    async def test_a_task_without_an_owner_is_not_a_principals(self) -> None:
+        store = self.store
         task = new_task(None)
         record = await store.create(task)
         assert await store.read(task.key) == record
         assert await store.read(TaskKey(OWNER, task.key.task_id)) is None
         assert (await claim_one(store)).key == task.key
 
-    @pytest.mark.parametrize("task_id", ["", "x", "*", "../x", "a\x00b", "ä" * 44, "a" * 100_000, "%", "a:b"])
-    async def test_an_unknown_id_is_not_found(self, store: TaskStore, task_id: str) -> None:
-        key = TaskKey(OWNER, task_id)
-        assert await store.read(key) is None
-        assert await store.cancel(key) is None
-        assert await store.answer(key, {"name.1": ANSWER}) is None
-        await store.watch(key)
+    async def test_an_unknown_id_is_not_found(self) -> None:
+        store = self.store
+        for task_id in ["", "x", "*", "../x", "a\x00b", "ä" * 44, "a" * 100_000, "%", "a:b"]:
+            key = TaskKey(OWNER, task_id)
+            assert await store.read(key) is None
+            assert await store.cancel(key) is None
+            assert await store.answer(key, {"name.1": ANSWER}) is None
+            await store.watch(key)
 
-    async def test_a_task_that_exists_is_left_as_it_is_when_it_is_created_again(self, store: TaskStore) -> None:
+    async def test_a_task_that_exists_is_left_as_it_is_when_it_is_created_again(self) -> None:
+        store = self.store
         task = new_task(ttl=0.5, keep=0.1, fingerprint="digest")
         await store.create(task)
         claim = await claim_one(store)
@@ -115,14 +155,16 @@ class TaskStoreContract:
         assert (again.attempt, again.record.fingerprint) == (1, "digest")
         assert await store.read(task.key) == again.record
 
-    async def test_a_claim_brings_the_call_unchanged_and_no_one_else_gets_it(self, store: TaskStore) -> None:
+    async def test_a_claim_brings_the_call_unchanged_and_no_one_else_gets_it(self) -> None:
+        store = self.store
         task = new_task()
         await store.create(task)
         claim = await claim_one(store)
         assert (claim.key, claim.call, claim.attempt, claim.record.tool) == (task.key, CALL, 1, "add")
         await self.idle(store)
 
-    async def test_claims_come_in_the_order_of_creation_and_at_most_as_many_as_wanted(self, store: TaskStore) -> None:
+    async def test_claims_come_in_the_order_of_creation_and_at_most_as_many_as_wanted(self) -> None:
+        store = self.store
         tasks = [new_task() for _ in range(5)]
         for task in tasks:
             await store.create(task)
@@ -134,7 +176,8 @@ class TaskStoreContract:
             claims += batch
         assert [claim.key for claim in claims] == [task.key for task in tasks]
 
-    async def test_a_finished_task_has_its_outcome_and_nothing_of_its_call(self, store: TaskStore) -> None:
+    async def test_a_finished_task_has_its_outcome_and_nothing_of_its_call(self) -> None:
+        store = self.store
         task = new_task(ttl=100, keep=50)
         created = await store.create(task)
         claim = await claim_one(store)
@@ -153,7 +196,8 @@ class TaskStoreContract:
         assert await store.read(task.key) == record
         await self.idle(store)
 
-    async def test_an_outcome_is_kept_for_its_time_at_least(self, store: TaskStore) -> None:
+    async def test_an_outcome_is_kept_for_its_time_at_least(self) -> None:
+        store = self.store
         task = new_task(ttl=100, keep=500)
         await store.create(task)
         assert await store.finish(await claim_one(store), RESULT)
@@ -161,7 +205,8 @@ class TaskStoreContract:
         assert record is not None
         assert record.removed == pytest.approx(record.updated + 500, abs=0.01)
 
-    async def test_a_json_rpc_error_fails_the_task(self, store: TaskStore) -> None:
+    async def test_a_json_rpc_error_fails_the_task(self) -> None:
+        store = self.store
         task = new_task()
         await store.create(task)
         outcome = Outcome(b'{"code":-32000,"message":"No"}', is_error=True, message="No")
@@ -170,7 +215,8 @@ class TaskStoreContract:
         assert record is not None
         assert (record.status, record.message, record.outcome) == ("failed", "No", outcome)
 
-    async def test_a_report_changes_the_message(self, store: TaskStore) -> None:
+    async def test_a_report_changes_the_message(self) -> None:
+        store = self.store
         task = new_task()
         await store.create(task)
         claim = await claim_one(store)
@@ -180,7 +226,8 @@ class TaskStoreContract:
         assert (record.status, record.message) == ("working", 'half "done" ä')
         assert await store.finish(claim, RESULT)
 
-    async def test_a_task_with_questions_waits_for_all_answers_and_is_due_again(self, store: TaskStore) -> None:
+    async def test_a_task_with_questions_waits_for_all_answers_and_is_due_again(self) -> None:
+        store = self.store
         task = new_task()
         await store.create(task)
         claim = await claim_one(store)
@@ -209,7 +256,8 @@ class TaskStoreContract:
         assert record is not None
         assert list(record.questions) == ["name.3"]
 
-    async def test_results_of_parts_are_kept_for_later_runs_and_not_after_the_end(self, store: TaskStore) -> None:
+    async def test_results_of_parts_are_kept_for_later_runs_and_not_after_the_end(self) -> None:
+        store = self.store
         task = new_task()
         await store.create(task)
         first = await claim_one(store)
@@ -223,15 +271,16 @@ class TaskStoreContract:
         assert finished is not None
         assert finished.results == {}
 
-    async def test_the_result_of_a_part_needs_room(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=4000))
+    async def test_the_result_of_a_part_needs_room(self) -> None:
+        limited = self.make(limits=TaskLimits(bytes_per_principal=4000))
         await limited.create(new_task())
         claim = await claim_one(limited)
         with pytest.raises(TasksFullError):
             await limited.note(claim, "large", "x" * 4000)
         assert await limited.note(claim, "small", "x")
 
-    async def test_a_cancelled_task_is_over_for_its_worker_too(self, store: TaskStore) -> None:
+    async def test_a_cancelled_task_is_over_for_its_worker_too(self) -> None:
+        store = self.store
         task = new_task()
         await store.create(task)
         claim = await claim_one(store)
@@ -245,13 +294,15 @@ class TaskStoreContract:
         assert record.status == "cancelled"
         await self.idle(store)
 
-    async def test_a_task_that_is_cancelled_before_it_runs_never_runs(self, store: TaskStore) -> None:
+    async def test_a_task_that_is_cancelled_before_it_runs_never_runs(self) -> None:
+        store = self.store
         task = new_task()
         await store.create(task)
         assert await store.cancel(task.key)
         await self.idle(store)
 
-    async def test_answers_to_a_cancelled_task_are_ignored(self, store: TaskStore) -> None:
+    async def test_answers_to_a_cancelled_task_are_ignored(self) -> None:
+        store = self.store
         task = new_task()
         await store.create(task)
         assert await store.ask(await claim_one(store), QUESTIONS)
@@ -259,7 +310,8 @@ class TaskStoreContract:
         assert await store.answer(task.key, {"name.1": ANSWER, "size.2": ANSWER}) is None
         await self.idle(store)
 
-    async def test_a_released_task_is_due_at_once_or_after_its_delay(self, store: TaskStore) -> None:
+    async def test_a_released_task_is_due_at_once_or_after_its_delay(self) -> None:
+        store = self.store
         task = new_task()
         await store.create(task)
         first = await claim_one(store)
@@ -271,8 +323,8 @@ class TaskStoreContract:
         await self.wait(0.06)
         assert (await claim_one(store)).attempt == 3
 
-    async def test_a_lapsed_task_runs_again_if_it_may_and_the_first_worker_has_lost_it(self, store: TaskStore) -> None:
-        lasting = await self.make(store, lease=LEASE)
+    async def test_a_lapsed_task_runs_again_if_it_may_and_the_first_worker_has_lost_it(self) -> None:
+        lasting = self.make(lease=LEASE)
         task = new_task(attempts=2)
         await lasting.create(task)
         first = await claim_one(lasting)
@@ -286,8 +338,8 @@ class TaskStoreContract:
         assert await lasting.finish(first, RESULT) is None
         assert await lasting.finish(second, RESULT)
 
-    async def test_a_lapsed_task_that_may_run_once_fails_in_words(self, store: TaskStore) -> None:
-        lasting = await self.make(store, lease=LEASE)
+    async def test_a_lapsed_task_that_may_run_once_fails_in_words(self) -> None:
+        lasting = self.make(lease=LEASE)
         task = new_task()
         await lasting.create(task)
         first = await claim_one(lasting)
@@ -303,15 +355,16 @@ class TaskStoreContract:
         assert await lasting.finish(first, RESULT) is None
         await self.idle(lasting)
 
-    async def test_a_lapsed_task_that_failed_is_not_live_any_more(self, store: TaskStore) -> None:
-        lasting = await self.make(store, lease=LEASE, limits=TaskLimits(live_per_principal=1))
+    async def test_a_lapsed_task_that_failed_is_not_live_any_more(self) -> None:
+        lasting = self.make(lease=LEASE, limits=TaskLimits(live_per_principal=1))
         await lasting.create(new_task())
         await claim_one(lasting)
         await self.wait(LEASE + 0.05)
         assert (await claim_one(lasting)).record.over
         await lasting.create(new_task())
 
-    async def test_a_claim_with_the_number_of_another_and_a_token_of_its_own_is_refused(self, store: TaskStore) -> None:
+    async def test_a_claim_with_the_number_of_another_and_a_token_of_its_own_is_refused(self) -> None:
+        store = self.store
         task = new_task()
         await store.create(task)
         claim = await claim_one(store)
@@ -325,8 +378,8 @@ class TaskStoreContract:
         assert await store.renew(claim)
         assert await store.finish(claim, RESULT)
 
-    async def test_a_renewed_claim_does_not_lapse(self, store: TaskStore) -> None:
-        lasting = await self.make(store, lease=LEASE)
+    async def test_a_renewed_claim_does_not_lapse(self) -> None:
+        lasting = self.make(lease=LEASE)
         await lasting.create(new_task())
         claim = await claim_one(lasting)
         for _ in range(4):
@@ -334,7 +387,8 @@ class TaskStoreContract:
             assert await lasting.renew(claim)
         assert await lasting.finish(claim, RESULT)
 
-    async def test_a_task_that_does_not_end_in_time_fails_and_is_removed_later(self, store: TaskStore) -> None:
+    async def test_a_task_that_does_not_end_in_time_fails_and_is_removed_later(self) -> None:
+        store = self.store
         task = new_task(ttl=0.3, keep=0.4)
         await store.create(task)
         claim = await claim_one(store)
@@ -351,12 +405,14 @@ class TaskStoreContract:
         assert await store.read(task.key) is None
         await self.idle(store)
 
-    async def test_a_task_that_nobody_ran_in_time_is_not_run_after_it(self, store: TaskStore) -> None:
+    async def test_a_task_that_nobody_ran_in_time_is_not_run_after_it(self) -> None:
+        store = self.store
         await store.create(new_task(ttl=0.1, keep=10))
         await self.wait(0.11)
         await self.idle(store)
 
-    async def test_a_scan_has_the_tasks_of_all_owners_once_as_they_are(self, store: TaskStore) -> None:
+    async def test_a_scan_has_the_tasks_of_all_owners_once_as_they_are(self) -> None:
+        store = self.store
         assert [record async for record in store.scan()] == []
         tasks = [new_task(owner) for owner in (OWNER, OTHER, None)]
         for task in tasks:
@@ -370,7 +426,8 @@ class TaskStoreContract:
         await self.wait(1.1)
         assert {record.key async for record in store.scan()} == {task.key for task in tasks}
 
-    async def test_watching_is_noted_and_changes_nothing_else(self, store: TaskStore) -> None:
+    async def test_watching_is_noted_and_changes_nothing_else(self) -> None:
+        store = self.store
         task = new_task()
         await store.create(task)
         await store.watch(task.key)
@@ -381,7 +438,8 @@ class TaskStoreContract:
         assert claim.record.watched
         assert await store.finish(claim, RESULT)
 
-    async def test_a_page_has_the_tasks_of_its_owner_oldest_first(self, store: TaskStore) -> None:
+    async def test_a_page_has_the_tasks_of_its_owner_oldest_first(self) -> None:
+        store = self.store
         keys = []
         for index in range(5):
             record = await store.create(new_task())
@@ -400,8 +458,8 @@ class TaskStoreContract:
         assert list(await store.page("c" * 32, None, 3)) == []
         assert list(await store.page(None, None, 3)) == []
 
-    async def test_one_principal_has_limits_of_its_own(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(per_principal=3, live_per_principal=2))
+    async def test_one_principal_has_limits_of_its_own(self) -> None:
+        limited = self.make(limits=TaskLimits(per_principal=3, live_per_principal=2))
         await limited.create(new_task())
         second = await limited.create(new_task())
         with pytest.raises(TasksFullError) as full:
@@ -417,8 +475,8 @@ class TaskStoreContract:
             await limited.create(new_task())
         assert full.value.is_owner_limit
 
-    async def test_a_task_that_did_not_end_in_time_is_not_live_any_more(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(per_principal=3, live_per_principal=1))
+    async def test_a_task_that_did_not_end_in_time_is_not_live_any_more(self) -> None:
+        limited = self.make(limits=TaskLimits(per_principal=3, live_per_principal=1))
         await limited.create(new_task(ttl=0.1, keep=10))
         await self.wait(0.11)
         await limited.create(new_task())
@@ -426,8 +484,8 @@ class TaskStoreContract:
             await limited.create(new_task())
         assert full.value.retry_after == pytest.approx(3600, abs=5)
 
-    async def test_all_tasks_together_have_a_limit(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(total=2))
+    async def test_all_tasks_together_have_a_limit(self) -> None:
+        limited = self.make(limits=TaskLimits(total=2))
         await limited.create(new_task(ttl=0.05, keep=0.1))
         await limited.create(new_task(None))
         with pytest.raises(TasksFullError) as full:
@@ -437,8 +495,8 @@ class TaskStoreContract:
         await self.wait(0.2)
         await limited.create(new_task(None))
 
-    async def test_one_principal_has_so_many_bytes_and_no_more(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=10_000))
+    async def test_one_principal_has_so_many_bytes_and_no_more(self) -> None:
+        limited = self.make(limits=TaskLimits(bytes_per_principal=10_000))
         first = await limited.create(large_task(6000))
         with pytest.raises(TasksFullError, match=FULL) as full:
             await limited.create(large_task(6000))
@@ -448,8 +506,8 @@ class TaskStoreContract:
         assert await limited.cancel(first.key)
         await limited.create(large_task(5000))
 
-    async def test_anonymous_callers_at_one_address_have_as_many_bytes_as_a_principal(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=15_000))
+    async def test_anonymous_callers_at_one_address_have_as_many_bytes_as_a_principal(self) -> None:
+        limited = self.make(limits=TaskLimits(bytes_per_principal=15_000))
         first = await limited.create(large_task(9000, None, address=HOME))
         with pytest.raises(TasksFullError, match=FULL) as full:
             await limited.create(large_task(9000, None, address=HOME))
@@ -458,8 +516,8 @@ class TaskStoreContract:
         assert await limited.cancel(first.key)
         await limited.create(large_task(1000, None, address=HOME))
 
-    async def test_all_tasks_together_have_a_limit_of_bytes(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(total_bytes=20_000))
+    async def test_all_tasks_together_have_a_limit_of_bytes(self) -> None:
+        limited = self.make(limits=TaskLimits(total_bytes=20_000))
         await limited.create(large_task(7000, None, ttl=0.05, keep=0.1))
         await limited.create(large_task(7000))
         with pytest.raises(TasksFullError, match="The arguments and results of all tasks have too many bytes") as full:
@@ -468,20 +526,18 @@ class TaskStoreContract:
         await self.wait(0.2)
         await limited.create(large_task(7000, OTHER))
 
-    async def test_a_call_that_is_larger_than_the_share_is_refused_at_once(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=4000))
+    async def test_a_call_that_is_larger_than_the_share_is_refused_at_once(self) -> None:
+        limited = self.make(limits=TaskLimits(bytes_per_principal=4000))
         with pytest.raises(TasksFullError) as full:
             await limited.create(large_task(5000))
         assert (full.value.is_owner_limit, full.value.retry_after) == (True, 1)
-        limited = await self.make(store, limits=TaskLimits(total_bytes=4000))
+        limited = self.make(limits=TaskLimits(total_bytes=4000))
         with pytest.raises(TasksFullError) as full:
             await limited.create(large_task(5000))
         assert (full.value.is_owner_limit, full.value.retry_after) == (False, 1)
 
-    async def test_a_result_without_room_fails_its_task_in_words_and_a_smaller_one_does_not(
-        self, store: TaskStore
-    ) -> None:
-        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=14_000))
+    async def test_a_result_without_room_fails_its_task_in_words_and_a_smaller_one_does_not(self) -> None:
+        limited = self.make(limits=TaskLimits(bytes_per_principal=14_000))
         for _ in range(2):
             await limited.create(new_task())
         completed = await limited.finish(await claim_one(limited), large_result(7000))
@@ -497,8 +553,8 @@ class TaskStoreContract:
         }
         await limited.create(large_task(1000))
 
-    async def test_a_task_always_ends_however_full_the_store_is(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(total_bytes=10_000))
+    async def test_a_task_always_ends_however_full_the_store_is(self) -> None:
+        limited = self.make(limits=TaskLimits(total_bytes=10_000))
         await limited.create(large_task(0, OTHER))
         await limited.create(large_task(5800))
         for _ in range(2):
@@ -506,8 +562,8 @@ class TaskStoreContract:
         with pytest.raises(TasksFullError):
             await limited.create(large_task(6000))
 
-    async def test_questions_without_room_fail_their_task_in_words(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=4000))
+    async def test_questions_without_room_fail_their_task_in_words(self) -> None:
+        limited = self.make(limits=TaskLimits(bytes_per_principal=4000))
         await limited.create(new_task())
         message = {"method": "elicitation/create", "params": {"message": "?" * 4000}}
         failed = await limited.ask(await claim_one(limited), {"name": Question("name", "digest", message)})
@@ -517,8 +573,8 @@ class TaskStoreContract:
             f"There is no room for the questions of the tool. {FULL}.",
         )
 
-    async def test_an_answer_without_room_is_refused_and_can_be_given_again(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=8000))
+    async def test_an_answer_without_room_is_refused_and_can_be_given_again(self) -> None:
+        limited = self.make(limits=TaskLimits(bytes_per_principal=8000))
         record = await limited.create(new_task())
         assert await limited.ask(await claim_one(limited), QUESTIONS)
         long: list[dict[str, Any]] = [{"content": {"name": "x" * 8000}}, {"content": {"names": [{}] * 60}}]
@@ -529,18 +585,19 @@ class TaskStoreContract:
         assert await limited.answer(record.key, {"name.1": ANSWER, "size.2": ANSWER})
         assert (await claim_one(limited)).record.answers["name"] == ("digest 1", ANSWER)
 
-    async def test_nothing_counts_any_more_when_the_tasks_are_removed(self, store: TaskStore) -> None:
-        limited = await self.make(store, limits=TaskLimits(total_bytes=9000, bytes_per_principal=9000))
+    async def test_nothing_counts_any_more_when_the_tasks_are_removed(self) -> None:
+        limited = self.make(limits=TaskLimits(total_bytes=9000, bytes_per_principal=9000))
         for owner, address in ((OWNER, None), (None, HOME), (None, None)) * 2:
             await limited.create(large_task(6000, owner, address=address, ttl=0.1, keep=0.1))
             assert await limited.finish(await claim_one(limited), large_result(3000))
             await self.wait(0.25)
         await limited.create(large_task(6900))
 
-    async def test_servers_of_other_names_have_other_tasks(self, store: TaskStore) -> None:
+    async def test_servers_of_other_names_have_other_tasks(self) -> None:
+        store = self.store
         if not store.shared:
             pytest.skip("the store has the tasks of one server")
-        other = await self.make(store)
+        other = self.make()
         other.bind("other")
         store.bind("one")
         task = new_task()
@@ -549,19 +606,20 @@ class TaskStoreContract:
         await self.idle(other)
         assert (await claim_one(store)).key == task.key
 
-    async def test_a_claim_that_waits_ends_when_the_worker_stops(
-        self, store: TaskStore, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_a_claim_that_waits_ends_when_the_worker_stops(self) -> None:
+        store = self.store
         await self.idle(store)
-        monkeypatch.setattr(any_store, "CLAIM_WAIT", 10 * PATIENCE)
-        claiming = asyncio.ensure_future(store.claim(1))
-        while not claiming.done():
-            store.wake()
-            await asyncio.sleep(0.01)
-        assert list(await claiming) == []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(any_store, "CLAIM_WAIT", 10 * PATIENCE)
+            claiming = asyncio.ensure_future(store.claim(1))
+            while not claiming.done():
+                store.wake()
+                await asyncio.sleep(0.01)
+            assert list(await claiming) == []
 
-    async def test_of_many_workers_exactly_one_gets_each_task(self, store: TaskStore) -> None:
-        workers = [store, *[await self.make(store) for _ in range(2)]] if store.shared else [store] * 3
+    async def test_of_many_workers_exactly_one_gets_each_task(self) -> None:
+        store = self.store
+        workers = [store, *[self.make() for _ in range(2)]] if store.shared else [store] * 3
         tasks = [new_task(None) for _ in range(30)]
         for task in tasks:
             await store.create(task)
@@ -576,7 +634,8 @@ class TaskStoreContract:
         await asyncio.wait_for(asyncio.gather(*(work(worker) for worker in workers)), PATIENCE)
         assert sorted(claimed) == sorted(task.key for task in tasks)
 
-    async def test_of_two_cancellations_and_a_finish_at_once_one_succeeds(self, store: TaskStore) -> None:
+    async def test_of_two_cancellations_and_a_finish_at_once_one_succeeds(self) -> None:
+        store = self.store
         for _ in range(10):
             task = new_task(None)
             await store.create(task)
@@ -586,3 +645,35 @@ class TaskStoreContract:
             record = await store.read(task.key)
             assert record is not None
             assert record.status == ("completed" if outcomes[1] else "cancelled")
+
+
+def test_class(stores: Stores, wait: Wait, name: str) -> type:
+    """Return a class with a test for each rule.
+
+    Args:
+        stores: See `funcmcp.testing.task_store_tests`.
+        wait: The same.
+        name: Of the class.
+    """
+    rules = [name for name, _ in inspect.getmembers(Rules, inspect.iscoroutinefunction) if name.startswith("test_")]
+    rules.sort(key=list(vars(Rules)).index)
+
+    def test_of(rule: str) -> Callable[[object], None]:
+        def test(_self: object) -> None:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(any_store, "CLAIM_WAIT", IDLE_CLAIM)
+                asyncio.run(_run(rule, stores, wait))
+
+        test.__name__ = test.__qualname__ = rule
+        return test
+
+    return type(name, (), {rule: test_of(rule) for rule in rules})
+
+
+async def _run(rule: str, stores: Stores, wait: Wait) -> None:
+    async with stores() as make:
+        rules = Rules(make, wait)
+        try:
+            await getattr(rules, rule)()
+        finally:
+            await rules.aclose()
