@@ -125,6 +125,11 @@ def test_a_header_that_differs_in_anything_else_is_checked_again(data: bytes) ->
     assert other.credentials_digest is None
 
 
+def test_a_request_line_that_ends_like_the_last_field_is_no_change_of_that_field() -> None:
+    requests, _ = checked(b"traceparent: 1")
+    assert requests.read(post(b"33", b"traceparent: 1").replace(b"HTTP/1.1", b"HTTP/1.0")) is None
+
+
 FIELDS = st.sampled_from(
     [
         TRACE,

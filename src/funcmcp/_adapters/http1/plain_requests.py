@@ -28,11 +28,18 @@ _FIELD = re.compile(
 )
 _FRAMING = {b"connection", b"expect", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
 _PLAIN_CONNECTION = b"keep-alive"
-_UNCHECKED = re.compile(
-    rb"(content-length|baggage|request-id|traceparent|tracestate|x-correlation-id|x-request-id): ?([\x21-\x7e]+)",
-    re.IGNORECASE,
-)
+_UNCHECKED = {
+    _CONTENT_LENGTH,
+    b"baggage",
+    b"request-id",
+    b"traceparent",
+    b"tracestate",
+    b"x-correlation-id",
+    b"x-request-id",
+}
 """Fields that differ from request to request and that no check reads, apart from their length."""
+
+_VISIBLE = re.compile(rb"[\x21-\x7e]+")
 
 
 class PlainRequests:
@@ -42,11 +49,12 @@ class PlainRequests:
         target: The path of the endpoint.
     """
 
-    __slots__ = ("_begin", "_header", "_text")
+    __slots__ = ("_begin", "_header", "_lines", "_text")
 
     def __init__(self, target: bytes) -> None:
         self._begin = b"POST %b HTTP/1.1" % target
         self._text = b""
+        self._lines: list[bytes] = []
         self._header: RequestHeader | None = None
 
     def read(self, data: bytes) -> tuple[RequestHeader, bytes] | None:
@@ -56,20 +64,20 @@ class PlainRequests:
             end = data.find(b"\r\n\r\n", 0, _MAX_BYTES) + 4
             if end < 4 or not data.startswith(self._begin):  # noqa: PLR2004 - not found
                 return None
-            header = self._read_header(data[:end])
+            lines = data[: end - 4].split(b"\r\n")
+            header = self._read_header(lines)
             if header is None:
                 return None
-            self._text, self._header = data[:end], header
+            self._text, self._lines, self._header = data[:end], lines, header
         body = data[end:]
         return (header, body) if len(body) == int(header.fields[_CONTENT_LENGTH]) else None
 
     def forget(self) -> None:
         """Free the memory of the latest header."""
-        self._text, self._header = b"", None
+        self._text, self._lines, self._header = b"", [], None
 
-    def _read_header(self, text: bytes) -> RequestHeader | None:
+    def _read_header(self, lines: list[bytes]) -> RequestHeader | None:
         """Return a header; None if a parser has to read it."""
-        lines = text[:-4].split(b"\r\n")
         header = self._changed_header(lines)
         if header is None:
             if lines[0] != self._begin:
@@ -85,18 +93,24 @@ class PlainRequests:
 
     def _changed_header(self, lines: list[bytes]) -> RequestHeader | None:
         """Return the latest header with other values of unchecked fields; None if *lines* differ in anything else."""
-        latest, header = self._text[:-4].split(b"\r\n"), self._header
-        if header is None or len(lines) != len(latest):
+        latest, header = self._lines, self._header
+        if header is None or len(lines) != len(latest) or lines[0] != latest[0]:
             return None
-        pairs, changed = header.pairs.copy(), {}
-        for index in [index for index, line in enumerate(lines) if line != latest[index]]:
-            match = _UNCHECKED.fullmatch(lines[index])
-            name = pairs[index - 1][0]
-            if match is None or match[1].lower() != name or len(lines[index]) != len(latest[index]):
+        pairs, fields = header.pairs.copy(), header.fields.copy()
+        for index, line in enumerate(lines):
+            before = latest[index]
+            if line == before:
+                continue
+            name, value = pairs[index - 1]
+            start = len(line) - len(value)
+            if name not in _UNCHECKED or len(line) != len(before) or line[:start].lower() != before[:start].lower():
                 return None
-            changed[name] = match[2]
-            pairs[index - 1] = (name, match[2])
-        result = RequestHeader(pairs, {**header.fields, **changed})
+            match = _VISIBLE.fullmatch(line, start)
+            if match is None:
+                return None
+            fields[name] = match[0]
+            pairs[index - 1] = (name, match[0])
+        result = RequestHeader(pairs, fields)
         result.checks, result.checked = header.checks, header.checked
         result.credentials_digest = header.credentials_digest
         return result
