@@ -1,52 +1,121 @@
-"""Classes of immutable objects that a server loads at its start.
+"""Immutable dataclasses that are quick to import, and whose constructors have errors in words.
 
 ``@dataclass(frozen=True)`` compiles six functions for each class, which takes longer than everything else in the import
-of a small module. Subclasses of `Definition` are declared in the same way and share their functions.
+of a small module. The classes here share their functions; everything else is as in the module `dataclasses`.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self, dataclass_transform
+from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
+from inspect import Parameter, Signature
+from typing import Any, TypeVar, dataclass_transform
+
+C = TypeVar("C", bound="type[Any]")
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
-class Definition:
-    """Base of classes whose annotations are the parameters of the constructor, in their order.
+def definition(cls: C) -> C:
+    """Make a class an immutable dataclass, whose instances equal themselves only."""
+    _complete(cls, kw_only=False)
+    for name in cls.__annotations__.keys() & vars(cls).keys():
+        delattr(cls, name)  # Python reads attributes of instances faster if the class has none of the same name
+    return cls
 
-    A parameter without a value in the class is required. An instance equals itself only.
-    """
 
-    _defaults: ClassVar[dict[str, Any]] = {}
-    _positional: ClassVar[tuple[str, ...]] = ()
-    _required: ClassVar[frozenset[str]] = frozenset()
+@dataclass_transform(frozen_default=True)
+def options(cls: C) -> C:
+    """Make a class an immutable dataclass, whose instances are compared by their values."""
+    _complete(cls, kw_only=False)
+    _compare_by_values(cls)
+    return cls
 
-    def __init_subclass__(cls, *, kw_only: bool = False) -> None:
-        names = tuple(cls.__annotations__)
-        defaults = {name: vars(cls)[name] for name in names if name in vars(cls)}
-        for name in defaults:
-            delattr(cls, name)  # Python reads attributes of instances faster if the class has none of the same name.
-        cls._defaults = {**cls._defaults, **defaults}
-        cls._required |= set(names) - defaults.keys()
-        if not kw_only:
-            cls._positional += names
 
-    def __init__(self, *args: Any, **named: Any) -> None:
-        """Set the attributes; raise TypeError if a parameter is missing or unknown."""
-        values = {**self._defaults, **dict(zip(self._positional, args, strict=False)), **named}
-        names = self._defaults.keys() | self._required
-        if values.keys() != names or len(args) > len(self._positional):
-            raise TypeError(f"{type(self).__name__} takes the parameters {', '.join(sorted(names))}.")
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def options_by_name(cls: C) -> C:
+    """Do the same for a class whose constructor takes no option by position."""
+    _complete(cls, kw_only=True)
+    _compare_by_values(cls)
+    return cls
 
-    def __setattr__(self, name: str, value: object) -> None:
-        """Raise AttributeError: a definition does not change."""
-        raise AttributeError(f"{type(self).__name__}.{name} can't be changed.")
 
-    def __repr__(self) -> str:
-        """Return the constructor's call."""
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+def _complete(cls: Any, *, kw_only: bool) -> None:
+    """Make a class a dataclass with the shared functions."""
+    dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=kw_only)(cls)
+    by_position = [field for field in fields(cls) if not field.kw_only]
+    by_name = [field for field in fields(cls) if field.kw_only]
+    cls.__signature__ = Signature([_parameter(field) for field in (*by_position, *by_name)])
+    cls._positional = tuple(field.name for field in by_position)
+    cls._defaults = {field.name: field.default for field in fields(cls) if field.default is not MISSING}
+    cls._factories = {f.name: f.default_factory for f in fields(cls) if f.default_factory is not MISSING}
+    cls.__init__ = _set_values
+    cls.__repr__ = _represent
+    cls.__setattr__ = _refuse_to_set
+    cls.__delattr__ = _refuse_to_delete
 
-    def replace(self, **changes: Any) -> Self:
-        """Return a copy with other values for some parameters."""
-        return type(self)(**{**vars(self), **changes})
+
+def _compare_by_values(cls: Any) -> None:
+    cls.__eq__ = _is_equal
+    cls.__hash__ = _hash
+
+
+def _parameter(field: Any) -> Parameter:
+    kind = Parameter.KEYWORD_ONLY if field.kw_only else Parameter.POSITIONAL_OR_KEYWORD
+    if field.default_factory is not MISSING:
+        default = field.default_factory()
+    else:
+        default = Parameter.empty if field.default is MISSING else field.default
+    return Parameter(field.name, kind, default=default, annotation=field.type)
+
+
+def _set_values(self: Any, *args: Any, **named: Any) -> None:
+    cls = type(self)
+    values = {**cls._defaults, **dict(zip(cls._positional, args, strict=False)), **named}
+    for name in cls._factories.keys() - values.keys():
+        values[name] = cls._factories[name]()
+    if args or values.keys() != cls.__dataclass_fields__.keys():
+        _check_call(cls, args, named)
+    vars(self).update(values)
+    if hasattr(cls, "__post_init__"):
+        self.__post_init__()
+
+
+def _check_call(cls: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Raise TypeError if the constructor of a class can't be called with these values."""
+    names, positional = list(cls.__dataclass_fields__), cls._positional
+    unknown = [name for name in named if name not in names]
+    if unknown:
+        raise TypeError(f"{cls.__name__} has no option {unknown[0]!r}. Valid options: {', '.join(names)}.")
+    if len(args) > len(positional) < len(names):
+        name = names[len(positional)]
+        value = args[len(positional)]
+        raise TypeError(f"{cls.__name__} takes its options by name, such as {cls.__name__}({name}={value!r:.60}).")
+    cls.__signature__.bind(*args, **named)
+
+
+def _represent(self: Any) -> str:
+    members = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
+    return f"{type(self).__qualname__}({members})"
+
+
+def _values(record: Any) -> tuple[Any, ...]:
+    return tuple(getattr(record, field.name) for field in fields(record))
+
+
+def _is_equal(self: Any, other: object) -> object:
+    if type(other) is not type(self):
+        return NotImplemented
+    return _values(self) == _values(other)
+
+
+def _hash(self: Any) -> int:
+    return hash(_values(self))
+
+
+def _refuse_to_set(self: Any, name: str, value: object) -> None:
+    del self, value
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_to_delete(self: Any, name: str) -> None:
+    del self
+    raise FrozenInstanceError(f"cannot delete field {name!r}")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -180,7 +181,7 @@ class Mounting:
         def describe() -> Mapping[str, Any]:
             return self._with_pages({**tool.describe(), "name": name})
 
-        return self._shared(tool).replace(name=name, describe=describe, handler=call)
+        return replace(self._shared(tool), name=name, describe=describe, handler=call)
 
     def _prompt(self, prompt: Prompt) -> Prompt:
         name = self._name(prompt.name)
@@ -198,7 +199,7 @@ class Mounting:
         def describe() -> Mapping[str, Any]:
             return {**prompt.describe(), "name": name}
 
-        return self._shared(prompt).replace(name=name, describe=describe, handler=get)
+        return replace(self._shared(prompt), name=name, describe=describe, handler=get)
 
     def _resource(self, resource: Resource | ResourceTemplate) -> Resource | ResourceTemplate:
         async def read(context: RequestContext, uri: str, values: Values) -> Any:
@@ -221,9 +222,9 @@ class Mounting:
         key = self._uri(resource.key)
         if isinstance(resource, Resource):
             describe = partial(_described, resource, "uri", key)
-            return self._shared(resource).replace(uri=key, describe=describe, handler=read)
+            return replace(self._shared(resource), uri=key, describe=describe, handler=read)
         describe = partial(_described, resource, "uriTemplate", key)
-        return self._shared(resource).replace(template=URITemplate(key), describe=describe, handler=read)
+        return replace(self._shared(resource), template=URITemplate(key), describe=describe, handler=read)
 
     def _lister(self, lister: ResourceLister) -> ResourceLister:
         async def list_resources(context: RequestContext) -> list[dict[str, Any]]:
@@ -237,7 +238,7 @@ class Mounting:
         shown = feature.shown_errors
         if shown is None:
             shown = shown_types(self._server.options.show_errors, "show_errors")
-        return feature.replace(access=self._access(feature.access), shown_errors=shown, enabled=True)
+        return replace(feature, access=self._access(feature.access), shown_errors=shown, enabled=True)
 
     def _access(self, access: Access) -> Access:
         """Return an access rule that also demands the scopes of the mounted server."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from funcmcp._option_names import options
+from funcmcp._definitions import options
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ def with_completion(feature: Any, handler: Callable[..., Any]) -> Any:
     else:
         return feature
     completers = {name: _completer(handler, reference, name) for name in names}
-    return feature.replace(completers={**completers, **feature.completers})
+    return replace(feature, completers={**completers, **feature.completers})
 
 
 def _completer(handler: Callable[..., Any], reference: Any, name: str) -> Completer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import OrderedDict
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -304,7 +305,9 @@ class FastMCP(ServerTransports):
         if component.kind == "prompt":
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
         feature = _MAKERS[component.kind](self, component, options)
-        feature = feature.replace(handler=_with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors))
+        feature = replace(
+            feature, handler=_with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors)
+        )
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
         catalog = self._server.catalog
@@ -582,14 +585,14 @@ def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -
     exclude = chosen.pop("exclude_args", None) or ()
     function = tool_function(component.fn, exclude=exclude, has_schema=has_schema)
     tool = make_tool(function, _common(component, chosen), server.services)
-    return tool.replace(interactive=True)
+    return replace(tool, interactive=True)
 
 
 def _make_prompt(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
     options.pop("annotations", None)
     function = with_result(adapted(component.fn), None, messages_of)
     prompt = make_prompt(function, _common(component, options), server.services)
-    return prompt.replace(interactive=True)
+    return replace(prompt, interactive=True)
 
 
 def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
@@ -602,7 +605,7 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
         options=_common(component, options),
         services=server.services,
     )
-    return resource.replace(interactive=True)
+    return replace(resource, interactive=True)
 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import fields
 
-from funcmcp._option_names import options_by_name
+from funcmcp._definitions import options_by_name
 from funcmcp._protocol.codec import MAX_DEPTH
 from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
 from funcmcp._public_names import public

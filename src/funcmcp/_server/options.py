@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._definitions import Definition
+from funcmcp._definitions import definition, options_by_name
 from funcmcp._mappings import without_none
-from funcmcp._option_names import options_by_name
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._public_names import public
 from funcmcp._server.limits import Limits
@@ -104,7 +103,8 @@ class ProtocolOptions:
             )
 
 
-class ServerOptions(Definition):
+@definition
+class ServerOptions:
     """The options of an `MCPServer` that hold on every transport, for the modules below it.
 
     Attributes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from funcmcp._protocol.errors import MCPError
@@ -31,7 +33,7 @@ ROUTE = Route("tools/call", handle, Audience.FEATURE, None, Interactivity.FEATUR
 def test_the_route_and_the_feature_decide_whether_messages_may_precede_the_response(
     interactivity: Interactivity, feature_is_interactive: bool, expected: bool
 ) -> None:
-    route = ROUTE.replace(interactivity=interactivity)
+    route = replace(ROUTE, interactivity=interactivity)
     assert RoutedRequest(REQUEST, route, tool("it", interactive=feature_is_interactive)).interactive is expected
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator  # noqa: TC003 - read from the signature of a factory
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._adapters.asgi.in_process_calls import CallError, Request, call, lifespan
@@ -184,4 +185,4 @@ def _tool(
         tool_options["output_schema"] = plan.output_schema
     tool_options.update(_HINTS.get(operation.method, {}))
     # The call reads only headers of its context, so it needs no stream.
-    return make_tool(run, tool_options, services).replace(interactive=False, left_out=lambda: plan.left_out)
+    return replace(make_tool(run, tool_options, services), interactive=False, left_out=lambda: plan.left_out)

@@ -6,7 +6,7 @@ A call makes the request that the Functions host would make, and runs the functi
 from __future__ import annotations
 
 import inspect
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints, is_typeddict
 from urllib.parse import quote, urlencode
 
@@ -116,7 +116,7 @@ def tool_from_http_function(app: FunctionApp, name: str, options: HTTPFunctionOp
         tool_options.setdefault("read_only", True)
     run = _caller(function, shape, method, options, services)
     # The call reads only arguments and headers of its context, so it needs no stream.
-    return make_tool(run, tool_options, services).replace(interactive=False)
+    return replace(make_tool(run, tool_options, services), interactive=False)
 
 
 def _function_of(app: FunctionApp, name: str) -> _Function:

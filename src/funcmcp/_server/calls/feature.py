@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY  # noqa: TC003 - read at run time
+
 from funcmcp._auth.access import PRINCIPALS_ONLY, Access
-from funcmcp._definitions import Definition
+from funcmcp._definitions import definition
 
 
-class Feature(Definition, kw_only=True):
+@definition
+class Feature:
     """One tool, resource, resource template or prompt.
 
     Attributes:
@@ -19,6 +22,7 @@ class Feature(Definition, kw_only=True):
         enabled: Whether clients see it as long as no rule of `enable` or `disable` applies.
     """
 
+    _: KW_ONLY
     interactive: bool = False
     timeout: float | None = 60.0
     access: Access = PRINCIPALS_ONLY

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from funcmcp._definitions import Definition
+from funcmcp._definitions import definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,8 @@ class Interactivity(Enum):
 _NEVER, _ALWAYS = Interactivity.NEVER, Interactivity.ALWAYS  # each access to a member of an Enum takes time
 
 
-class Route(Definition):
+@definition
+class Route:
     """One method that the server serves.
 
     Attributes:

@@ -6,11 +6,11 @@ same objects, so the server treats all features alike.
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._auth.access import PRINCIPALS_ONLY, Access
-from funcmcp._definitions import Definition
+from funcmcp._definitions import definition
 from funcmcp._protocol.codec import decode
 from funcmcp._server.calls.feature import Feature
 
@@ -96,6 +96,7 @@ def in_member(member: str, items: Iterable[LeftOut]) -> list[LeftOut]:
     return [item._replace(path=(member, *item.path)) for item in items]
 
 
+@definition
 class Tool(Feature):
     """One tool.
 
@@ -128,6 +129,7 @@ class Tool(Feature):
         return self.name
 
 
+@definition
 class Resource(Feature):
     """One resource.
 
@@ -148,6 +150,7 @@ class Resource(Feature):
         return self.uri
 
 
+@definition
 class ResourceTemplate(Feature):
     """All resources whose URIs match a template.
 
@@ -161,7 +164,7 @@ class ResourceTemplate(Feature):
     template: URITemplate
     describe: Callable[[], Mapping[str, Any]]
     handler: ResourceHandler
-    completers: Mapping[str, Completer] = MappingProxyType({})
+    completers: Mapping[str, Completer] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -169,7 +172,8 @@ class ResourceTemplate(Feature):
         return self.template.text
 
 
-class ResourceLister(Definition):
+@definition
+class ResourceLister:
     """A function that lists the resources of one URI scheme each time that a client lists resources.
 
     Attributes:
@@ -188,6 +192,7 @@ class ResourceLister(Definition):
         return self.scheme
 
 
+@definition
 class Prompt(Feature):
     """One prompt.
 
@@ -202,7 +207,7 @@ class Prompt(Feature):
     name: str
     describe: Callable[[], Mapping[str, Any]]
     handler: PromptHandler
-    completers: Mapping[str, Completer] = MappingProxyType({})
+    completers: Mapping[str, Completer] = field(default_factory=dict)
 
     @property
     def key(self) -> str:

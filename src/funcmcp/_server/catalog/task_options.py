@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY  # noqa: TC003 - dataclass() reads it
 from typing import Literal
 
-from funcmcp._option_names import options
+from funcmcp._definitions import options
 from funcmcp._public_names import public
 from funcmcp._server.catalog.registry import RegistrationError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from funcmcp._option_names import options_by_name
+from funcmcp._definitions import options_by_name
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
