@@ -469,11 +469,39 @@ class Rules:
         await limited.create(new_task(OTHER))
         await limited.create(new_task(None))
         assert await limited.cancel(second.key)
+        await self.wait(0.002)
         third = await limited.create(new_task())
         await limited.cancel(third.key)
-        with pytest.raises(TasksFullError) as full:
+        await limited.create(new_task())
+        assert await limited.read(second.key) is None, "the task that ended first makes room"
+        assert await limited.read(third.key) is not None
+
+    async def test_ended_tasks_make_room_the_oldest_first_and_live_ones_never(self) -> None:
+        limited = self.make(limits=TaskLimits(total=4))
+        ended = [await limited.create(new_task(None, address=HOME)) for _ in range(2)]
+        for record in ended:
+            assert await limited.cancel(record.key)
+            await self.wait(0.002)
+        live = [await limited.create(new_task(OTHER)) for _ in range(2)]
+        for oldest in ended:
+            assert await limited.read(oldest.key)
+            live.append(await limited.create(new_task()))
+            assert await limited.read(oldest.key) is None
+        with pytest.raises(TasksFullError):
             await limited.create(new_task())
-        assert full.value.is_owner_limit
+        assert [await limited.read(record.key) for record in live] == live
+
+    async def test_ended_tasks_of_an_address_make_room_for_its_bytes(self) -> None:
+        limited = self.make(limits=TaskLimits(bytes_per_principal=16_000))
+        away = await limited.create(large_task(9000, None, address=AWAY))
+        assert await limited.cancel(away.key)
+        home = await limited.create(new_task(None, address=HOME))
+        claim = await claim_one(limited)
+        assert await limited.finish(claim, large_result(9000))
+        second = await limited.create(large_task(9000, None, address=HOME))
+        assert await limited.read(away.key)
+        assert await limited.read(home.key) is None
+        assert await limited.read(second.key) == second
 
     async def test_a_task_that_did_not_end_in_time_is_not_live_any_more(self) -> None:
         limited = self.make(limits=TaskLimits(per_principal=3, live_per_principal=1))
@@ -538,10 +566,11 @@ class Rules:
 
     async def test_a_result_without_room_fails_its_task_in_words_and_a_smaller_one_does_not(self) -> None:
         limited = self.make(limits=TaskLimits(bytes_per_principal=14_000))
-        for _ in range(2):
-            await limited.create(new_task())
-        completed = await limited.finish(await claim_one(limited), large_result(7000))
+        await limited.create(new_task())
+        await self.wait(0.002)  # so that it is claimed first
+        await limited.create(large_task(7000))
         failed = await limited.finish(await claim_one(limited), large_result(6000))
+        completed = await limited.finish(await claim_one(limited), large_result(6000))
         assert completed is not None
         assert failed is not None
         assert [await limited.read(completed.key), await limited.read(failed.key)] == [completed, failed]
@@ -559,8 +588,7 @@ class Rules:
         await limited.create(large_task(5800))
         for _ in range(2):
             assert await limited.finish(await claim_one(limited), large_result(OUTCOME_BYTES))
-        with pytest.raises(TasksFullError):
-            await limited.create(large_task(6000))
+        assert await limited.create(large_task(6000))
 
     async def test_questions_without_room_fail_their_task_in_words(self) -> None:
         limited = self.make(limits=TaskLimits(bytes_per_principal=4000))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp._server.tasks import worker as module
+from funcmcp._server.tasks.places import Places
 from funcmcp._server.tasks.worker import NoOutcome, TaskWorker, _Run
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.memory import MemoryTasks
@@ -71,8 +72,8 @@ class Bench:
         await self.go.wait()
         return RESULT
 
-    async def create(self, task_id: str = "a", **options: Any) -> TaskKey:
-        key = TaskKey(None, task_id)
+    async def create(self, task_id: str = "a", *, owner: str | None = None, **options: Any) -> TaskKey:
+        key = TaskKey(owner, task_id)
         await self.store.create(NewTask(key, "add", b"{}", **options))
         return key
 
@@ -93,8 +94,36 @@ class Bench:
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_LONGEST_RENEWAL", "_REPORT_INTERVAL", "_AWAY_PAUSE", "_FAULT_PAUSE", "_UNKNOWN_DELAY"):
+    names = ("_LONGEST_RENEWAL", "_REPORT_INTERVAL", "_AWAY_PAUSE", "_FAULT_PAUSE", "_UNKNOWN_DELAY")
+    for name in (*names, "_LOOK_PAUSE", "_RETURN_DELAY"):
         monkeypatch.setattr(module, name, 0.02)
+
+
+@pytest.mark.parametrize("owner", ["a" * 32, None])
+async def test_no_caller_gets_all_places(owner: str | None) -> None:
+    address = None if owner else "c" * 32
+    bench = Bench(MemoryTasks(concurrency=4))
+    bench.worker.start()
+    keys = [await bench.create(f"long{number}", owner=owner, address=address) for number in range(8)]
+    await bench.until_running("long0", "long1", "long2")
+    keys.append(await bench.create("other", owner="b" * 32))
+    await bench.until_running("other")
+    assert sorted(bench.running) == ["long0", "long1", "long2", "other"]
+    bench.go.set()
+    for key in keys:
+        record = await bench.until(key, "completed")
+        assert (record.starts, record.returned) == (1, 0)
+    await bench.worker.stop(20)
+
+
+async def test_an_unknown_caller_gets_all_places() -> None:
+    bench = Bench(MemoryTasks(concurrency=4))
+    bench.worker.start()
+    for name in "abcd":
+        await bench.create(name)
+    await bench.until_running("a", "b", "c", "d")
+    bench.go.set()
+    await bench.worker.stop(20)
 
 
 async def test_as_many_tasks_run_at_once_as_the_store_says() -> None:
@@ -315,9 +344,9 @@ async def test_a_task_that_no_worker_can_run_fails_after_several_deliveries(
         bench.running.append(claim.key.task_id)
         return NoOutcome.UNKNOWN
 
-    async def count_release(claim: Claim, delay: float = 0.0) -> TaskRecord | None:
+    async def count_release(claim: Claim, delay: float = 0.0, *, unknown: bool = False) -> TaskRecord | None:
         delays.append(delay)
-        return await release(claim, delay)
+        return await release(claim, delay, unknown=unknown)
 
     monkeypatch.setattr(bench.store, "release", count_release)
     bench.worker = TaskWorker(bench.store, run, bench.changes.append)
@@ -419,7 +448,7 @@ async def test_a_task_that_lapsed_and_came_back_to_this_process_is_cancelled_in_
     bench.worker._begin(first)
     bench.worker._begin(second)
     bench.worker._runs[key].end(NoOutcome.LOST)
-    bench.worker._ended(_Run(first))
+    bench.worker._ended(_Run(first, Places(1)))
     assert bench.worker._runs.keys() == {key}
     await bench.store.cancel(key)
     bench.worker.cancel(key)

@@ -306,6 +306,11 @@ class AzureTasks(BaseTasks):
         changed = None if name is None else await self._replace(name, transition)
         return None if changed is None else changed[1]
 
+    async def _delete(self, keys: Sequence[TaskKey]) -> None:
+        for name in [name for key in keys if (name := name_of(key)) is not None]:
+            await self._delete_blobs(name)
+        await self._count_all(self._clock())
+
     async def _replace(
         self,
         name: BlobName,
@@ -441,7 +446,9 @@ class AzureTasks(BaseTasks):
         if stored is not None and stored.removed > now:
             await self._send(name, _REMOVE, stored.removed - now)
             return
+        await self._delete_blobs(name)
 
+    async def _delete_blobs(self, name: BlobName) -> None:
         for blob, _ in await self._storage.blobs(f"{self._folder}/{name.owner}/{name.digest}."):
             await self._storage.delete(blob)
 

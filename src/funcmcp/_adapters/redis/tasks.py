@@ -89,6 +89,8 @@ _ANONYMOUS = "-"
 _KEY = re.compile(r"(?P<owner>-|[0-9a-f]{1,64}):(?P<id>[A-Za-z0-9_-]{1,64})")
 _OF_CALLER = 2
 """The scripts' number for a limit that the caller has reached."""
+_OF_BYTES, _OF_LIVE = 1, 2
+"""The scripts' numbers for limits of bytes, and of tasks that have not ended."""
 
 _FIRST_ENTRY = b"0-0"
 """Where the search for lapsed entries begins, and ends."""
@@ -176,7 +178,9 @@ end
 local wait = full(KEYS[5], ARGV[8])
 if wait then return {1, wait, 0} end
 if #KEYS > 7 then
-  wait = full(KEYS[9], ARGV[10]) or full(KEYS[8], ARGV[9])
+  wait = full(KEYS[9], ARGV[10])
+  if wait then return {2, wait, 2} end
+  wait = full(KEYS[8], ARGV[9])
   if wait then return {2, wait, 0} end
 end
 remove_old(KEYS[5], KEYS[6], KEYS[7], now)
@@ -209,9 +213,9 @@ KEYS: task, stream, delayed tasks, signals, all tasks, sizes, sums; of a princip
 ARGV: record, call, member, expiry, removal, position, id, limits of the three sets, token of the claim with which
 the task is created (empty if none), milliseconds of the lease, bytes, payer (empty if unknown), limits of the bytes of
 all tasks and of the payer's. Return 0; or 1 (all) or 2 (the caller's), the milliseconds until there may be room, and
-whether bytes are full; or 3 if the task exists, and another worker has claimed it. Expired tasks leave the sums first.
-Otherwise the first write is the one that takes memory: a full Redis refuses nothing of a script that has begun to
-write.
+what is full (1 for bytes, 2 for live tasks, 0 for tasks); or 3 if the task exists, and another worker has claimed it.
+Expired tasks leave the sums first. Otherwise the first write is the one that takes memory: a full Redis refuses
+nothing of a script that has begun to write.
 """
 
 _LOAD = _Script("""
@@ -281,6 +285,23 @@ that ends), limits of the bytes of all tasks and of the payer's, the next versio
 outcome, removal, position, id. Return 1 and 0, also if this write was done already; or 0 and 0 if the record has
 changed or expired; or, if there is no room, -1 (of all) or -2 (of the caller) and the milliseconds until there may be.
 """
+
+_DELETE = _Script(
+    _WITHOUT_ROOM
+    + _ROOM
+    + """
+redis.call('DEL', KEYS[1])
+redis.call('ZREM', KEYS[5], ARGV[1])
+local size, payer = size_of(KEYS[6], ARGV[1])
+if size > 0 then count_task(KEYS[6], KEYS[7], ARGV[1], payer, size, 0) end
+if #KEYS > 7 then
+  redis.call('ZREM', KEYS[8], ARGV[2])
+  redis.call('ZREM', KEYS[9], ARGV[3])
+end
+return 1
+"""
+)
+"""Remove a task. KEYS: as of `_CREATE`. ARGV: member, position, id."""
 
 _RENEW = _Script(
     _WITHOUT_ROOM
@@ -532,9 +553,14 @@ class RedisTasks(BaseTasks):
             *(limits.total_bytes, limits.bytes_per_principal),
         )
         keys = self._keys(record.key)
-        full, wait, of_bytes = await self._run(_CREATE, list, keys, arguments)
+        full, wait, kind = await self._run(_CREATE, list, keys, arguments)
         if full in {1, _OF_CALLER}:
-            raise TasksFullError(int(wait) // 1000 + 1, is_owner_limit=full == _OF_CALLER, of_bytes=of_bytes == 1)
+            raise TasksFullError(
+                int(wait) // 1000 + 1,
+                is_owner_limit=full == _OF_CALLER,
+                of_bytes=kind == _OF_BYTES,
+                of_live=kind == _OF_LIVE,
+            )
         return not full
 
     async def _load(self, key: TaskKey) -> TaskRecord | None:
@@ -634,6 +660,14 @@ class RedisTasks(BaseTasks):
     async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
         changed = await self._replace(key, transition)
         return None if changed is None else changed.record
+
+    async def _delete(self, keys: Sequence[TaskKey]) -> None:
+        records = [(key, await self._load(key)) for key in keys]
+        for key, record in records:
+            self._ended.pop(key, None)
+            if record is not None:
+                arguments = (_member(key), position(record), key.task_id)
+                await self._run(_DELETE, int, self._keys(key), arguments)
 
     async def _end_run(self, claim: Claim, transition: Transition) -> TaskRecord | None:
         """Apply a transition to the record of a claim, without reading it first if nobody has changed it."""

@@ -7,6 +7,9 @@ is refused ends the run. Nothing that goes wrong in one run, or in the store, en
 
 A platform may also bring a task that it has claimed (`TaskWorker.run`).
 
+No caller gets all places of a process (`places.Places`). While one has its share and nothing ends, the worker looks
+through the queue once a second for tasks of others, and returns what it may not run.
+
 When the server stops, nothing more is claimed, and runs have the time of `funcmcp._server.drain` to end. A run that
 does not end is cancelled: the task is released for another worker if the tool may be started again, else it fails.
 
@@ -26,6 +29,7 @@ from random import uniform
 from typing import TYPE_CHECKING, TypeAlias
 
 from funcmcp._server.log import log_failure, logger, quote
+from funcmcp._server.tasks.places import Places
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.record import Outcome, failure, interrupted
 
@@ -44,6 +48,12 @@ _RENEWALS = 5
 _LONGEST_RENEWAL = 5.0
 _REPORT_INTERVAL = 0.5
 """Seconds between two writes of the status message."""
+
+_LOOK_PAUSE = 1.0
+"""Seconds between two looks for tasks of those who may have a place that is kept from a caller."""
+
+_RETURN_DELAY = 2.0
+"""Seconds after which a task is due again that its caller has no place for."""
 
 _AWAY_PAUSE = 0.5
 _FAULT_PAUSE = 1.0
@@ -77,12 +87,10 @@ class TaskWorker:
         run: Runs the tool of a claimed task; the second argument takes status messages.
         changed: Is called with a task after each change.
 
-    Attributes:
-        concurrency: Tasks that run at once; 0 if this process runs none.
     """
 
     def __init__(self, store: TaskStore, run: RunTool, changed: Callable[[TaskRecord], None]) -> None:
-        self.concurrency = store.concurrency
+        self._places = Places(store.concurrency)
         self._store = store
         self._run_tool = run
         self._changed = changed
@@ -92,6 +100,15 @@ class TaskWorker:
         self._stopping = False
         self._draining = False
         self._freed = asyncio.Event()
+
+    @property
+    def concurrency(self) -> int:
+        """Tasks that run at once; 0 if this process runs none."""
+        return self._places.count
+
+    @concurrency.setter
+    def concurrency(self, count: int) -> None:
+        self._places.count = count
 
     @property
     def draining(self) -> bool:
@@ -176,27 +193,44 @@ class TaskWorker:
     def _begin_on(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._runs = {}
+        self._places = Places(self._places.count)
         self._stopping = False
         self._freed = asyncio.Event()
 
     async def _claim_tasks(self) -> None:
         while not self._stopping:
-            room = self.concurrency - len(self._runs)
-            if room < 1:
-                self._freed.clear()
-                await self._freed.wait()
-                continue
+            if self._places.open < 1:
+                await self._wait_for_place()
+                if self._stopping or not self._places.free:
+                    continue
+            count = self._places.open
+            if count < 1:  # somebody has its share: look for tasks of others behind those that are in the way
+                count = self._store.limits.live_per_principal + self._places.free
             try:
-                for claim in await self._store.claim(room):
-                    self._begin(claim)  # if the server stops meanwhile, the task is released before its tool runs
+                for claim in await self._store.claim(count):
+                    if claim.record.over or self._places.has_room(claim.record.payer):
+                        self._begin(claim)  # if the server stops meanwhile, the task is released before its tool runs
+                    else:
+                        await self._store.release(claim, _RETURN_DELAY)
             except StoreUnavailableError:
                 await asyncio.sleep(_AWAY_PAUSE)
             except Exception as error:  # noqa: BLE001 - one record that can't be read must not stop all tasks
                 log_failure(error, os.urandom(8).hex(), "task worker")
                 await asyncio.sleep(_FAULT_PAUSE)
 
+    async def _wait_for_place(self) -> None:
+        """Return when a run has ended, or if there is a free place, when it is time to look for tasks of others."""
+        self._freed.clear()
+        timer = None
+        if self._places.free > 0:
+            timer = asyncio.get_running_loop().call_later(_LOOK_PAUSE, self._freed.set)
+        await self._freed.wait()
+        if timer is not None:
+            timer.cancel()
+
     def _begin(self, claim: Claim) -> _Run:
-        run = _Run(claim)
+        run = _Run(claim, self._places)
+        self._places.take(claim.record.payer)
         run.task = asyncio.ensure_future(self._work(run))
         self._runs[claim.key] = run
         run.task.add_done_callback(lambda _task: self._ended(run))
@@ -207,6 +241,7 @@ class TaskWorker:
     def _ended(self, run: _Run) -> None:
         if self._runs.get(run.claim.key) is run:
             del self._runs[run.claim.key]
+        run.places.give_back(run.claim.record.payer)
         self._freed.set()
 
     async def _work(self, run: _Run) -> None:
@@ -294,7 +329,8 @@ class TaskWorker:
             logger.warning("A task failed because no worker has its tool %s.", quote(record.tool))
             return await self._store.finish(claim, failure("No worker of the server can run the tool of the task."))
         # Workers look at the queue in equal intervals. With equal delays it would always be the turn of the same one.
-        return await self._store.release(claim, _UNKNOWN_DELAY * 2**record.returned * uniform(1, 1.5))  # noqa: S311 - no secret
+        delay = _UNKNOWN_DELAY * 2**record.returned * uniform(1, 1.5)  # noqa: S311 - no secret
+        return await self._store.release(claim, delay, unknown=True)
 
     async def _renew(self, run: _Run) -> None:
         interval = min(self._store.lease / _RENEWALS, _LONGEST_RENEWAL)
@@ -311,6 +347,7 @@ class _Run:
 
     Attributes:
         claim: The claim.
+        places: Where it has a place.
         task: The asyncio task of the run.
         reason: Why the run is to end without an outcome; None as long as it is not.
         cancellable: Whether the tool runs now.
@@ -318,8 +355,9 @@ class _Run:
         is_stored: Whether the store has the end of the run.
     """
 
-    def __init__(self, claim: Claim) -> None:
+    def __init__(self, claim: Claim, places: Places) -> None:
         self.claim = claim
+        self.places = places
         self.task: asyncio.Task[None]
         self.reason: NoOutcome | None = None
         self.cancellable = False

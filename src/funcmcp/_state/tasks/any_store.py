@@ -1,8 +1,8 @@
 """What all stores of tasks have in common: waiting claims, transitions, limits, pages, and outages.
 
-A store of a kind subclasses `BaseTasks` and has seven methods: `_insert`, `_load`, `_change`, `_claim_due`, `_page`,
-`_scan` and `aclose`. They raise StoreUnavailableError while the store can't be reached. `TaskStore` says what the
-public methods mean.
+A store of a kind subclasses `BaseTasks` and has eight methods: `_insert`, `_load`, `_change`, `_delete`, `_claim_due`,
+`_page`, `_scan` and `aclose`. They raise StoreUnavailableError while the store can't be reached. `TaskStore` says what
+the public methods mean.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import math
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from funcmcp._protocol.durations import seconds_until
 from funcmcp._public_names import public
@@ -19,8 +19,10 @@ from funcmcp._state.tasks import record as transitions
 from funcmcp._state.tasks.record import current, failure, new_bytes, new_record
 from funcmcp._state.tasks.store import TaskLimits, TasksFullError, check_concurrency, check_lease
 
+R = TypeVar("R")
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from typing import TypeAlias
 
     from funcmcp._state.tasks.record import Claim, NewTask, Outcome, Question, TaskKey, TaskRecord
@@ -29,6 +31,12 @@ if TYPE_CHECKING:
 
 CLAIM_WAIT = 1.0
 """Seconds for which `claim` waits."""
+
+_SCAN_PAUSE = 10.0
+"""Seconds after which all tasks are read again for those that have ended, if there were none."""
+
+_MOST_EVICTED = 1000
+"""Tasks that are removed at once before their time."""
 
 MAX_CONFLICTS = 20
 """Writes of one record that other writers may overtake; more than that means that the store does not work."""
@@ -87,6 +95,7 @@ class BaseTasks:
         self._server = ""
         self._waiting: set[asyncio.Future[None]] = set()
         self._wakes = 0
+        self._scans_at = 0.0
 
     def bind(self, server: str) -> None:
         """Use the tasks of the server of this name; each server has its own."""
@@ -95,7 +104,8 @@ class BaseTasks:
     async def create(self, task: NewTask) -> TaskRecord:
         """Create a task that is due at once; raise TasksFullError."""
         record = new_record(task, self._clock())
-        record = await self._insert(record, task, new_bytes(record, task.call))
+        size = new_bytes(record, task.call)
+        record = await self._with_room(task.key, task.payer, lambda: self._insert(record, task, size), size)
         self._changed(record)
         return record
 
@@ -137,12 +147,16 @@ class BaseTasks:
 
     async def note(self, claim: Claim, key: str, result: Any) -> TaskRecord | None:
         """Keep the result of a part of the run for later runs; raise TasksFullError."""
-        return await self._change(claim.key, lambda record, _now: transitions.noted(record, claim.token, key, result))
+        return await self._with_room(
+            claim.key,
+            claim.record.payer,
+            lambda: self._change(claim.key, lambda record, _now: transitions.noted(record, claim.token, key, result)),
+        )
 
     async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
         """End the run, and wait for answers of the client; end the task if there is no room for the questions."""
         try:
-            return await self._end_run(
+            return await self._end_run_with_room(
                 claim, lambda record, now: transitions.asking(record, claim.token, now, questions)
             )
         except TasksFullError as full:
@@ -151,18 +165,24 @@ class BaseTasks:
     async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
         """End the task, with an error if there is no room for the outcome. None: the claim is not valid any more."""
         try:
-            return await self._end_run(claim, _finished(claim, outcome))
+            return await self._end_run_with_room(claim, _finished(claim, outcome), len(outcome.text))
         except TasksFullError as full:
             message = f"The tool ran. There is no room for its result of {len(outcome.text)} bytes. {full}."
             return await self._end_run(claim, _finished(claim, failure(message)))
 
-    async def release(self, claim: Claim, delay: float = 0.0) -> TaskRecord | None:
+    async def release(self, claim: Claim, delay: float = 0.0, *, unknown: bool = False) -> TaskRecord | None:
         """Return the task to the queue; see `TaskStore.release`. None: the claim is not valid any more."""
-        return await self._change(claim.key, lambda record, now: transitions.released(record, claim.token, now, delay))
+        return await self._change(
+            claim.key, lambda record, now: transitions.released(record, claim.token, now, delay, unknown=unknown)
+        )
 
     async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
         """Take answers by the keys of the questions on the wire; None if no question waits for any of them."""
-        return await self._change(key, lambda record, now: transitions.answered(record, now, answers))
+        return await self._with_room(
+            key,
+            key.owner,
+            lambda: self._change(key, lambda record, now: transitions.answered(record, now, answers)),
+        )
 
     async def cancel(self, key: TaskKey) -> TaskRecord | None:
         """Cancel a task. None: it does not exist, or was over."""
@@ -220,9 +240,54 @@ class BaseTasks:
         """
         raise NotImplementedError
 
+    async def _delete(self, keys: Sequence[TaskKey]) -> None:
+        """Remove tasks that have ended."""
+        raise NotImplementedError
+
     async def _end_run(self, claim: Claim, transition: Transition) -> TaskRecord | None:
         """Apply a transition with which a run ends, as `_change` does."""
         return await self._change(claim.key, transition)
+
+    async def _end_run_with_room(self, claim: Claim, transition: Transition, size: int = 0) -> TaskRecord | None:
+        return await self._with_room(claim.key, claim.record.payer, lambda: self._end_run(claim, transition), size)
+
+    async def _with_room(self, key: TaskKey, payer: str | None, write: Callable[[], Awaitable[R]], size: int = 0) -> R:
+        """Return what a write returns. While it has no room, remove tasks that have ended.
+
+        Args:
+            key: Of the task that is written.
+            payer: The caller for whom its bytes count.
+            write: Raises TasksFullError if there is no room.
+            size: Bytes that it needs at least.
+        """
+        limits = self.limits
+        while True:
+            try:
+                return await write()
+            except TasksFullError as full:
+                share = limits.bytes_per_principal if full.is_owner_limit else limits.total_bytes
+                if full.of_live or size > share:  # no task that has ended is in the way
+                    raise
+                if not await self._evict(key.owner, payer, of_all=not full.is_owner_limit):
+                    raise
+
+    async def _evict(self, owner: str | None, payer: str | None, *, of_all: bool) -> bool:
+        """Remove the oldest tenth of the tasks of a caller, or of all, that have ended; return False if there are none.
+
+        The tasks of an owner are on its page. For all others every task is read, and not again for a while if there
+        are none.
+        """
+        if owner is not None and not of_all:
+            ended = [_end_of(record) for record in await self.page(owner, None, self.limits.per_principal)]
+        elif monotonic() < self._scans_at:
+            return False
+        else:
+            ended = [_end_of(record) async for record in self.scan() if of_all or record.payer == payer]
+        oldest = sorted(end for end in ended if end is not None)
+        if not oldest:
+            self._scans_at = monotonic() + _SCAN_PAUSE
+        await self._delete([key for _, _, key in oldest[: min(len(oldest) // 10 + 1, _MOST_EVICTED)]])
+        return bool(oldest)
 
     async def _claim_due(self, count: int) -> Sequence[Claim]:
         """Claim tasks that are due now, at most so many."""
@@ -255,7 +320,7 @@ class BaseTasks:
     def _check_owned(self, owned: OwnedTasks, now: float) -> None:
         """Raise TasksFullError if there is no room for one more task of an owner."""
         if owned.live >= self.limits.live_per_principal:
-            raise TasksFullError(seconds_until(owned.first_expiry, now), is_owner_limit=True)
+            raise TasksFullError(seconds_until(owned.first_expiry, now), is_owner_limit=True, of_live=True)
         if owned.total >= self.limits.per_principal:
             raise TasksFullError(seconds_until(owned.first_removed, now), is_owner_limit=True)
 
@@ -265,6 +330,11 @@ def successor(stored: TaskRecord | None, now: float, transition: Transition) -> 
     """Return what a transition makes of a stored record at a time; None if it changes nothing."""
     record = None if stored is None else current(stored, now)
     return None if record is None else transition(record, now)
+
+
+def _end_of(record: TaskRecord) -> tuple[float, str, TaskKey] | None:
+    """Return when a task has ended, its id, and its key; None if it has not ended."""
+    return (record.updated, record.key.task_id, record.key) if record.over else None
 
 
 def _finished(claim: Claim, outcome: Outcome) -> Transition:

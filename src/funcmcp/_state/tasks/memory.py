@@ -94,6 +94,11 @@ class MemoryTasks(BaseTasks):
         task = self._tasks.get(key)
         return None if task is None else self._apply(task, self._clock(), transition)
 
+    async def _delete(self, keys: Sequence[TaskKey]) -> None:
+        for key in keys:
+            if key in self._tasks:
+                self._remove(key)
+
     async def _claim_due(self, count: int) -> list[Claim]:
         now = self._clock()
         claims: list[Claim] = []
@@ -154,14 +159,17 @@ class MemoryTasks(BaseTasks):
             if task.record.removed > now:
                 self._push(self._removals, task.record.removed, key)
                 continue
-            del self._tasks[key]
-            self._count(task, 0, now)
-            if task.payer is not None:
-                payer = self._by_payer[task.payer]
-                del payer.keys[key]
-                payer.live.pop(key, None)
-                if not payer.keys:
-                    del self._by_payer[task.payer]
+            self._remove(key)
+
+    def _remove(self, key: TaskKey) -> None:
+        task = self._tasks.pop(key)
+        self._count(task, 0, 0.0)
+        if task.payer is not None:
+            payer = self._by_payer[task.payer]
+            del payer.keys[key]
+            payer.live.pop(key, None)
+            if not payer.keys:
+                del self._by_payer[task.payer]
 
     def _count(self, task: _Task, size: int, now: float) -> None:
         """Count a task with its bytes; raise TasksFullError if it grows and there is no room."""
@@ -193,7 +201,7 @@ class MemoryTasks(BaseTasks):
         if len(owned.live) >= limits.live_per_principal:
             owned.live = {key: expires for key, expires in owned.live.items() if expires > now}
         if len(owned.live) >= limits.live_per_principal:
-            raise TasksFullError(seconds_until(min(owned.live.values()), now), is_owner_limit=True)
+            raise TasksFullError(seconds_until(min(owned.live.values()), now), is_owner_limit=True, of_live=True)
         if len(owned.keys) >= limits.per_principal:
             raise TasksFullError(self._wait_for(owned.keys, now), is_owner_limit=True)
 

@@ -167,6 +167,7 @@ class TaskRecord:
         returned: Deliveries in a row to workers that could not run the tool.
         removed: When a store may remove it.
         fingerprint: See `NewTask`.
+        address: See `NewTask`.
         extra: Members of the stored JSON that this version does not know.
     """
 
@@ -194,7 +195,13 @@ class TaskRecord:
     returned: int = 0
     removed: float = 0.0
     fingerprint: str = ""
+    address: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def payer(self) -> str | None:
+        """See `NewTask`."""
+        return self.address if self.key.owner is None else self.key.owner
 
     @property
     def over(self) -> bool:
@@ -250,6 +257,7 @@ def new_record(task: NewTask, now: float) -> TaskRecord:
         due=now,
         removed=expires + task.keep,
         fingerprint=task.fingerprint,
+        address=task.address,
     )
 
 
@@ -360,11 +368,11 @@ def finished(record: TaskRecord, token: str, now: float, outcome: Outcome) -> Ta
     return _ended(record, FAILED if outcome.is_error else COMPLETED, outcome, now)
 
 
-def released(record: TaskRecord, token: str, now: float, delay: float) -> TaskRecord | None:
-    """Return a task to the queue. A delay means that the worker can't run the tool, and another one may."""
+def released(record: TaskRecord, token: str, now: float, delay: float, *, unknown: bool = False) -> TaskRecord | None:
+    """Return a task to the queue, and count it if the worker can't run the tool; another one may."""
     if not _holds(record, token):
         return None
-    returned = record.returned + 1 if delay else record.returned
+    returned = record.returned + unknown
     return replace(record, starts=record.starts - 1, returned=returned, claimed=False, due=_milliseconds(now + delay))
 
 

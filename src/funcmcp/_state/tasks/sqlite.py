@@ -206,6 +206,10 @@ class SQLiteTasks(BaseTasks):
             self._changed(changed)
         return changed
 
+    async def _delete(self, keys: Sequence[TaskKey]) -> None:
+        rows = [self._row(key) for key in keys]
+        await self._run(partial(_delete_rows, rows=rows))
+
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Use the file in its thread; raise StoreUnavailableError if SQLite fails."""
         file = self._file
@@ -401,6 +405,11 @@ class SQLiteTasks(BaseTasks):
 
 def _rows(connection: sqlite3.Connection, *, query: str, values: Sequence[object]) -> list[Any]:
     return connection.execute(query, values).fetchall()
+
+
+def _delete_rows(connection: sqlite3.Connection, *, rows: Sequence[tuple[str, str, str]]) -> None:
+    with _transaction(connection):
+        connection.executemany("DELETE FROM funcmcp_tasks_3 WHERE server = ? AND owner = ? AND id = ?", rows)
 
 
 class _File:

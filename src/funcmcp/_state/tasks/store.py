@@ -21,8 +21,10 @@ MIB = 1024 * 1024
 class TaskLimits:
     """How much a store keeps.
 
-    Bytes are those of calls, questions, answers and results, and 2 KiB for each task. A task for which there is no room
-    is refused, and so is an answer. A result or a question for which there is no room fails its task.
+    Bytes are those of calls, questions, answers and results, and 2 KiB for each task. Where there is no room, tasks
+    that have ended are removed before their time, the oldest first: those of the caller if the caller has used up its
+    share. A task for which there is still no room is refused, and so is an answer. A result or a question for which
+    there is no room fails its task.
 
     Attributes:
         total: Tasks of all callers, those that have ended included. One more is refused (503).
@@ -67,9 +69,12 @@ class TasksFullError(Exception):
         retry_after: Seconds until there may be.
         is_owner_limit: Whether the caller has reached its limit. Otherwise the store is full.
         of_bytes: Whether the limit is one of bytes. Otherwise it is one of tasks.
+        of_live: Whether the limit is one of tasks that have not ended.
     """
 
-    def __init__(self, retry_after: int, *, is_owner_limit: bool = False, of_bytes: bool = False) -> None:
+    def __init__(
+        self, retry_after: int, *, is_owner_limit: bool = False, of_bytes: bool = False, of_live: bool = False
+    ) -> None:
         reason = "There are too many tasks"
         if of_bytes and is_owner_limit:
             reason = "The arguments and results of your tasks have too many bytes"
@@ -78,6 +83,7 @@ class TasksFullError(Exception):
         super().__init__(reason)
         self.retry_after = retry_after
         self.is_owner_limit = is_owner_limit
+        self.of_live = of_live
 
 
 @public("funcmcp.tasks")
@@ -147,12 +153,13 @@ class TaskStore(Protocol):
         None: the claim is not valid any more, and the outcome is dropped.
         """
 
-    async def release(self, claim: Claim, delay: float = 0.0) -> TaskRecord | None:
+    async def release(self, claim: Claim, delay: float = 0.0, *, unknown: bool = False) -> TaskRecord | None:
         """Return the task to the queue. None: the claim is not valid any more.
 
         Args:
             claim: The claim.
-            delay: Seconds after which the task is due; above 0 if this worker can't run the tool.
+            delay: Seconds after which the task is due.
+            unknown: Whether this worker can't run the tool. Such deliveries are counted.
         """
 
     async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
