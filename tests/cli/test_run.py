@@ -316,6 +316,41 @@ def test_it_serves_on_an_ipv6_address(folder: Path) -> None:
     assert (shown.returncode, shown.stdout) == (0, "Hello, Ada!\n")
 
 
+@pytest.mark.parametrize("host", ["", "Host: 127.0.0.1\r\n"])
+def test_a_health_check_in_http_1_0_is_answered_with_and_without_host(tmp_path: Path, host: str) -> None:
+    (tmp_path / "server.py").write_text(
+        "from funcmcp import MCPServer\n\nmcp = MCPServer('Health')\n\n\n"
+        "@mcp.custom_route('/health', allow_anonymous=True)\ndef health() -> str:\n    return 'ok'\n"
+    )
+    with served(tmp_path, "server.py") as (_, url), connected(url) as line:
+        line.sendall(f"GET /health HTTP/1.0\r\n{host}\r\n".encode())
+        answer = line.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(b"ok")
+
+
+@contextlib.contextmanager
+def connected(url: str) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", int(url.split(":")[-1].partition("/")[0])), PATIENCE) as line:
+        yield line
+
+
+def test_an_idle_connection_remains_open_for_the_time_of_the_option(folder: Path) -> None:
+    """With 0 seconds it closes behind the response, although the client would have sent another request on it."""
+    with served(folder, "server.py", "--keep-alive", "0") as (_, url), connected(url) as line:
+        line.sendall(b"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        answer = line.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 404 ")
+    assert b"connection: close" not in answer
+
+
+def test_an_invalid_time_for_idle_connections_is_one_clear_line(folder: Path) -> None:
+    variables = {**environment(), "FUNCMCP_KEEP_ALIVE_SECONDS": "long"}
+    with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=folder, env=variables) as process:
+        process.line_with("FUNCMCP_KEEP_ALIVE_SECONDS must be a number of whole seconds; got 'long'.")
+        assert process.ended() == 1
+
+
 def test_the_page_can_be_switched_off(folder: Path) -> None:
     with served(folder, "server.py", "--no-page") as (_, url):
         response = httpx2.get(url, headers={"accept": "text/html"}, timeout=PATIENCE)

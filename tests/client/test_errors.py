@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from funcmcp._client.errors import one_line
-from funcmcp.client import AuthenticationError, ClientError, RequestTimeoutError, SessionEndedError
+from funcmcp.client import (
+    AuthenticationError,
+    ClientError,
+    RequestTimeoutError,
+    SessionEndedError,
+    TaskCancelledError,
+)
+from funcmcp.compat import McpError, NotFoundError
 
 
 @pytest.mark.parametrize(
@@ -32,3 +42,21 @@ def test_every_error_is_a_client_error() -> None:
 def test_a_text_of_the_server_is_one_short_line() -> None:
     assert one_line("a\r\nb\n\n c") == "a b c"
     assert one_line("x" * 300) == "x" * 200 + "..."
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AuthenticationError(401, "Bearer x"),
+        RequestTimeoutError("Too late."),
+        SessionEndedError(),
+        TaskCancelledError(),
+        McpError(7, "No.", {"a": 1}),
+        NotFoundError("No tool."),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_survives_pickle_and_copy_with_its_attributes(error: Exception) -> None:
+    for restored in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(restored) is type(error)
+        assert (restored.args, vars(restored), str(restored)) == (error.args, vars(error), str(error))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from funcmcp._protocol import errors
@@ -60,3 +63,30 @@ def test_a_tool_error_is_not_a_protocol_error() -> None:
 def test_a_resource_that_is_not_found_is_told_with_its_uri() -> None:
     payload = ResourceNotFound("menu://unicorn").payload()
     assert payload == {"code": -32002, "message": "Resource not found", "data": {"uri": "menu://unicorn"}}
+
+
+class AuthorsError(MCPError):
+    """An error of an author, whose arguments are not those of MCPError."""
+
+    def __init__(self, *, order: int) -> None:
+        super().__init__(9, f"Order {order} is closed.", {"order": order})
+        self.order = order
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MCPError(7, "No.", {"a": 1}),
+        InvalidParams("No.", ["a"]),
+        ResourceNotFound("file:///a"),
+        MissingClientCapability({"sampling": {}}),
+        AuthorsError(order=3),
+        ToolError("No."),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_survives_pickle_and_copy_with_its_attributes(error: Exception) -> None:
+    error.add_note("in a worker process")
+    for restored in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(restored) is type(error)
+        assert (restored.args, vars(restored), str(restored)) == (error.args, vars(error), str(error))

@@ -17,6 +17,8 @@ from funcmcp import __version__
 from funcmcp._cli.output import write_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from funcmcp import MCPServer
 
 app = typer.Typer(
@@ -178,6 +180,16 @@ def run(  # noqa: PLR0913 - one for each option of the command
     tls_key: Annotated[
         str | None, typer.Option(metavar="FILE", help="The certificate's private key (PEM).", show_default=False)
     ] = None,
+    keep_alive: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="The time for which an idle connection remains open. It has to be longer than the same time of a "
+            "proxy in front.",
+            show_default="$FUNCMCP_KEEP_ALIVE_SECONDS, or 75",
+        ),
+    ] = None,
     drain: Drain = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
 ) -> None:
@@ -195,6 +207,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
             "--log-level": log_level is not None,
             "--tls-cert": tls_cert is not None,
             "--tls-key": tls_key is not None,
+            "--keep-alive": keep_alive is not None,
         }
         invalid = [option for option, chosen in is_chosen.items() if chosen]
         if invalid:
@@ -203,6 +216,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
         return
     _allow_hosts(allowed_host or [], host)
     _set_page(is_on=page)
+    _set_keep_alive(keep_alive)
     options = _HTTPOptions(
         host or "127.0.0.1",
         port,
@@ -243,15 +257,27 @@ def _set_page(*, is_on: bool | None) -> None:
         os.environ[PAGE_VARIABLE] = "on" if is_on else "off"
 
 
+def _set_keep_alive(seconds: int | None) -> None:
+    """Set the time for which idle connections remain open. None leaves it as the environment says."""
+    from funcmcp._transports.http.options import KEEP_ALIVE_VARIABLE, keep_alive_seconds
+
+    _set_seconds(KEEP_ALIVE_VARIABLE, seconds, keep_alive_seconds)
+
+
 def set_drain(seconds: int | None) -> None:
     """Set the time in which this process and its worker processes end. None leaves it as the environment says."""
-    from funcmcp._cli.failure import Failure
     from funcmcp._server.drain import VARIABLE, drain_seconds
 
+    _set_seconds(VARIABLE, seconds, drain_seconds)
+
+
+def _set_seconds(variable: str, seconds: int | None, read: Callable[[], int]) -> None:
+    from funcmcp._cli.failure import Failure
+
     if seconds is not None:
-        os.environ[VARIABLE] = str(seconds)
+        os.environ[variable] = str(seconds)
     try:
-        drain_seconds()
+        read()
     except ValueError as error:
         raise Failure(str(error)) from None
 

@@ -10,7 +10,8 @@ Source: JSON-RPC 2.0 section 5.1; MCP 2026-07-28 "basic/index, Error Codes".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copyreg
+from typing import TYPE_CHECKING, Any
 
 from funcmcp._public_names import public
 
@@ -43,6 +44,10 @@ class MCPError(Exception):
         self.code = code
         self.message = message
         self.data = data
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let `pickle` and `copy` restore an error of a subclass with other arguments."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]  # not in typeshed
 
     def __str__(self) -> str:
         """Return the message with its control and hidden characters escaped: it may come from a server."""
@@ -112,6 +117,10 @@ class ClientError(Exception):
 
     The message may quote the server: escape control characters before you print it on a terminal.
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let `pickle` and `copy` restore an error of a subclass with other arguments."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]  # not in typeshed
 
 
 @public("funcmcp.client")

@@ -25,11 +25,16 @@ HURRY_SIGNALS: Final = 2
 
 def drain_seconds() -> int:
     """Return the seconds that calls in flight and tasks have to end; raise ValueError for an invalid variable."""
-    text = os.environ.get(VARIABLE)
+    return whole_seconds(VARIABLE, DEFAULT_SECONDS)
+
+
+def whole_seconds(variable: str, default: int) -> int:
+    """Return the seconds in an environment variable, or the default; raise ValueError for an invalid value."""
+    text = os.environ.get(variable)
     if not text:
-        return DEFAULT_SECONDS
+        return default
     if not text.isascii() or not text.isdecimal():
-        raise ValueError(f"{VARIABLE} must be a number of whole seconds; got {text!r}.")
+        raise ValueError(f"{variable} must be a number of whole seconds; got {text!r}.")
     return int(text)
 
 

@@ -378,6 +378,35 @@ def test_what_is_not_http_after_a_request_does_not_cost_it_its_answer(parser: Pa
         assert until_the_end(line).startswith(OK)
 
 
+def test_the_log_says_who_sent_an_invalid_request_and_why(parser: Parser, caplog: pytest.LogCaptureFixture) -> None:
+    with serving(Application(), parser, Limits()) as port, connected(port) as line:
+        line.sendall(b"GET / HTTP/1.1\r\nHost: here\r\nAuthorization : Bearer secret\r\n\r\n")
+        assert until_the_end(line).startswith(b"HTTP/1.1 400 ")
+    [message] = [record.getMessage() for record in caplog.records]
+    assert re.fullmatch("Invalid HTTP request received from 127.0.0.1: (Invalid header token|illegal header line)", message)
+
+
+def test_a_client_that_waits_with_its_body_is_asked_for_it(parser: Parser) -> None:
+    with serving(Application(), parser, Limits()) as port, connected(port) as line:
+        line.sendall(b"POST / HTTP/1.1\r\nhost: here\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n")
+        assert line.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        line.sendall(b"1234")
+        assert line.recv(65536).startswith(OK)
+
+
+@pytest.mark.parametrize(
+    ("version", "body"),
+    [(b"1.0", b"1234"), (b"1.1", b"1234"), (b"1.1", b"")],
+    ids=["HTTP/1.0", "the body comes at once", "no body"],
+)
+def test_no_body_is_asked_for_where_the_client_does_not_wait(parser: Parser, version: bytes, body: bytes) -> None:
+    """RFC 9110 section 10.1.1: the expectation of an HTTP/1.0 request must be ignored."""
+    with serving(Application(), parser, Limits()) as port, connected(port) as line:
+        fields = b"host: here\r\nexpect: 100-continue\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
+        line.sendall(b"POST / HTTP/%b\r\n%b\r\n%b" % (version, fields, body))
+        assert until_the_end(line).startswith(OK)
+
+
 CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 
 

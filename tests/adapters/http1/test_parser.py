@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import pytest
 
+from funcmcp._adapters.http1.cycle import location_of
 from funcmcp._adapters.http1.h11_parser import H11Parser
 from funcmcp._adapters.http1.httptools_parser import HttptoolsParser
 from funcmcp._adapters.http1.parser import (
@@ -83,6 +84,39 @@ def test_an_incomplete_request_is_not_the_end(parser_class: type[Parser], data: 
 def test_what_is_not_http_is_refused(parser_class: type[Parser], data: bytes) -> None:
     with pytest.raises(InvalidRequestError):
         fed(parser_class, data, 2048)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\nHost: here\r\nAuthorization : Bearer secret\r\n\r\n",
+        HEAD + b"Content-Length: secret\r\n\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\nsecret\r\n",
+        b"CONNECT secret:443 HTTP/1.1\r\nHost: here\r\nConnection: upgrade\r\n\r\n",
+        b"secret\r\n\r\n",
+    ],
+)
+def test_a_refusal_has_a_reason_without_text_of_the_client(parser_class: type[Parser], data: bytes) -> None:
+    class Receiver(Recorder):
+        def on_request(self, method: str, target: bytes, version: str, pairs: Pairs) -> None:
+            location_of(target)
+            super().on_request(method, target, version, pairs)
+
+    with pytest.raises(InvalidRequestError) as caught:
+        parser_class(Receiver(), LIMITS).feed(data)
+    assert str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [1, 7, 2048])
+def test_empty_lines_before_a_request_are_ignored(parser_class: type[Parser], size: int) -> None:
+    """RFC 9112 section 2.2. Some clients send one behind the body of a POST."""
+    request = HEAD + b"Content-Length: 2\r\n\r\n{}"
+    recorder, parser = fed(parser_class, b"\r\n" + request + b"\r\n\r\n" + request, size)
+    assert [body for *_, body in recorder.requests] == [b"{}", b"{}"]
+    assert parser.is_between_requests
+    parser.feed(b"\r\n")
+    assert not parser.is_between_requests
 
 
 @pytest.mark.parametrize("data", [HEAD + b"a: b\r\n" * 400, HEAD + b"a" * 3000, HEAD + b"a:\r\n" * 2 * MAX_FIELDS])

@@ -340,3 +340,24 @@ def test_a_change_of_a_file_replaces_the_workers_and_a_broken_one_waits_for_its_
         assert len({first, second, pid_of(port)}) == 3
         process.process.terminate()
         assert process.ended() == 0
+
+
+def test_all_addresses_of_ipv6_include_those_of_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system separates them by default, as Windows does."""
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no sockets for both")
+
+    class Separate(socket.socket):
+        def __init__(self, family: int, *arguments: int) -> None:
+            super().__init__(family, *arguments)
+            self.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+
+    def numeric(host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+        return [(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port, 0, 0))]
+
+    monkeypatch.setattr(socket, "socket", Separate)
+    monkeypatch.setattr(socket, "getaddrinfo", numeric)
+    with listen("::", 0) as listener:
+        assert listener.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) == 0
+    with listen("::1", 0) as listener:
+        assert listener.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) == 1

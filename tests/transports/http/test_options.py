@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp._transports.http.options import HTTPOptions
+from funcmcp._transports.http.options import KEEP_ALIVE_VARIABLE, HTTPOptions, keep_alive_seconds
 
 
 def test_nothing_is_allowed_beyond_the_default() -> None:
@@ -52,3 +52,10 @@ def test_two_endpoints_need_two_paths(options: dict[str, str]) -> None:
 def test_a_path_is_a_string_with_a_slash(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must begin with a slash"):
         HTTPOptions(**options)
+
+
+def test_idle_connections_outlive_those_of_usual_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEEP_ALIVE_VARIABLE, raising=False)
+    assert keep_alive_seconds() == 75
+    monkeypatch.setenv(KEEP_ALIVE_VARIABLE, "620")
+    assert keep_alive_seconds() == 620

@@ -255,6 +255,12 @@ class ASGIRequest(HttpRequest):
         return scheme
 
     @property
+    def version(self) -> str:
+        """The version of HTTP."""
+        version: str = self._scope.get("http_version", "1.1")
+        return version
+
+    @property
     def mount(self) -> str:
         """The path under which the application is mounted."""
         mount: str = self._scope.get("root_path", "")

@@ -356,8 +356,9 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             self._feed(data)
         except WebSocketUpgrade:
             self._upgrade()
-        except InvalidRequestError:
-            self.logger.warning("Invalid HTTP request received.")
+        except InvalidRequestError as error:
+            address = self.client[0] if self.client else "an unknown address"
+            self.logger.warning("Invalid HTTP request received from %s: %s", address, error)
             self._refuse(INVALID)
         except HeaderTooLargeError:
             self._refuse(header_too_large(self.limits.header_bytes))

@@ -183,7 +183,7 @@ class Cycle:
         """Return the next part of the body; None if it is lost. After the last part, `is_read` is true."""
         if not self._has_sent_continue:
             self._has_sent_continue = True
-            if not self.has_started and not self.connection.has_ended and _expects_continue(self.header):
+            if not self.has_started and not self.connection.has_ended and self._expects_continue():
                 self.connection.transport.write(CONTINUE)
         while not self.is_lost and not self.has_ended:
             if (self.body or self.is_complete) and not self.is_read:
@@ -194,6 +194,12 @@ class Cycle:
             self.connection.update_reading()
             await self.changed()
         return None
+
+    def _expects_continue(self) -> bool:
+        """Return whether the client waits with the body for an answer (RFC 9110 section 10.1.1)."""
+        if self.is_complete or self.version != "1.1":
+            return False
+        return self.header.fields.get(b"expect", b"").lower() == b"100-continue"
 
     async def lost(self) -> None:
         """Return when the client has disconnected, or the response has ended."""
@@ -498,12 +504,12 @@ def location_of(target: bytes) -> Location:
     elif separator and scheme.isalpha():
         rest = b"/" + rest.partition(b"/")[2]
     else:
-        raise InvalidRequestError
+        raise InvalidRequestError("the request target is neither a path nor a URL")
     raw_path, _, query = rest.partition(b"#")[0].partition(b"?")
     try:
         path = raw_path.decode("ascii")
     except UnicodeDecodeError:
-        raise InvalidRequestError from None
+        raise InvalidRequestError("the request target is not ASCII") from None
     return Location(unquote(path) if "%" in path else path, raw_path, query)
 
 
@@ -513,7 +519,3 @@ def allows_keep_alive(version: str, header: RequestHeader) -> bool:
     if field is None:
         return version == "1.1"
     return version == "1.1" and b"close" not in [token.strip().lower() for token in field.split(b",")]
-
-
-def _expects_continue(header: RequestHeader) -> bool:
-    return header.fields.get(b"expect", b"").lower() == b"100-continue"

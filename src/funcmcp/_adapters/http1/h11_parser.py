@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from funcmcp._server.limits import Limits
 
 
+_EMPTY_LINES = b"\r\n"
+"""Bytes before a request that are ignored (RFC 9112 section 2.2)."""
+
+
 class H11Parser:
     """See the module's docstring and `parser.Parser`."""
 
@@ -45,13 +49,19 @@ class H11Parser:
     def feed(self, data: bytes | memoryview) -> None:
         """Parse a slice."""
         self.is_between_requests = False
-        self.connection.receive_data(bytes(data))
+        text = bytes(data)
+        if self.connection.their_state is h11.IDLE and not self.connection.trailing_data[0]:
+            text = text.lstrip(_EMPTY_LINES)
+            if not text:
+                return
+        self.connection.receive_data(text)
         try:
             self._report_events()
         except h11.RemoteProtocolError as error:
             if len(self.connection.trailing_data[0]) > self._limits.header_bytes:
                 raise HeaderTooLargeError from error
-            raise InvalidRequestError from error
+            reason, _, _ = str(error).partition(": b")  # h11 quotes the line of the client behind it
+            raise InvalidRequestError(reason) from error
         waiting = self.connection.trailing_data[0]
         self.is_between_requests = self.connection.their_state is h11.IDLE and not waiting
         if waiting.count(b"\n") > MAX_FIELDS:
@@ -74,5 +84,5 @@ class H11Parser:
                 receiver.on_end()
                 remaining, _ = self.connection.trailing_data
                 self.connection = h11.Connection(h11.SERVER, self._limits.header_bytes)
-                if remaining:
+                if remaining := remaining.lstrip(_EMPTY_LINES):
                     self.connection.receive_data(remaining)

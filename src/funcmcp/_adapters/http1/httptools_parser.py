@@ -77,7 +77,7 @@ class HttptoolsParser:
             self._continue_behind_upgrade(bytes(data[upgrade.args[0] :]))
             return
         except httptools.HttpParserError as error:
-            raise InvalidRequestError from error
+            raise InvalidRequestError(str(error)) from error
         if self._has_progress:
             self._without_progress = 0
             if self.is_between_requests:
@@ -95,7 +95,7 @@ class HttptoolsParser:
             self._receiver.on_request(method.decode("ascii"), self._url, version, header)
             raise WebSocketUpgrade
         if method == b"CONNECT":
-            raise InvalidRequestError
+            raise InvalidRequestError("CONNECT is not supported")
         lines = [b"%b %b HTTP/%b" % (method, self._url, version.encode("ascii"))]
         lines += [b"%b: %b" % field for field in header if field[0] != b"upgrade"]
         self._parser = self._new_parser()

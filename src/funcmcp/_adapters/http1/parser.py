@@ -19,7 +19,7 @@ MAX_FIELDS = 500
 
 
 class InvalidRequestError(Exception):
-    """The data is not HTTP/1."""
+    """The data is not HTTP/1. The message is the reason, without text of the client, which may be a secret."""
 
 
 class HeaderTooLargeError(Exception):

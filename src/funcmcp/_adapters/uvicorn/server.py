@@ -43,7 +43,7 @@ from funcmcp._server.log import write_to_stderr
 from funcmcp._state.keys import shared_by_children
 from funcmcp._state.sessions.ended import shared_with_workers
 from funcmcp._transports.exit_deadline import start_exit_deadline
-from funcmcp._transports.http.options import PORT_VARIABLE
+from funcmcp._transports.http.options import PORT_VARIABLE, keep_alive_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -245,6 +245,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         if os.name == "posix":  # on Windows two programs could then share the port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6 and address[0] == "::" and socket.has_dualstack_ipv6():
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # all addresses, of IPv4 as well
         listener.bind(address)
         listener.listen(2048)
     except OSError as error:
@@ -288,6 +290,7 @@ class _Server(uvicorn.Server):
             ssl_certfile=None if certificate is None else certificate.certificate,
             ssl_keyfile=None if certificate is None else certificate.key,
             timeout_graceful_shutdown=drain_seconds(),
+            timeout_keep_alive=keep_alive_seconds(),
             ws=websocket_protocol(limits, unsent),  # the application refuses them if it has no endpoint for them
             ws_max_size=limits.message_bytes,
             ws_per_message_deflate=False,  # a few compressed bytes could become too many

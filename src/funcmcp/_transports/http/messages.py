@@ -126,6 +126,11 @@ class HttpRequest:
         return "http"
 
     @property
+    def version(self) -> str:
+        """The version of HTTP; 1.1 where the platform does not report it."""
+        return "1.1"
+
+    @property
     def mount(self) -> str:
         """The path under which the adapter is mounted."""
         return ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp._definitions import options_by_name
 from funcmcp._public_names import public
+from funcmcp._server.drain import whole_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,13 @@ PAGE_VARIABLE = "FUNCMCP_PAGE"
 """The environment variable that overrides `HTTPOptions.page` with ``on`` or ``off``. ``funcmcp run --page`` and
 ``--no-page`` set it, so that worker processes inherit it."""
 
+KEEP_ALIVE_VARIABLE = "FUNCMCP_KEEP_ALIVE_SECONDS"
+"""The environment variable with the seconds for which an idle connection remains open. ``funcmcp run --keep-alive``
+sets it, so that worker processes inherit it."""
+
+_KEEP_ALIVE_SECONDS = 75
+"""Longer than nginx, AWS's load balancers and .NET's clients keep an idle connection to a server (60 seconds)."""
+
 PORT_VARIABLE = "FUNCTIONS_CUSTOMHANDLER_PORT"
 """The environment variable in which the Azure Functions host tells a custom handler its port."""
 
@@ -34,6 +42,11 @@ _PAGE_VALUES = {"": None, "on": True, "off": False}
 def hosts_of_environment() -> list[str]:
     """Return the hosts in `FUNCMCP_ALLOWED_HOSTS`."""
     return [host for host in map(str.strip, os.environ.get(HOSTS_VARIABLE, "").split(",")) if host]
+
+
+def keep_alive_seconds() -> int:
+    """Return the seconds for which an idle connection remains open; raise ValueError for an invalid variable."""
+    return whole_seconds(KEEP_ALIVE_VARIABLE, _KEEP_ALIVE_SECONDS)
 
 
 def page_of_environment() -> bool | None:

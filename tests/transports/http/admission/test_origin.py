@@ -100,6 +100,35 @@ def test_a_request_without_a_host_is_400_even_where_every_host_is_allowed(allowe
     assert refusal(None, allowed_hosts=allowed) == 400
 
 
+class OlderRequest(HttpRequest):
+    """A request in HTTP/1.0."""
+
+    version = "1.0"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "status"),
+    [
+        ([], None),
+        ([(b"origin", b"https://evil.example")], 403),
+        ([(b"origin", b"null")], 403),
+        ([(b"host", b"evil.example")], 421),
+        ([(b"host", b"")], 421),
+        ([(b"host", b"127.0.0.1"), (b"host", b"127.0.0.1")], 400),
+    ],
+)
+def test_a_request_in_http_1_0_may_have_no_host(pairs: list[tuple[bytes, bytes]], status: int | None) -> None:
+    """RFC 9112 section 3.2 demands it in HTTP/1.1 only, and HAProxy's health checks have none by default."""
+    refused = OriginCheck(HTTPOptions()).refusal(OlderRequest("GET", "/health", pairs, LOOPBACK))
+    assert (None if refused is None else refused.status) == status
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", None), ("HEAD", None), ("POST", 400), ("DELETE", 400)])
+def test_only_a_health_check_may_have_no_host(method: str, status: int | None) -> None:
+    refused = OriginCheck(HTTPOptions()).refusal(OlderRequest(method, "/health", [], LOOPBACK))
+    assert (None if refused is None else refused.status) == status
+
+
 def test_a_server_on_an_address_answers_to_that_address_only() -> None:
     assert refusal(f"{PUBLIC}:8000", server=PUBLIC) is None
     assert refusal("93.184.216.35", server=PUBLIC) == 421

@@ -2,11 +2,12 @@
 
 How it works: a page can point a *name* of its own at the server's address, but no address at it. So a Host that is the
 address on which the connection was accepted is always allowed, and so are loopback names on a loopback address. Other
-names must be in `HTTPOptions.allowed_hosts`. An Origin is allowed if it is the server's own (the Host with the scheme's
+names must be in `HTTPOptions.allowed_hosts`. GET and HEAD in HTTP/1.0 may have no Host: health checks of load
+balancers have none, and every browser sends one. An Origin is allowed if it is the server's own (the Host with the scheme's
 port), a loopback one, or in `HTTPOptions.allowed_origins`.
 
 Source: "basic/transports, Security Warning" of every revision with HTTP (an invalid Origin is 403);
-RFC 9112 section 3.2 (no Host or several ones are 400); RFC 9110 section 15.5.20 (421); RFC 6454 (what an origin is).
+RFC 9112 section 3.2 (no Host in HTTP/1.1, or several ones, are 400); RFC 9110 section 15.5.20 (421); RFC 6454 (what an origin is).
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ _MAX_LENGTH = 512
 """Bytes of a Host or Origin that can be one. A name has at most 253 (RFC 1035)."""
 
 _MAX_CACHED = 256
+_CHECK_METHODS = ("GET", "HEAD")
+"""Methods of the health checks of load balancers."""
+
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -59,8 +63,10 @@ class OriginCheck:
                     return refuse(400, INVALID_REQUEST, f"More than one {name} header.")
         host, origin = fields.get(b"host"), fields.get(b"origin")
         if host is None:
-            return refuse(400, INVALID_REQUEST, "The Host header is missing.")
-        if len(host) > _MAX_LENGTH or not self._allows_host(host, request.server):
+            if request.version != "1.0" or request.method not in _CHECK_METHODS:
+                return refuse(400, INVALID_REQUEST, "The Host header is missing.")
+            host = b""
+        elif len(host) > _MAX_LENGTH or not self._allows_host(host, request.server):
             return refuse(421, INVALID_REQUEST, "This Host is not allowed; list it in allowed_hosts if it is yours.")
         if origin is None:
             return refuse(403, INVALID_REQUEST, "An Origin header is required.") if self._require_origin else None
