@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -331,7 +332,7 @@ def test_a_health_check_in_http_1_0_is_answered_with_and_without_host(tmp_path: 
 
 @contextlib.contextmanager
 def connected(url: str) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", int(url.split(":")[-1].partition("/")[0])), PATIENCE) as line:
+    with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), PATIENCE) as line:
         yield line
 
 

@@ -383,7 +383,9 @@ def test_the_log_says_who_sent_an_invalid_request_and_why(parser: Parser, caplog
         line.sendall(b"GET / HTTP/1.1\r\nHost: here\r\nAuthorization : Bearer secret\r\n\r\n")
         assert until_the_end(line).startswith(b"HTTP/1.1 400 ")
     [message] = [record.getMessage() for record in caplog.records]
-    assert re.fullmatch("Invalid HTTP request received from 127.0.0.1: (Invalid header token|illegal header line)", message)
+    beginning, _, reason = message.rpartition(": ")
+    assert beginning == "Invalid HTTP request received from 127.0.0.1"
+    assert reason in ("Invalid header token", "illegal header line")
 
 
 def test_a_client_that_waits_with_its_body_is_asked_for_it(parser: Parser) -> None:
