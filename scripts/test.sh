@@ -15,8 +15,8 @@ scripts/test-versions.sh lowest
 [ -f .venv-3.13/.ready ] || exit 0
 # The outcome of these tests does not depend on the Python version of the server: texts, commands, other programs, stores,
 # the JSON of the wire, and machines that take random steps for a long time.
-once=(adapters/asgi/test_application_servers.py adapters/redis adapters/azure/test_storage.py adapters/azure/test_tasks.py)
-once+=(apps architecture clients cluster conformance converters corpus databases differential docs fuzz page samples transcripts)
+once=(adapters/asgi/test_application_servers.py adapters/postgres adapters/redis adapters/azure/test_storage.py)
+once+=(adapters/azure/test_tasks.py apps architecture clients cluster conformance converters corpus databases differential docs fuzz page samples transcripts)
 for name in diff doctor install migrate test_call.py test_call_tasks.py test_connect.py test_connect_urls.py test_https.py \
     test_inspect.py test_new.py test_read.py test_request_log.py test_targets.py; do once+=("cli/$name"); done
 for name in json_suite lists round_machine secrets session_machine; do once+=("wire/test_wire_$name.py"); done

@@ -1,7 +1,8 @@
 """Long tool calls that clients poll: options of tools, and the stores of tasks; see guides/tasks.md.
 
 `MemoryTasks` is the default. `SQLiteTasks` survives restarts, and serves all processes of one machine. `RedisTasks`
-serves any number of machines and needs ``pip install "funcmcp[redis]"``. `AzureTasks` serves the instances of an Azure
+serves any number of machines and needs ``pip install "funcmcp[redis]"``; so does `PostgresTasks` with
+``pip install "funcmcp[postgres]"``. `AzureTasks` serves the instances of an Azure
 function app and needs ``pip install "funcmcp[azure-tasks]"``.
 
 Example:
@@ -22,6 +23,7 @@ from funcmcp._public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp._adapters.azure.tasks import AzureTasks
+    from funcmcp._adapters.postgres.tasks import PostgresTasks
     from funcmcp._adapters.redis.tasks import RedisTasks
     from funcmcp._server.catalog.task_options import TaskOptions
     from funcmcp._state.tasks.any_store import BaseTasks, OwnedTasks, successor
@@ -49,6 +51,7 @@ __all__ = [
     "NewTask",
     "Outcome",
     "OwnedTasks",
+    "PostgresTasks",
     "Question",
     "RedisTasks",
     "SQLiteTasks",
@@ -68,6 +71,7 @@ __all__ = [
 
 _HOMES = {
     "_adapters.azure.tasks": ["AzureTasks"],
+    "_adapters.postgres.tasks": ["PostgresTasks"],
     "_adapters.redis.tasks": ["RedisTasks"],
     "_server.catalog.task_options": ["TaskOptions"],
     "_state.tasks.any_store": ["BaseTasks", "OwnedTasks", "successor"],

@@ -29,8 +29,11 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 REACHING_OUT = {"aiohttp", "ftplib", "grpc", "http.client", "httpx", "httpx2", "redis", "requests", "smtplib", "socket"}
 REACHING_OUT |= {"azure.identity", "azure.storage", "ssl", "telnetlib", "urllib.request", "urllib3", "xmlrpc"}
+REACHING_OUT.add("psycopg")
 WHO_MAY = {
     "_adapters/azure/storage.py": "the storage account that the operator names",
+    "_adapters/postgres/link.py": "the PostgreSQL that the operator names",
+    "_adapters/postgres/presence.py": "the same",
     "_adapters/redis/sessions.py": "the Redis that the operator names",
     "_adapters/redis/bus.py": "the same",
     "_adapters/redis/shared_pipeline.py": "the same",

@@ -36,6 +36,7 @@ HEAVY = {
     "httpx2",
     "joserfc",
     "jsonschema_rs",
+    "psycopg",
     "pydantic",
     "pydantic_core",
     "redis",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conformance.suite import Finding, Report, disagreements, read_expected, run
+from tests.postgres_server import postgres_server
+from tests.redis_server import redis_server
 from tests.serving import REPOSITORY, Served, serve
 
 if TYPE_CHECKING:
@@ -44,6 +46,31 @@ def test_every_scenario_passes_but_those_of_tasks_as_the_documentation_says(
     assert not [line for line in everything.output if "exception=" in line]
     row = " | ".join(["", version, f"`{options}`", *report.cells(), ""]).strip()
     assert row in DOCUMENTED, row
+
+
+@pytest.fixture
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The place of a store: for SQLite a file, for others a server."""
+    if request.param == "redis":
+        with redis_server() as redis:
+            yield redis.url
+    elif request.param == "postgres":
+        with postgres_server() as postgres:
+            yield postgres.url
+    else:
+        yield str(tmp_path / "tasks.db")
+
+
+@pytest.mark.parametrize(
+    ("store", "store_url"), [(name, name) for name in ("sqlite", "redis", "postgres")], indirect=["store_url"]
+)
+def test_every_check_of_tasks_passes_on_each_store(store: str, store_url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    variables = {"STORE": store, "STORE_URL": store_url, "PYTHONPATH": str(REPOSITORY)}
+    with serve(Path(__file__).parent / "stored_tasks.py", env=variables) as served:
+        report = run("conformance-0.2", served.url, ["--requirements", "2026-07-28"], folder)
+    assert not disagreements(report, EXPECTED)
+    assert report.cells()[-1] == "44 / 0"
 
 
 REPORT = Report(frozenset({"a", "b"}), (Finding("a", "x", "FAILURE", "why"), Finding("a", "y", "WARNING", "hm")))

@@ -282,8 +282,8 @@ async def test_postgresql_has_the_lines_of_the_successes(postgres: str) -> None:
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
+    with postgres_server() as server:
+        yield server.url.replace("postgresql:", "postgresql+psycopg:")
 
 
 def test_fastmcp_also_has_the_lines_of_results_of_a_wrong_type(tmp_path: Path) -> None:

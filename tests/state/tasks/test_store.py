@@ -9,7 +9,7 @@ import pytest
 
 from funcmcp._state.tasks.record import NewTask, TaskKey, new_record
 from funcmcp._state.tasks.store import TaskLimits, position
-from funcmcp.tasks import AzureTasks, MemoryTasks, RedisTasks, SQLiteTasks
+from funcmcp.tasks import AzureTasks, MemoryTasks, PostgresTasks, RedisTasks, SQLiteTasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ STORES: dict[str, Callable[..., object]] = {
     "memory": MemoryTasks,
     "sqlite": lambda **options: SQLiteTasks("tasks.db", **options),
     "redis": lambda **options: RedisTasks("redis://localhost", **options),
+    "postgres": lambda **options: PostgresTasks("postgresql://localhost", **options),
     "azure": AzureTasks,
 }
 
@@ -36,7 +37,7 @@ def test_a_wrong_concurrency_is_refused(store: str, value: Any) -> None:
         STORES[store](concurrency=value)
 
 
-@pytest.mark.parametrize("store", ["sqlite", "redis", "azure"])
+@pytest.mark.parametrize("store", ["sqlite", "redis", "postgres", "azure"])
 @pytest.mark.parametrize("value", [0, -5, float("inf"), float("nan"), "30", True])
 def test_a_wrong_lease_is_refused(store: str, value: Any) -> None:
     with pytest.raises(ValueError, match="lease must be a number of seconds above 0; got "):
