@@ -19,7 +19,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from funcmcp._state.sessions.store import StoreUnavailableError
-from funcmcp._state.tasks import any_store, sqlite
+from funcmcp._state.tasks import any_store, sqlite, sqlite_file
 from funcmcp._state.tasks.record import TaskKey
 from funcmcp._state.tasks.sqlite import SQLiteTasks
 from funcmcp._task_store_tests import RESULT, new_task
@@ -256,7 +256,7 @@ async def test_a_damaged_page_is_in_the_log_once_though_other_pages_can_be_read(
 async def test_a_lock_that_another_process_holds_is_an_error_that_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0)
+    monkeypatch.setattr(sqlite_file, "_BUSY_SECONDS", 0)
     path = tmp_path / "tasks.db"
     store = SQLiteTasks(path)
     await store.read(TaskKey(None, "x"))

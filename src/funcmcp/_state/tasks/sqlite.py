@@ -1,7 +1,8 @@
 """Tasks in a SQLite file. They survive a restart, and all processes of one machine share them.
 
 How it works: a row is a task, and triggers keep the sums of the bytes of tasks: for each caller, and for all of a
-server. So a write and its check of the limits of bytes are one transaction, whichever process writes.
+server. So a write and its check of the limits of bytes are one transaction, whichever process writes. Writes that come
+at the same time share a transaction (`sqlite_file`).
 
 Leases do not depend on the clock of the machine, which may be set: they end at a time of `monotonic`, which all
 processes of a machine have in common. A process that claims tasks locks a file of its own beside the database for as
@@ -11,11 +12,8 @@ machine that is so for all.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from time import monotonic, time
@@ -28,10 +26,11 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.any_store import BaseTasks, OwnedTasks, successor
 from funcmcp._state.tasks.process_lock import ProcessLock
 from funcmcp._state.tasks.record import Claim, TaskKey, changed_bytes, claimed, current, from_json, to_json
+from funcmcp._state.tasks.sqlite_file import SQLiteFile
 from funcmcp._state.tasks.store import TasksFullError, position
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from funcmcp._state.tasks.any_store import Transition
     from funcmcp._state.tasks.record import NewTask, TaskRecord
@@ -56,9 +55,6 @@ _LIVENESS_INTERVAL = 1.0
 
 _COUNT_INTERVAL = 1.0
 """Seconds between two counts of all tasks. In between a process counts its own new ones only."""
-
-_BUSY_SECONDS = 5.0
-"""How long a write waits for those of other processes."""
 
 _SCAN_ROWS = 500
 """Rows that a scan of all tasks reads at once. Other uses of the file come between."""
@@ -96,6 +92,7 @@ CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_lease ON funcmcp_tasks_3 (server, lea
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_holder ON funcmcp_tasks_3 (holder) WHERE holder IS NOT NULL;
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_removed ON funcmcp_tasks_3 (server, removed);
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_position ON funcmcp_tasks_3 (server, owner, position);
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_owner ON funcmcp_tasks_3 (server, owner, removed, live_until);
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_payer ON funcmcp_tasks_3 (server, payer, removed);
 """
 _SELECT = """
@@ -151,7 +148,7 @@ class SQLiteTasks(BaseTasks):
     ) -> None:
         super().__init__(limits=limits, concurrency=concurrency, lease=lease, clock=clock)
         self._path = Path(path)
-        self._file: _File | None = None
+        self._file: SQLiteFile | None = None
         self._outage = Outage()
         self._reported: set[str] = set()
         self._liveness_at = 0.0
@@ -160,7 +157,7 @@ class SQLiteTasks(BaseTasks):
         self._count_until = 0.0
 
     async def _load(self, key: TaskKey) -> TaskRecord | None:
-        return await self._run(lambda connection: self._select(connection, key))
+        return await self._read(lambda connection: self._select(connection, key))
 
     async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
         query = (
@@ -168,14 +165,14 @@ class SQLiteTasks(BaseTasks):
             " WHERE server = ? AND owner = ? AND position > ? AND removed > ? ORDER BY position LIMIT ?"
         )
         values = (self._server, owner, after or "", self._clock(), size)
-        rows = await self._run(lambda connection: connection.execute(query, values).fetchall())
+        rows = await self._read(lambda connection: connection.execute(query, values).fetchall())
         records = [from_json(TaskKey(owner, task_id), state, outcome) for task_id, state, outcome in rows]
         return [record for record in records if record is not None]
 
     async def renew(self, claim: Claim) -> bool:
         """Extend the lease of a claim. False: the task is over, or another worker has it."""
         values = (monotonic() + self.lease, *self._row(claim.key), claim.token, self._clock())
-        return await self._run(lambda connection: connection.execute(_RENEW, values).rowcount > 0)
+        return await self._write(lambda connection: connection.execute(_RENEW, values).rowcount > 0)
 
     async def _scan(self) -> AsyncIterator[TaskRecord]:
         query = (
@@ -185,7 +182,7 @@ class SQLiteTasks(BaseTasks):
         rows: list[tuple[str, str, bytes, bytes | None]] = [("", "", b"", None)]
         while rows:
             values = (self._server, *rows[-1][:2], _SCAN_ROWS)
-            rows = await self._run(partial(_rows, query=query, values=values))
+            rows = await self._read(partial(_rows, query=query, values=values))
             records = [
                 from_json(TaskKey(owner or None, task_id), state, outcome) for owner, task_id, state, outcome in rows
             ]
@@ -196,31 +193,39 @@ class SQLiteTasks(BaseTasks):
         """Close the file."""
         file, self._file = self._file, None
         if file is not None and file.process == os.getpid():
-            await asyncio.get_running_loop().run_in_executor(file.thread, file.close)
-            file.thread.shutdown(wait=False)
+            await file.aclose()
             self._lock.release()
 
     async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
-        changed = await self._run(lambda connection: self._apply(connection, key, transition))
+        changed = await self._write(lambda connection: self._apply(connection, key, transition))
         if changed is not None:
             self._changed(changed)
         return changed
 
     async def _delete(self, keys: Sequence[TaskKey]) -> None:
         rows = [self._row(key) for key in keys]
-        await self._run(partial(_delete_rows, rows=rows))
+        query = "DELETE FROM funcmcp_tasks_3 WHERE server = ? AND owner = ? AND id = ?"
+        await self._write(lambda connection: connection.executemany(query, rows))
 
-    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Use the file in its thread; raise StoreUnavailableError if SQLite fails."""
-        file = self._file
-        if file is None or file.process != os.getpid():  # a server may have been made before a fork
-            file = self._file = _File(self._path)
+    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._use(self._opened().read(work))
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._use(self._opened().write(work))
+
+    def _opened(self) -> SQLiteFile:
+        if self._file is None or self._file.process != os.getpid():  # a server may have been made before a fork
+            self._file = SQLiteFile(self._path, _SCHEMA)
+        return self._file
+
+    async def _use(self, result: Awaitable[T]) -> T:
+        """Await a use of the file; raise StoreUnavailableError if SQLite fails."""
         try:
-            result = await asyncio.get_running_loop().run_in_executor(file.thread, file.use, work)
+            value = await result
         except (sqlite3.Error, OSError) as error:
             raise self._unavailable(error) from error
         self._outage.end("The task store %s can be used again.", self._path)
-        return result
+        return value
 
     def _unavailable(self, error: sqlite3.Error | OSError) -> StoreUnavailableError:
         """Return the error for requests that need the store, and log the first of several."""
@@ -240,35 +245,34 @@ class SQLiteTasks(BaseTasks):
         return StoreUnavailableError(retry_after, store="task store", nothing_written=nothing_written)
 
     async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
-        return await self._run(lambda connection: self._insert_row(connection, record, task, size))
+        return await self._write(lambda connection: self._insert_row(connection, record, task, size))
 
     def _insert_row(self, connection: sqlite3.Connection, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
-        with _transaction(connection):
-            now = self._clock()
-            existing = self._select(connection, task.key)
-            if existing is not None and now < existing.removed:
-                return existing
-            if existing is not None:
-                self._remove_old(connection, now)
-            self._check_room(connection, task.key.owner, now)
-            payer = task.payer or _UNKNOWN
-            self._check_bytes(connection, payer, size, now)
-            connection.execute(
-                "INSERT INTO funcmcp_tasks_3"
-                " (server, owner, id, position, state, call, due, live_until, removed, payer, bytes)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    *self._row(task.key),
-                    position(record),
-                    to_json(record),
-                    task.call,
-                    record.due,
-                    record.expires,
-                    record.removed,
-                    payer,
-                    size,
-                ),
-            )
+        now = self._clock()
+        existing = self._select(connection, task.key)
+        if existing is not None and now < existing.removed:
+            return existing
+        if existing is not None:
+            self._remove_old(connection, now)
+        self._check_room(connection, task.key.owner, now)
+        payer = task.payer or _UNKNOWN
+        self._check_bytes(connection, payer, size, now)
+        connection.execute(
+            "INSERT INTO funcmcp_tasks_3"
+            " (server, owner, id, position, state, call, due, live_until, removed, payer, bytes)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *self._row(task.key),
+                position(record),
+                to_json(record),
+                task.call,
+                record.due,
+                record.expires,
+                record.removed,
+                payer,
+                size,
+            ),
+        )
         self._count += 1
         return record
 
@@ -319,53 +323,55 @@ class SQLiteTasks(BaseTasks):
         return 0 if row is None else int(row[0])
 
     async def _claim_due(self, count: int) -> list[Claim]:
-        return await self._run(lambda connection: self._claim_rows(connection, count))
+        ended = await self._read(self._ended_holders)
+        if not ended and not await self._read(self._has_due):  # without a lock: most looks find nothing
+            return []
+        return await self._write(lambda connection: self._claim_rows(connection, count, ended))
 
-    def _claim_rows(self, connection: sqlite3.Connection, count: int) -> list[Claim]:
-        self._end_leases(connection)
-        claims: list[Claim] = []
-        values = {"server": self._server, "now": self._clock(), "uptime": monotonic(), "count": 1}
-        if connection.execute(_DUE, values).fetchone() is None:
-            return claims  # without a lock: most looks find nothing
-        self._lock.hold()
-        with _transaction(connection):
-            now = self._clock()
-            values = {"server": self._server, "now": now, "uptime": monotonic(), "count": count}
-            for owner, task_id, call in connection.execute(_DUE, values).fetchall():
-                key = TaskKey(owner or None, task_id)
-                stored = self._select(connection, key)
-                record = None if stored is None else current(stored, now)
-                if stored is None:  # written by another version, which may read it
-                    connection.execute(_DELAY, (now + self.lease, monotonic() + self.lease, *self._row(key)))
-                    continue
-                if record is None:  # removed
-                    connection.execute(_DELAY, (None, None, *self._row(key)))
-                    continue
-                changed = claimed(record, max(now, record.due or now), 0.0)
-                self._update(connection, stored, changed or record, now)
-                if changed is not None:
-                    claims.append(Claim(changed, call, now))
-        return claims
-
-    def _end_leases(self, connection: sqlite3.Connection) -> None:
-        """End the leases of processes that have ended."""
+    def _ended_holders(self, connection: sqlite3.Connection) -> list[str]:
+        """Return the processes with claims that have ended, if it is time to look for them."""
         if monotonic() < self._liveness_at:
-            return
+            return []
         self._liveness_at = monotonic() + _LIVENESS_INTERVAL
         query = "SELECT DISTINCT holder FROM funcmcp_tasks_3 WHERE holder IS NOT NULL"
         holders = [holder for (holder,) in connection.execute(query)]
-        ended = [holder for holder in holders if not self._lock.is_held(holder)]
+        return [holder for holder in holders if not self._lock.is_held(holder)]
+
+    def _has_due(self, connection: sqlite3.Connection) -> bool:
+        values = {"server": self._server, "now": self._clock(), "uptime": monotonic(), "count": 1}
+        return connection.execute(_DUE, values).fetchone() is not None
+
+    def _claim_rows(self, connection: sqlite3.Connection, count: int, ended: Sequence[str]) -> list[Claim]:
+        """Claim tasks that are due, after the leases of processes that have ended."""
+        self._lock.hold()
         for holder in ended:
             connection.execute("UPDATE funcmcp_tasks_3 SET lease = 0 WHERE holder = ?", (holder,))
+        claims: list[Claim] = []
+        now = self._clock()
+        values = {"server": self._server, "now": now, "uptime": monotonic(), "count": count}
+        for owner, task_id, call in connection.execute(_DUE, values).fetchall():
+            key = TaskKey(owner or None, task_id)
+            stored = self._select(connection, key)
+            record = None if stored is None else current(stored, now)
+            if stored is None:  # written by another version, which may read it
+                connection.execute(_DELAY, (now + self.lease, monotonic() + self.lease, *self._row(key)))
+                continue
+            if record is None:  # removed
+                connection.execute(_DELAY, (None, None, *self._row(key)))
+                continue
+            changed = claimed(record, max(now, record.due or now), 0.0)
+            self._update(connection, stored, changed or record, now)
+            if changed is not None:
+                claims.append(Claim(changed, call, now))
+        return claims
 
     def _apply(self, connection: sqlite3.Connection, key: TaskKey, transition: Transition) -> TaskRecord | None:
-        with _transaction(connection):
-            now = self._clock()
-            stored = self._select(connection, key)
-            changed = successor(stored, now, transition)
-            if stored is not None and changed is not None:
-                self._update(connection, stored, changed, now)
-            return changed
+        now = self._clock()
+        stored = self._select(connection, key)
+        changed = successor(stored, now, transition)
+        if stored is not None and changed is not None:
+            self._update(connection, stored, changed, now)
+        return changed
 
     def _select(self, connection: sqlite3.Connection, key: TaskKey) -> TaskRecord | None:
         row = connection.execute(_SELECT, self._row(key)).fetchone()
@@ -405,54 +411,3 @@ class SQLiteTasks(BaseTasks):
 
 def _rows(connection: sqlite3.Connection, *, query: str, values: Sequence[object]) -> list[Any]:
     return connection.execute(query, values).fetchall()
-
-
-def _delete_rows(connection: sqlite3.Connection, *, rows: Sequence[tuple[str, str, str]]) -> None:
-    with _transaction(connection):
-        connection.executemany("DELETE FROM funcmcp_tasks_3 WHERE server = ? AND owner = ? AND id = ?", rows)
-
-
-class _File:
-    """A connection in a thread of its own."""
-
-    def __init__(self, path: Path) -> None:
-        self.process = os.getpid()
-        self.thread = ThreadPoolExecutor(1, thread_name_prefix="funcmcp-tasks")
-        self._path = path
-        self._connection: sqlite3.Connection | None = None
-
-    def use(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do something with the connection; open it first if necessary."""
-        if self._connection is None:
-            # SQLite would create a file that all users of the machine can read. Its other files get the same mode.
-            # A file that exists is not opened: to close it would end the locks that this process has on it.
-            with contextlib.suppress(FileExistsError):
-                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.executescript(_SCHEMA)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
-        return work(self._connection)
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
-@contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Hold the write lock for the length of a ``with`` block; undo its writes if it raises."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")

@@ -1,0 +1,140 @@
+"""A file of SQLite that many tasks of an event loop use at once."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from funcmcp._state.tasks.sqlite_file import SQLiteFile
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+SCHEMA = "CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY)"
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[SQLiteFile]:
+    file = SQLiteFile(folder / "words.db", SCHEMA)
+    try:
+        yield file
+    finally:
+        await file.aclose()
+
+
+def add(word: str) -> Callable[[sqlite3.Connection], str]:
+    def work(connection: sqlite3.Connection) -> str:
+        connection.execute("INSERT INTO words VALUES (?)", (word,))
+        return word
+
+    return work
+
+
+def words(connection: sqlite3.Connection) -> list[str]:
+    return [word for (word,) in connection.execute("SELECT word FROM words ORDER BY word")]
+
+
+async def blocked(file: SQLiteFile) -> tuple[threading.Event, asyncio.Future[None]]:
+    """Begin a write that ends when the event is set; return the two."""
+    begun, go = threading.Event(), threading.Event()
+
+    def work(_connection: sqlite3.Connection) -> None:
+        begun.set()
+        go.wait()
+
+    write = asyncio.ensure_future(file.write(work))
+    await asyncio.get_running_loop().run_in_executor(None, begun.wait)
+    return go, write
+
+
+async def test_writes_that_wait_are_one_transaction_and_one_that_fails_spoils_no_other(tmp_path: Path) -> None:
+    async with opened(tmp_path) as file:
+        statements: list[str] = []
+        await file.write(lambda connection: connection.set_trace_callback(statements.append))
+        go, write = await blocked(file)
+        writes = [asyncio.ensure_future(file.write(add(word))) for word in ("a", "b", "a", "c")]
+        await asyncio.sleep(0)  # so that all of them wait
+        statements.clear()
+        go.set()
+        await write
+        results = await asyncio.gather(*writes, return_exceptions=True)
+        assert [result for result in results if isinstance(result, str)] == ["a", "b", "c"]
+        assert isinstance(results[2], sqlite3.IntegrityError)
+        assert await file.read(words) == ["a", "b", "c"]
+        assert statements.count("BEGIN IMMEDIATE") == 1
+        assert statements.count("COMMIT") == 2, "that of the write before them, and one for all four"
+
+
+async def test_a_write_that_raises_leaves_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as file:
+
+        def work(connection: sqlite3.Connection) -> None:
+            add("a")(connection)
+            raise KeyError("b")
+
+        with pytest.raises(KeyError, match="b"):
+            await file.write(work)
+        assert await file.read(words) == []
+        assert await file.write(add("a")) == "a"
+
+
+async def test_an_error_that_ends_the_transaction_is_that_of_all_its_writes(tmp_path: Path) -> None:
+    async with opened(tmp_path) as file:
+        go, write = await blocked(file)
+
+        def end(connection: sqlite3.Connection) -> None:
+            connection.execute("ROLLBACK")  # as SQLite does if the disk is full
+            raise sqlite3.OperationalError("database or disk is full")
+
+        writes = [asyncio.ensure_future(file.write(work)) for work in (add("a"), end, add("b"))]
+        await asyncio.sleep(0)
+        go.set()
+        await write
+        results = await asyncio.gather(*writes, return_exceptions=True)
+        assert [str(result) for result in results] == ["database or disk is full"] * 3
+        assert await file.read(words) == []
+        assert await file.write(add("c")) == "c"
+
+
+async def test_a_lock_of_another_process_is_the_error_of_all_writes_that_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("funcmcp._state.tasks.sqlite_file._BUSY_SECONDS", 0)
+    async with opened(tmp_path) as file:
+        await file.write(add("a"))
+        other = sqlite3.connect(tmp_path / "words.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        results = await asyncio.gather(file.write(add("b")), file.write(add("c")), return_exceptions=True)
+        assert [str(result) for result in results] == ["database is locked"] * 2
+        assert await file.read(words) == ["a"], "reads do not wait for writes"
+        other.close()
+        assert await file.write(add("b")) == "b"
+
+
+async def test_a_write_that_is_cancelled_before_it_begins_is_not_made(tmp_path: Path) -> None:
+    async with opened(tmp_path) as file:
+        go, write = await blocked(file)
+        cancelled = asyncio.ensure_future(file.write(add("a")))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        go.set()
+        await write
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        assert await file.read(words) == []
+
+
+async def test_a_file_that_can_not_be_opened_is_an_error_each_time(tmp_path: Path) -> None:
+    file = SQLiteFile(tmp_path / "missing" / "words.db", SCHEMA)
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError):
+            await file.write(add("a"))
+        with pytest.raises(FileNotFoundError):
+            await file.read(words)
+    await file.aclose()
