@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from starlette.requests import Request as StarletteRequest
+from starlette.responses import PlainTextResponse
 
 import funcmcp.azure
 from funcmcp import HTTPOptions, Limits, MCPServer, RegistrationError
@@ -249,6 +251,34 @@ def test_a_malformed_path_is_refused(path: Any) -> None:
 def test_invalid_methods_are_refused(methods: Any) -> None:
     with pytest.raises(ValueError, match=r"methods must be a list|Custom routes have no method"):
         MCPServer("shop").custom_route("/health", methods)
+
+
+def test_the_error_for_options_says_who_answers_preflight_requests() -> None:
+    with pytest.raises(ValueError, match=r"Leave it out: the server answers the preflight requests"):
+        MCPServer("shop").custom_route("/health", ["GET", "OPTIONS"])
+
+
+@pytest.mark.parametrize("kind", [StarletteRequest, PlainTextResponse, "StarletteRequest", "PlainTextResponse"])
+@pytest.mark.parametrize("name", ["request", "return"])
+def test_a_function_that_is_written_for_starlette_is_refused_with_what_to_write(kind: Any, name: str) -> None:
+    def answer(request: object) -> object:
+        return request
+
+    answer.__annotations__ = {name: kind}
+    with pytest.raises(
+        TypeError,
+        match=r"can't use starlette\.re\w+\.(Request|PlainTextResponse)\. It gets a funcmcp\.http\.Request and returns a "
+        r"funcmcp\.http\.Response, text, bytes, a JSON value or None\. Routes of funcmcp\.compat\.FastMCP have",
+    ):
+        MCPServer("shop").custom_route("/health")(answer)
+
+
+async def test_the_log_says_what_a_route_may_return(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = MCPServer("shop")
+    mcp.custom_route("/health")(lambda: PlainTextResponse("ok"))
+    assert (await send(mcp, "GET", "/health")).status == 500
+    assert "A custom route can't return starlette.responses.PlainTextResponse: " in caplog.text
+    assert "Return a funcmcp.http.Response, text, bytes, a JSON value or None." in caplog.text
 
 
 def test_invalid_functions_and_access_are_refused() -> None:

@@ -270,7 +270,8 @@ def response_of(value: Any) -> HttpResponse:
     """Return the response for what a custom route's function has returned.
 
     Raises:
-        ValueError: The status or a header is invalid, or the value is not JSON.
+        TypeError: The value is not a response, text, bytes or JSON.
+        ValueError: The status or a header is invalid.
     """
     response = value if isinstance(value, Response) else Response(value, 204 if value is None else 200)
     fields = response.headers.items() if hasattr(response.headers, "items") else response.headers
@@ -288,7 +289,13 @@ def _encoded_body(body: Any) -> tuple[bytes, str | None]:
         return body.encode(), "text/plain; charset=utf-8"
     if isinstance(body, bytes):
         return body, "application/octet-stream"
-    return encode(body), JSON
+    try:
+        return encode(body), JSON
+    except ValueError as error:
+        raise TypeError(
+            f"A custom route can't return {type(body).__module__}.{type(body).__qualname__}: {error} "
+            "Return a funcmcp.http.Response, text, bytes, a JSON value or None."
+        ) from None
 
 
 def _shape(path: str) -> list[str]:
@@ -315,6 +322,11 @@ def checked_methods(methods: object) -> tuple[str, ...]:
         raise ValueError(f'methods must be a list of HTTP methods, such as ["GET"]; got {methods!r}.')
     names = [str(method).upper() for method in methods]
     unknown = [name for name in names if name not in METHODS]
+    if "OPTIONS" in unknown:
+        raise ValueError(
+            "Custom routes have no method OPTIONS. Leave it out: the server answers the preflight requests of browsers "
+            "from the origins in HTTPOptions(allowed_origins=...)."
+        )
     if unknown:
         raise ValueError(f"Custom routes have no method {unknown[0]}. Valid methods: {', '.join(METHODS)}.")
     if "GET" in names and "HEAD" not in names:
