@@ -20,6 +20,8 @@ from funcmcp._cli.request_log import configure
 from funcmcp._client.streamable_http import MemoryRequest
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._serving import serving_of
+from funcmcp.compat import FastMCP
+from funcmcp.compat import MCPServer as SDKServer
 from tests.cli.processes import FUNCMCP, environment, funcmcp, running
 from tests.patience import PATIENCE
 
@@ -235,6 +237,19 @@ async def test_a_request_that_a_limit_refuses_has_its_method_and_the_status(caps
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"accept", b"application/json")]
     await serving_of(mcp).exchange(MemoryRequest("POST", "/mcp", headers, json.dumps(message).encode()))
     assert re.search(rf"^tools/list 503 {MILLISECONDS}$", capsys.readouterr().err, re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", [FastMCP, SDKServer])
+async def test_requests_to_servers_with_the_names_of_other_frameworks_have_lines(
+    kind: type[MCPServer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"accept", b"application/json")]
+    mcp = configure(kind("Sums"), "info")
+    response = await serving_of(mcp).exchange(MemoryRequest("POST", "/mcp", headers, json.dumps(message).encode()))
+    assert response.status == 200
+    assert re.search(rf"^initialize ok {MILLISECONDS}$", capsys.readouterr().err, re.MULTILINE)
 
 
 async def refuse_all(_context: RequestContext, _call_next: CallNext) -> Reply:

@@ -65,8 +65,9 @@ def configure(server: MCPServer, level: str | None) -> MCPServer:
         logging.getLogger().setLevel(level.upper())
     writes_lines = sys.stderr.isatty() if level is None else level in {"debug", "info"}
     if writes_lines:
-        server.add_middleware(_note_request)
-        serving_of(server).wrap_exchange(_logging)
+        serving = serving_of(server)
+        serving.server.add_middleware(_note_request)  # that of the compatibility classes takes FastMCP's middleware
+        serving.wrap_exchange(_logging)
     return server
 
 
