@@ -267,8 +267,8 @@ def test_a_function_that_is_written_for_starlette_is_refused_with_what_to_write(
     answer.__annotations__ = {name: kind}
     with pytest.raises(
         TypeError,
-        match=r"can't use starlette\.re\w+\.(Request|PlainTextResponse)\. It gets a funcmcp\.http\.Request and returns a "
-        r"funcmcp\.http\.Response, text, bytes, a JSON value or None\. Routes of funcmcp\.compat\.FastMCP have",
+        match=r"can't use starlette\.re\w+\.(Request|PlainTextResponse)\. It gets a funcmcp\.http\.Request and returns "
+        r"a funcmcp\.http\.Response, text, bytes, a JSON value or None\. Routes of funcmcp\.compat\.FastMCP have",
     ):
         MCPServer("shop").custom_route("/health")(answer)
 
