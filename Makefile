@@ -92,9 +92,11 @@ soak: .venv/.ready
 	scripts/setup-redis.sh
 	.venv/bin/python -m tests.cluster.soak
 
-# SOAK_TASKS=200 tasks at three workers on a real Redis that fail all the time, see docs/development/fuzzing.md.
+# SOAK_TASKS=200 tasks at three workers on a real SOAK_STORE=redis or postgres that fail all the time, see
+# docs/development/fuzzing.md.
 soak-tasks: .venv/.ready
 	scripts/setup-redis.sh
+	scripts/setup-postgres.sh
 	.venv/bin/python -m tests.cluster.task_soak
 
 # Published servers on their own libraries, on funcmcp and migrated; writes docs/development/corpus.md and migrate.md.

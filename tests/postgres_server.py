@@ -55,16 +55,16 @@ class PostgresServer:
         options = f"-k {self._folder} -c listen_addresses= -c fsync=off -c max_connections=60"
         self._run("pg_ctl", "-w", "-t", 90, "-l", self._folder / "log", "-o", options, "start")
 
-    def stop(self) -> None:
-        """End the server at once, as a crash would. It recovers at the next start."""
+    def kill(self) -> None:
+        """End it at once. It recovers at the next start."""
         self._run("pg_ctl", "-m", "immediate", "stop")
 
-    def freeze(self) -> None:
-        """Stop all processes of the server, which keep their connections."""
+    def pause(self) -> None:
+        """Let it answer nobody, with its connections open."""
         self._signal(signal.SIGSTOP)
 
-    def thaw(self) -> None:
-        """Let all processes of the server continue."""
+    def resume(self) -> None:
+        """Let it go on after a pause."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -90,6 +90,6 @@ def postgres_server() -> Iterator[PostgresServer]:
         try:
             yield server
         finally:
-            server.stop()
+            server.kill()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

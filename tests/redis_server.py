@@ -68,6 +68,10 @@ class RedisServer:
             assert process.stdout is not None
             process.stdout.close()
 
+    def kill(self) -> None:
+        """End it at once."""
+        self.stop(signal.SIGKILL)
+
     def pause(self) -> None:
         """Let it answer nobody, with its connections open."""
         assert self._process is not None

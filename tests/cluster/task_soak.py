@@ -1,14 +1,15 @@
-"""Tasks at three workers on a real Redis. Workers and Redis are killed and suspended all the time.
+"""Tasks at three workers on a real server. Workers and the server are killed and suspended all the time.
 
 The process that creates the tasks runs two of them at once itself, and lives on.
 
-``make soak-tasks`` creates SOAK_TASKS (200) tasks. It prints a summary and exits with 1 if something went wrong.
+``make soak-tasks`` creates SOAK_TASKS (200) tasks in a store of the kind SOAK_STORE (``redis`` or ``postgres``). It
+prints a summary and exits with 1 if something went wrong.
 
 How it works: half of the tasks may run again, the others may not. Each run writes a line to a file when it begins and
 when it ends. When all tasks have ended and the faults are over, each task must have ended exactly once, with the same
 state at every poll: a task that may not run again has begun at most once, and has failed in words if its run was
 interrupted; a task that may run again is completed, unless it was interrupted as often as it may be started. A run
-that was killed while Redis was there must begin again within the lease and five seconds.
+that was killed while the server was there must begin again within the lease and five seconds.
 """
 
 from __future__ import annotations
@@ -33,10 +34,13 @@ from funcmcp._serving import serving_of
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.record import TaskKey
 from tests.cluster.task_worker import LEASE, Ledger, make_server
+from tests.postgres_server import PostgresServer, postgres_server
 from tests.redis_server import RedisServer, redis_server
 from tests.server.task_parts import create, get
 from tests.serving import REPOSITORY
 
+SERVERS: dict[str, Any] = {"redis": redis_server, "postgres": postgres_server}
+FAULTS_OF_WORKERS = ["kill", "kill", "suspend", "suspend", "restart"]
 WORKERS = 3
 CLIENTS = 8
 ATTEMPTS = 3
@@ -51,19 +55,19 @@ class Trial:
     """What happens, and what went wrong.
 
     Attributes:
-        redis: The Redis of all.
+        backend: The Redis or the PostgreSQL of all.
         ledger: The runs.
         remaining: Tasks that have not been created yet.
         tools: The tool of each task whose creation the client knows of.
         ended: The state in which each task ended.
-        unknown: Creations whose outcome the client does not know, because Redis was away.
+        unknown: Creations whose outcome the client does not know, because the server was away.
         faults: How often each fault happened.
-        away: When Redis was away: begin and end.
+        away: When the server was away: begin and end.
         suspended: When a worker was suspended: begin and end.
         violations: In words.
     """
 
-    redis: RedisServer
+    backend: RedisServer | PostgresServer
     ledger: Ledger
     remaining: int
     tools: dict[str, str] = field(default_factory=dict)
@@ -79,7 +83,7 @@ class Worker:
     """A process that runs tasks, and is started again when it was killed."""
 
     def __init__(self, trial: Trial) -> None:
-        self._arguments = [trial.redis.url, str(trial.ledger.path), "work"]
+        self._arguments = [trial.backend.url, str(trial.ledger.path), "work"]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -139,7 +143,7 @@ async def disturb(trial: Trial, workers: list[Worker]) -> None:
     while True:
         await asyncio.sleep(random.uniform(0.3, 1.5))
         worker = random.choice(workers)
-        fault = random.choice(["kill", "kill", "suspend", "suspend", "restart", "kill Redis", "suspend Redis"])
+        fault = random.choice([*FAULTS_OF_WORKERS, "kill the server", "suspend the server"])
         trial.faults[fault] += 1
         begin = time()
         match fault:
@@ -156,19 +160,19 @@ async def disturb(trial: Trial, workers: list[Worker]) -> None:
                 await asyncio.sleep(random.uniform(0.1, 3 * LEASE))
                 worker.send(signal.SIGCONT)
                 trial.suspended.append((begin, time()))
-            case "kill Redis":
-                trial.redis.stop(signal.SIGKILL)
+            case "kill the server":
+                trial.backend.kill()
                 try:
                     await asyncio.sleep(random.uniform(0.1, 2 * LEASE))
                 finally:
-                    trial.redis.start()
+                    trial.backend.start()
                 trial.away.append((begin, time() + 1))
             case _:
-                trial.redis.pause()
+                trial.backend.pause()
                 try:
                     await asyncio.sleep(random.uniform(0.1, 2 * LEASE))
                 finally:
-                    trial.redis.resume()
+                    trial.backend.resume()
                 trial.away.append((begin, time() + 1))
 
 
@@ -205,18 +209,18 @@ def check_delays(trial: Trial) -> None:
                 trial.violations.append(f"A task of {name} began again after {second - first:.1f} s.")
 
 
-async def run(tasks: int) -> Trial:
+async def run(tasks: int, store: str) -> Trial:
     """Run the trial, and print a summary of it."""
-    logger.disabled = True  # Redis fails all the time
+    logger.disabled = True  # the server fails all the time
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
-        redis = stack.enter_context(redis_server())
-        trial = Trial(redis, Ledger(folder / "runs"), tasks)
+        backend: RedisServer | PostgresServer = stack.enter_context(SERVERS[store]())
+        trial = Trial(backend, Ledger(folder / "runs"), tasks)
         workers = [Worker(trial) for _ in range(WORKERS)]
         for worker in workers:
             stack.callback(worker.stop)
             worker.start()
-        client = make_server(redis.url, trial.ledger.path, concurrency=2)
+        client = make_server(backend.url, trial.ledger.path, concurrency=2)
         async with client.lifespan():
             server = serving_of(client).server
             begin = time()
@@ -242,7 +246,7 @@ def print_summary(trial: Trial, seconds: float) -> None:
         f"time:       {seconds:.0f} s, {WORKERS} workers, {CLIENTS} clients, lease {LEASE} s",
         "tasks:      " + ", ".join(f"{name} {status} {count}" for (name, status), count in sorted(statuses.items())),
         f"runs:       {trial.ledger.runs().total()}, of which {repeated} again",
-        f"refused:    {trial.unknown} calls while Redis was away",
+        f"refused:    {trial.unknown} calls while the server was away",
         "faults:     " + ", ".join(f"{kind} {count}" for kind, count in sorted(trial.faults.items())),
         f"violations: {len(trial.violations)}",
         *trial.violations[:20],
@@ -251,4 +255,6 @@ def print_summary(trial: Trial, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(1 if asyncio.run(run(int(os.environ.get("SOAK_TASKS", "200")))).violations else 0)
+    environment = os.environ
+    played = asyncio.run(run(int(environment.get("SOAK_TASKS", "200")), environment.get("SOAK_STORE", "redis")))
+    sys.exit(1 if played.violations else 0)

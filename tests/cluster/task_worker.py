@@ -1,6 +1,7 @@
-"""A process that runs tasks from Redis, and a server whose runs write a line to a file when they begin and end.
+"""A process that runs tasks, and a server whose runs write a line to a file when they begin and end.
 
-Arguments: a URL, the file, and what to do: ``work`` until SIGTERM, or ``create`` a task and die before its answer.
+Arguments: the URL of a Redis or a PostgreSQL, the file, and what to do: ``work`` until SIGTERM, or ``create`` a task
+and die before its answer.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from funcmcp import Context, MCPServer
 from funcmcp._adapters.redis.link import RedisLink
 from funcmcp._serving import serving_of
-from funcmcp.tasks import RedisTasks
+from funcmcp.tasks import PostgresTasks, RedisTasks
 
 if TYPE_CHECKING:
     from funcmcp._server.dispatch import Server
+    from funcmcp.tasks import TaskStore
 
 LEASE = 1.0
 TIMEOUT = 3.0
-"""Seconds for one step at Redis: the machine that runs the tests may be busy."""
+"""Seconds for one step at the store: the machine that runs the tests may be busy."""
 
 NAME = "faults"
 
@@ -83,9 +85,16 @@ class Ledger:
         return running
 
 
+def store_at(url: str, *, concurrency: int, lease: float) -> TaskStore:
+    """Return a store of the kind that the URL names."""
+    if url.startswith("postgresql:"):
+        return PostgresTasks(url, timeout=TIMEOUT, lease=lease, concurrency=concurrency)
+    return RedisTasks(RedisLink(url, timeout=TIMEOUT), lease=lease, concurrency=concurrency)
+
+
 def make_server(url: str, path: Path, *, concurrency: int, name: str = NAME, lease: float = LEASE) -> MCPServer:
     """Return a server with two tools that sleep, and return the id of their process."""
-    mcp = MCPServer(name, tasks=RedisTasks(RedisLink(url, timeout=TIMEOUT), lease=lease, concurrency=concurrency))
+    mcp = MCPServer(name, tasks=store_at(url, concurrency=concurrency, lease=lease))
     ledger = Ledger(path)
 
     async def run(context: Context, seconds: float = 0.5) -> str:
@@ -110,16 +119,16 @@ async def work(url: str, path: Path) -> None:
 
 
 async def create_and_die(url: str, path: Path) -> None:
-    """Create a task, and die when Redis has it and the client has no answer."""
+    """Create a task, and die when the store has it and the client has no answer."""
     from tests.server.task_parts import create
 
     server: Server = serving_of(make_server(url, path, concurrency=0)).server
     assert server.tasks is not None
     store: Any = server.tasks.store
-    create_in_redis = store.create
+    create_in_store = store.create
 
     async def die_after(task: Any) -> None:
-        await create_in_redis(task)
+        await create_in_store(task)
         os.kill(os.getpid(), signal.SIGKILL)
 
     store.create = die_after

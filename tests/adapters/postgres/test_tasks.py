@@ -200,7 +200,7 @@ async def test_a_run_goes_on_while_postgresql_restarts(
     await store.create(task)
     claim = await claim_one(store)
     assert list(await other.claim(1)) == []
-    server.stop()
+    server.kill()
     for _ in range(2):
         with pytest.raises(StoreUnavailableError):
             await store.renew(claim)
@@ -230,14 +230,14 @@ async def test_a_frozen_server_makes_the_store_unavailable_in_bounded_time(
     async with store_in(database, timeout=1.0) as store:
         task = new_task()
         await store.create(task)
-        server.freeze()
+        server.pause()
         try:
             for _ in range(2):
                 with pytest.raises(StoreUnavailableError) as refused:
                     await store.cancel(task.key)
                 assert refused.value.retry_after == 1
         finally:
-            server.thaw()
+            server.resume()
 
         async def is_back() -> bool:
             try:

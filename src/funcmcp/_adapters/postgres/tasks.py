@@ -446,7 +446,8 @@ class PostgresTasks(BaseTasks):
             raise TasksFullError(seconds_until(self._first_removed or now, now), of_bytes=True)
 
     async def _count_all(self, connection: Connection) -> None:
-        """Remove old tasks, and count all others."""
+        """Remove old tasks, and count all others; note the time of the server."""
+        await self._note_time(connection)
         values = {"server": self._server}
         await connection.execute(_REMOVE_OLD, values)
         ((self._count, self._bytes, first_removed),) = await _rows(connection, query=_COUNT_ALL, values=values)
