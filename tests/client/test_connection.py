@@ -355,3 +355,21 @@ def test_the_error_for_an_unknown_revision_lists_the_valid_ones() -> None:
 async def test_the_error_for_a_client_that_is_not_connected_says_how_to_connect_it() -> None:
     with pytest.raises(RuntimeError, match=r"not connected\. Write: async with Client\(mcp\) as client"):
         await Client(MCPServer("x")).list_tools()
+
+
+@pytest.mark.parametrize("name", ["on_notification", "on_progress", "on_log", "on_task"])
+def test_an_async_callback_is_refused_because_it_would_never_run(name: str) -> None:
+    async def callback(_: object) -> None:
+        pass
+
+    with pytest.raises(TypeError, match=f"^{name} must be a plain function, not an async one"):
+        Client(orders(), **{name: callback})  # type: ignore[arg-type]
+
+
+async def test_an_async_callback_for_one_call_is_refused_as_well() -> None:
+    async def callback(_: object) -> None:
+        pass
+
+    async with Client(orders()) as client:
+        with pytest.raises(TypeError, match="on_progress must be a plain function"):
+            await client.call_tool("add", {"a": 1, "b": 2}, on_progress=callback)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ request with answers while the server asks for input (2026-07-28). `tool_tasks.p
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from funcmcp._client.answers import Answers
@@ -92,7 +93,7 @@ class Client:
 
     Raises:
         ValueError: The revision, the log level or the URL is invalid, or *headers* is set for a StdioCommand.
-        TypeError: The target has another type.
+        TypeError: The target has another type, or a callback ``on_...`` is an async function.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only options, most calls use none or one
@@ -115,6 +116,7 @@ class Client:
             raise ValueError(f"revision must be one of {', '.join(REVISIONS)}; got {revision!r}.")
         if log_level is not None and log_level not in LEVELS:
             raise ValueError(f"log_level must be one of {', '.join(LEVELS)}; got {log_level!r}.")
+        _refuse_async(on_notification=on_notification, on_progress=on_progress, on_log=on_log, on_task=on_task)
         if log_level is None and on_log is not None:
             log_level = "info"
         self._requests = Requests(
@@ -386,6 +388,7 @@ class Client:
         """Add a progress token to *params* if there is a callback. Return the token."""
         if on_progress is None:
             return None
+        _refuse_async(on_progress=on_progress)
         meta = params.setdefault("_meta", {})
         token: str | int = meta.setdefault("progressToken", f"progress-{self._requests.next_id()}")
         self._progress_callbacks[token] = on_progress
@@ -423,6 +426,13 @@ class Client:
             update = progress_of(params)
             if callback is not None and update is not None:
                 callback(update)
+
+
+def _refuse_async(**callbacks: Callable[..., None] | None) -> None:
+    """Raise TypeError if a callback is an async function, which would never run."""
+    for name, callback in callbacks.items():
+        if inspect.iscoroutinefunction(callback):
+            raise TypeError(f"{name} must be a plain function, not an async one. Start a task in it for what is async.")
 
 
 def _transport_for(target: Target, headers: Mapping[str, str]) -> Transport:

@@ -409,6 +409,26 @@ def test_no_body_is_asked_for_where_the_client_does_not_wait(parser: Parser, ver
         assert until_the_end(line).startswith(OK)
 
 
+@pytest.mark.parametrize("fields", [[], [(b"content-length", b"4")]], ids=["no length", "a length"])
+@pytest.mark.parametrize(("method", "status"), [(b"GET", 204), (b"GET", 304), (b"HEAD", 200)])
+def test_the_body_of_a_response_that_can_have_none_is_dropped(
+    parser: Parser, method: bytes, status: int, fields: list[tuple[bytes, bytes]]
+) -> None:
+    """Such as that of Starlette's ``JSONResponse(None, status_code=204)``."""
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": fields})
+        await send({"type": "http.response.body", "body": b"nu", "more_body": True})
+        await send({"type": "http.response.body", "body": b"ll"})
+
+    with serving(app, parser, Limits()) as port, connected(port) as line:
+        line.sendall(b"%b / HTTP/1.1\r\nhost: here\r\n\r\n" % method)
+        line.sendall(b"GET / HTTP/1.0\r\nhost: here\r\n\r\n")
+        answers = until_the_end(line)
+    assert re.findall(rb"HTTP/1.1 (\d+) ", answers) == [b"%d" % status] * 2
+    assert answers.count(b"null") == (1 if method == b"HEAD" else 0)
+
+
 CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 
 

@@ -126,6 +126,7 @@ class Cycle:
     _has_sent_continue = False
     _head = b""  # the header of the response, if it is sent together with the beginning of its body
     _chunked = False
+    _sends_body = True  # whether the response may have a body; one that the author sends nevertheless is dropped
     _remaining: int | None = None  # bytes that the body may still have, if its length is known
 
     def __init__(
@@ -210,7 +211,8 @@ class Cycle:
 
     def start_response(self, status: int, fields: Fields) -> None:
         """Begin the response. If the length of its body is known, the header is sent together with the body."""
-        length = 0 if self.method == "HEAD" or status in WITHOUT_CONTENT else fields.length
+        self._sends_body = self.method != "HEAD" and status not in WITHOUT_CONTENT
+        length = fields.length if self._sends_body else 0
         self._chunked = fields.chunked
         framing = b""
         if length is None and not fields.chunked and self.version == "1.1":
@@ -238,7 +240,7 @@ class Cycle:
 
     def send_part(self, part: bytes) -> None:
         """Send a part of the body; raise RuntimeError if it is longer than was said."""
-        if self.method == "HEAD":
+        if not self._sends_body:
             part = b""
         elif self._chunked:
             part = chunk(part) if part else b""
@@ -253,7 +255,7 @@ class Cycle:
 
     def end_response(self, part: bytes = b"") -> None:
         """Send the last part of the body, and end the response; raise RuntimeError if the body is too short."""
-        if self._chunked and self.method != "HEAD":
+        if self._chunked and self._sends_body:
             self.connection.transport.write(chunk(part) + LAST_CHUNK if part else LAST_CHUNK)
         else:
             self.send_part(part)
