@@ -1,9 +1,9 @@
 """Tasks in a table of PostgreSQL, which the workers of all machines share.
 
 How it works: a row is a task. A write locks its row, applies the transition in Python, and stores the successor with a
-random token of the writer (`version`). If the reply to a write is lost, the link ends the first attempt and makes
-another one, which sees by the token whether the first was committed. A worker claims rows that are due and that no
-other worker has locked (SKIP LOCKED), several in one transaction.
+random token of the writer (`version`); that takes two round trips. If the reply to a write is lost, the link ends the
+first attempt and makes another one, which sees by the token whether the first was committed. A worker claims rows that
+are due and that no other worker has locked (SKIP LOCKED), several in one transaction.
 
 `due` is when a worker may take a task: when it became due, or when the lease of its claim ends, by the clock of the
 server. A renewal moves it, without a new record. A process that claims tasks holds an advisory lock (`Presence`), whose
@@ -89,7 +89,7 @@ INSERT INTO funcmcp_tasks_1
 VALUES
   (%(server)s, %(owner)s, %(id)s, %(position)s, '', %(state)s, %(call)s, %(due)s, %(live_until)s, %(removed)s,
    %(payer)s, %(bytes)s)
-ON CONFLICT DO NOTHING
+ON CONFLICT DO NOTHING RETURNING pg_notify(%(channel)s, '')
 """
 _UPDATE = f"""
 UPDATE funcmcp_tasks_1 SET version = %(version)s, state = %(state)s, outcome = %(outcome)s,
@@ -312,8 +312,9 @@ class PostgresTasks(BaseTasks):
             "removed": record.removed,
             "payer": task.payer,
             "bytes": size,
+            "channel": self._channel,
         }
-        async with connection.transaction():
+        async with connection.pipeline(), connection.transaction():
             await self._lock(connection, task.payer or task.key.task_id)
             existing = await self._select(connection, task.key)
             if existing is not None and existing.record is not None and existing.now < existing.record.removed:
@@ -323,13 +324,12 @@ class PostgresTasks(BaseTasks):
             await self._check_number(connection, values)
             await self._check_bytes(connection, task.payer, size)
             await connection.execute(_INSERT, values)
-            await self._notify(connection)
         return record
 
     async def _apply(
         self, connection: Connection, key: TaskKey, transition: Transition, version: str
     ) -> TaskRecord | None:
-        async with connection.transaction():
+        async with connection.pipeline(), connection.transaction():
             row = await self._select(connection, key, " FOR UPDATE")
             if row is None or row.version == version:  # a first attempt was committed, and its reply was lost
                 return None if row is None else row.record
@@ -338,7 +338,7 @@ class PostgresTasks(BaseTasks):
                 return None
             await self._update(connection, row, row.record, changed, version)
             if changed.due is not None and changed.due <= row.now and not changed.claimed:
-                await self._notify(connection)
+                await connection.execute("SELECT pg_notify(%s, '')", (self._channel,))
             return changed
 
     async def _is_any_due(self, connection: Connection) -> bool:
@@ -367,7 +367,7 @@ class PostgresTasks(BaseTasks):
 
     async def _claim_rows(self, connection: Connection, *, count: int, version: str) -> list[Claim]:
         values = {"server": self._server, "count": count}
-        async with connection.transaction():
+        async with connection.pipeline(), connection.transaction():
             claims = await self._claimed_rows(connection, version=version)
             if claims:
                 return claims
@@ -458,10 +458,6 @@ class PostgresTasks(BaseTasks):
         """Let other transactions wait that create tasks of this payer or let them grow."""
         key = int.from_bytes(sha256(f"{self._server} {payer}".encode()).digest()[:4], signed=True)
         await connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_CALLERS, key))
-
-    async def _notify(self, connection: Connection) -> None:
-        """Wake the workers of all processes when the transaction is committed."""
-        await connection.execute("SELECT pg_notify(%s, '')", (self._channel,))
 
     def _values(self, key: TaskKey) -> dict[str, Any]:
         owner = _ANONYMOUS if key.owner is None else key.owner
