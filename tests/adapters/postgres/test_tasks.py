@@ -6,6 +6,7 @@ import asyncio
 import signal
 import socket
 import sys
+from collections import Counter
 from contextlib import asynccontextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -356,6 +357,49 @@ async def test_a_task_whose_worker_stops_while_it_claims_it_is_due_for_others(
     await store.aclose()
     claim = await claim_one(other)
     assert (claim.key, claim.record.status, claim.record.starts) == (task.key, "working", 1)
+
+
+async def test_while_connections_are_cut_no_task_is_lost_or_starts_twice(
+    store: PostgresTasks, other: PostgresTasks, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("funcmcp._adapters.postgres.link._FAILURE_PAUSE", 0.01)
+    new = [new_task(None) for _ in range(40)]
+    runs: Counter[TaskKey] = Counter()
+    statuses: dict[TaskKey, str] = {}
+
+    async def cut() -> None:
+        """End one connection after the other, at any moment."""
+        query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'funcmcp %'"
+        async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
+            while len(statuses) < len(new):
+                await connection.execute(f"{query} ORDER BY random() LIMIT 1")
+                await asyncio.sleep(0.01)
+
+    async def create() -> None:
+        for task in new:
+            await until_done(lambda task=task: store.create(task))  # type: ignore[misc]
+
+    async def work(worker: PostgresTasks) -> None:
+        while len(statuses) < len(new):
+            for claim in await until_done(lambda: worker.claim(5)):
+                runs[claim.key] += not claim.record.over
+                await until_done(lambda claim=claim: worker.finish(claim, RESULT))  # type: ignore[misc]
+                record = await until_done(lambda claim=claim: worker.read(claim.key))  # type: ignore[misc]
+                statuses[claim.key] = "" if record is None else record.status
+
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(cut(), create(), work(store), work(other))
+    assert statuses == {task.key: "completed" for task in new}
+    assert runs == {task.key: 1 for task in new}
+
+
+async def until_done(step: Callable[[], Awaitable[Any]]) -> Any:
+    """Return what a step returns, as soon as the store can be reached."""
+    while True:
+        try:
+            return await step()
+        except StoreUnavailableError:
+            await asyncio.sleep(0.01)
 
 
 async def test_a_caller_that_does_not_wait_any_more_leaves_its_write_as_it_is(store: PostgresTasks) -> None:
