@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 
 import funcmcp
 from funcmcp import Context, HTTPOptions, MCPServer, RegistrationError, ServerInfo, content
+from funcmcp._other_frameworks import METHOD_OPTIONS
 from funcmcp._server.connections.hub import RESOURCES
 from funcmcp._serving import serving_of
 from funcmcp._state.seal import KEY_BYTES, KeyRing
@@ -330,6 +333,47 @@ def test_an_attribute_of_other_frameworks_is_an_error_that_names_ours() -> None:
     with pytest.raises(AttributeError, match=r"MCPServer has no attribute 'other'\.$"):
         _ = mcp.other  # type: ignore[attr-defined]
     assert not hasattr(mcp, "http_app")
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "advice"),
+    [
+        ("run", "path", "Write MCPServer(..., http=HTTPOptions(path=...))."),
+        ("run", "colour", "Valid options: transport, host, port."),
+        ("mount", "namespace", "Write prefix=."),
+        ("mount", "colour", "Valid options: server, prefix."),
+    ],
+)
+def test_an_option_that_a_method_does_not_have_is_an_error_that_names_ours(
+    method: str, option: str, advice: str
+) -> None:
+    with pytest.raises(TypeError, match=re.escape(f"mcp.{method} has no option '{option}'. {advice}")):
+        getattr(MCPServer("a"), method)(MCPServer("b"), **{option: "x"})
+
+
+async def test_the_options_of_run_async_are_explained_as_those_of_run() -> None:
+    with pytest.raises(TypeError, match=r"mcp.run_async has no option 'stateless_http'\. Write MCPServer\("):
+        await MCPServer("a").run_async(stateless_http=True)  # type: ignore[call-arg]
+
+
+def test_each_option_of_methods_of_other_frameworks_is_none_of_ours() -> None:
+    for method, options in METHOD_OPTIONS.items():
+        ours = inspect.signature(getattr(MCPServer, method)).parameters
+        assert set(options).isdisjoint(ours)
+
+
+def test_a_uri_and_a_path_may_be_written_by_name() -> None:
+    mcp = MCPServer("a")
+    assert mcp.resource(uri="menu://today", name="today")(lambda: "soup") is not None
+    assert mcp.custom_route(path="/health", methods=["GET"])(lambda: "ok") is not None
+
+
+@pytest.mark.parametrize("option", ["scope", "allow_anonymus", "include_in_schema"])
+def test_a_misspelt_access_of_a_custom_route_does_not_open_it(option: str) -> None:
+    with pytest.raises(
+        RegistrationError, match=f"Unknown option '{option}'. Valid options: allow_anonymous, scopes, authorize."
+    ):
+        MCPServer("a").custom_route("/admin", **{option: ["admin"]})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,14 @@ from funcmcp._authoring.calling.route_handler import route_handler
 from funcmcp._authoring.calling.services import Services
 from funcmcp._authoring.calling.unknown_arguments import ArgumentRules, checked_policy
 from funcmcp._authoring.features.decorators import features_of, with_name
-from funcmcp._authoring.features.permissions import access_of
+from funcmcp._authoring.features.options import checked_options
+from funcmcp._authoring.features.permissions import AccessOptions, access_of
 from funcmcp._authoring.features.prompts import PROMPT
 from funcmcp._authoring.features.resources import LISTER, RESOURCE, checked_scheme, checked_uri
 from funcmcp._authoring.features.tools import TOOL
 from funcmcp._authoring.values.content import icon_list
 from funcmcp._direct_calls import DirectCalls
-from funcmcp._option_errors import explains_options
+from funcmcp._option_errors import all_are_parameters, explains_options, unknown_option
 from funcmcp._public_names import public
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.catalog.visibility import visibility_rule
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from funcmcp._auth.policy import Auth
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._authoring.features.decorators import FeatureKind
-    from funcmcp._authoring.features.permissions import AccessOptions
     from funcmcp._authoring.features.prompts import PromptOptions
     from funcmcp._authoring.features.resources import ResourceOptions
     from funcmcp._authoring.features.tools import ToolOptions
@@ -60,7 +60,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 def on_instance(method: F) -> F:
-    """Make a method explain the mistake of an author who wrote ``mcp = MCPServer`` without parentheses."""
+    """Make a method explain two mistakes: ``mcp = MCPServer`` without parentheses, and an unknown option."""
 
     @wraps(method)
     def checked(*args: Any, **options: Any) -> Any:
@@ -68,6 +68,8 @@ def on_instance(method: F) -> F:
             raise TypeError(
                 f'MCPServer.{method.__name__} was called on the class, not on a server: write mcp = MCPServer("name").'
             )
+        if options and not all_are_parameters(method, options):
+            raise unknown_option(method, options)
         return method(*args, **options)
 
     return cast("F", checked)
@@ -248,7 +250,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         return self._register(function, options, PROMPT)
 
     @on_instance
-    def resource(self, uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
+    def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
         """Return a decorator that registers a function as a resource: ``@mcp.resource("menu://today")``.
 
         A URI with variables, such as ``menu://categories/{category_id}``, is a template, and the variables are the
@@ -452,7 +454,6 @@ class MCPServer(DirectCalls, ASGIApplication):
     def custom_route(
         self,
         path: str,
-        /,
         methods: Sequence[str] = ("GET",),
         *,
         timeout: float | None = 60.0,
@@ -472,14 +473,14 @@ class MCPServer(DirectCalls, ASGIApplication):
 
         Raises:
             ValueError: The path is malformed or taken, or a method is unknown.
-            RegistrationError: An option of the access is invalid.
+            RegistrationError: An option does not exist, or one of the access is invalid.
             RuntimeError: The routes have been registered in a function app.
         """
         # Few servers need this module.
         from funcmcp._transports.http.endpoints import custom_routes  # noqa: PLC0415
 
         checked_path, checked_methods = custom_routes.checked_path(path), custom_routes.checked_methods(methods)
-        rule = access_of(path, access)
+        rule = access_of(path, checked_options(access, AccessOptions))
 
         def register(function: F) -> F:
             handler = route_handler(function, self._services)

@@ -13,7 +13,7 @@ from funcmcp._server.options import ProtocolOptions, ServerInfo
 from funcmcp._transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 F = TypeVar("F", bound="Callable[..., None]")
 
@@ -46,6 +46,27 @@ def explains_options(init: F) -> F:
         init(self, *args, **options)
 
     return cast("F", checked)
+
+
+def all_are_parameters(method: Any, options: Iterable[str]) -> bool:
+    """Return whether a method has a parameter for each of these options."""
+    code = method.__code__
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        return True  # it checks them itself
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return all(option in names for option in options)
+
+
+def unknown_option(method: Any, options: Iterable[str]) -> TypeError:
+    """Return the error for an option that a method does not have."""
+    from funcmcp import _other_frameworks as other  # noqa: PLC0415 - only errors need it
+
+    valid = [name for name in inspect.signature(method).parameters if name != "self"]
+    option = next(option for option in options if option not in valid)
+    advice = other.METHOD_OPTIONS.get(method.__name__.removesuffix("_async"), {}).get(option)
+    return TypeError(
+        f"mcp.{method.__name__} has no option {option!r}. " + (advice or f"Valid options: {', '.join(valid)}.")
+    )
 
 
 def _advice(option: str, valid: Sequence[str]) -> str:

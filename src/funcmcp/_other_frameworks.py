@@ -16,6 +16,14 @@ IMPORTS = {
 
 SERVER_ATTRIBUTES = {
     "as_proxy": "funcmcp.client.Client in tools of your own",
+    "delete": "@mcp.custom_route(path, methods=['DELETE'])",
+    "get": "@mcp.custom_route(path)",
+    "get_context": "a parameter of the type funcmcp.Context",
+    "get_prompt": "await mcp.list_prompts()",
+    "get_tool": "await mcp.list_tools()",
+    "include_router": "mcp.mount(server, prefix=...)",
+    "on_event": "@mcp.add_lifespan",
+    "post": "@mcp.custom_route(path, methods=['POST'])",
     "get_prompts": "await mcp.list_prompts()",
     "get_resource_templates": "await mcp.list_resource_templates()",
     "get_resources": "await mcp.list_resources()",
@@ -38,6 +46,18 @@ SERVER_ATTRIBUTES = {
 """Attributes of servers, and what to use."""
 
 CONTEXT_ATTRIBUTES = {
+    "access_token": "context.principal",
+    "client_capabilities": "context.can(capability)",
+    "close_sse_stream": "await context.close_stream()",
+    "critical": "await context.log('critical', data)",
+    "fastmcp": "the variable of the server",
+    "get_http_request": "context.http_request",
+    "get_state": "a service of mcp.services with the scope 'app', and context.session_id as the key",
+    "headers": "context.http_request.headers",
+    "notice": "await context.log('notice', data)",
+    "read_resource": "await mcp.read_resource(uri)",
+    "set_state": "a service of mcp.services with the scope 'app', and context.session_id as the key",
+    "warn": "await context.warning(data)",
     "request_context": "context.lifespan_context, context.meta, context.http_request or context.client_info",
     "client_id": "context.principal",
     "notify_resource_updated": "mcp.notify_resource_updated(uri)",
@@ -56,7 +76,6 @@ FEATURE_OPTIONS = {
     "run_in_thread": "Leave it out: functions that are not async run in worker threads.",
     "serializer": "Return content blocks of funcmcp.content.",
     "structured_output": "Leave it out: the return annotation decides. A function without one has no output schema.",
-    "uri": "Pass the URI by position: @mcp.resource(uri).",
     "version": "Leave it out: only servers have versions, with MCPServer(version=...).",
 }
 """Options of tools, resources and prompts: a sentence for each."""
@@ -104,3 +123,26 @@ SERVER_OPTIONS_WITHOUT_COUNTERPART = {
     "warn_on_duplicate_tools": "Leave it out: a name that is taken is an error.",
 }
 """Options of servers that have no counterpart among the options: a sentence for each."""
+
+METHOD_OPTIONS = {
+    "mount": {
+        "as_proxy": "Leave it out: features are called directly, with their own middleware and lifespans.",
+        "namespace": "Write prefix=.",
+        "tool_names": "Give the tools their names in the other server: @server.tool(name=...).",
+    },
+    "run": {
+        "json_response": "Leave it out: a response is JSON unless the tool sends other messages before it.",
+        "log_level": "Run the server with funcmcp run --log-level, or set the level of the logger 'funcmcp'.",
+        "middleware": "Serve the application around the server with an ASGI server, such as uvicorn.",
+        "mount_path": "Write Starlette(routes=[Mount(path, mcp)], lifespan=mcp.lifespan).",
+        "path": "Write MCPServer(..., http=HTTPOptions(path=...)).",
+        "show_banner": "Leave it out: there is no banner.",
+        "sse_path": "Write MCPServer(..., http=HTTPOptions(sse=...)).",
+        "stateless": "Write MCPServer(..., sessions=None).",
+        "stateless_http": "Write MCPServer(..., sessions=None).",
+        "streamable_http_path": "Write MCPServer(..., http=HTTPOptions(path=...)).",
+        "transport_security": "Write MCPServer(..., http=HTTPOptions(allowed_hosts=..., allowed_origins=...)).",
+        "uvicorn_config": "Run the server with the options of funcmcp run, or with uvicorn server:mcp.",
+    },
+}
+"""Options of methods of servers, by the method: a sentence for each."""

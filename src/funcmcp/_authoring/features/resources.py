@@ -137,7 +137,7 @@ LISTER = FeatureKind(make_lister, AccessOptions)
 
 
 @public("funcmcp")
-def resource(uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[Any], Any]:
+def resource(uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Any], Any]:
     """Mark a method as a resource of its class. Add the class, or an object of it, with ``mcp.add(...)``."""
     maker = RESOURCE.maker(options, uri=checked_uri(uri))
     return lambda function: mark(function, maker)
