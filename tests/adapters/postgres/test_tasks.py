@@ -161,6 +161,17 @@ async def test_the_tasks_of_a_process_that_was_killed_are_due_long_before_the_le
     assert await store.finish(claims["again"], RESULT)
 
 
+async def test_processes_that_were_forked_have_locks_of_their_own(
+    store: PostgresTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(await store.claim(1)) == []
+    parent = store._presence.holder
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    await store.aclose()
+    assert list(await store.claim(1)) == []
+    assert store._presence.holder not in {0, parent}
+
+
 async def test_the_tasks_of_a_store_that_was_closed_are_due(store: PostgresTasks, database: str) -> None:
     async with store_in(database) as closed:
         await closed.create(new_task(attempts=2))

@@ -8,6 +8,7 @@ and gets the same lock, also while the server has not noticed the end of the fir
 from __future__ import annotations
 
 import asyncio
+import os
 from secrets import randbits
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -34,16 +35,17 @@ class Presence:
         notified: Is called with the channel of each notification.
 
     Attributes:
-        holder: The number of the lock.
+        holder: The number of the lock. A process that was forked gets one of its own when it begins to hold it.
         lost_at: When the last connection was lost, by `monotonic`.
     """
 
     def __init__(self, link: PostgresLink, notified: Callable[[str], None]) -> None:
-        self.holder = randbits(31)
+        self.holder = 0
         self.lost_at = float("-inf")
         self._link = link
         self._notified = notified
         self._channels: set[str] = set()
+        self._process = 0
         self._task: asyncio.Task[None] | None = None
         self._attempted = asyncio.Event()
         self._present = False
@@ -52,6 +54,8 @@ class Presence:
         """Begin to hold the lock, and to listen to a channel; return whether the lock is held."""
         if self._task is None or self._task.done() or channel not in self._channels:
             await self.aclose()
+            if self._process != os.getpid():
+                self._process, self.holder = os.getpid(), randbits(31)
             self._channels.add(channel)
             self._attempted = asyncio.Event()
             self._task = asyncio.ensure_future(self._hold())
