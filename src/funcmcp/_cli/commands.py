@@ -187,7 +187,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
             metavar="SECONDS",
             help="The time for which an idle connection remains open. It has to be longer than the same time of a "
             "proxy in front.",
-            show_default="$FUNCMCP_KEEP_ALIVE_SECONDS, or 75",
+            show_default="$FUNCMCP_KEEP_ALIVE_SECONDS, or 95",
         ),
     ] = None,
     drain: Drain = None,

@@ -56,6 +56,6 @@ def test_a_path_is_a_string_with_a_slash(options: dict[str, Any]) -> None:
 
 def test_idle_connections_outlive_those_of_usual_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEEP_ALIVE_VARIABLE, raising=False)
-    assert keep_alive_seconds() == 75
+    assert keep_alive_seconds() == 95
     monkeypatch.setenv(KEEP_ALIVE_VARIABLE, "620")
     assert keep_alive_seconds() == 620

@@ -26,8 +26,9 @@ KEEP_ALIVE_VARIABLE = "FUNCMCP_KEEP_ALIVE_SECONDS"
 """The environment variable with the seconds for which an idle connection remains open. ``funcmcp run --keep-alive``
 sets it, so that worker processes inherit it."""
 
-_KEEP_ALIVE_SECONDS = 75
-"""Longer than nginx, AWS's load balancers and .NET's clients keep an idle connection to a server (60 seconds)."""
+_KEEP_ALIVE_SECONDS = 95
+"""Longer than most proxies and clients keep an idle connection to a server: nginx, AWS's load balancers and .NET 60
+seconds, programs in Go, such as Traefik and cloudflared, 90."""
 
 PORT_VARIABLE = "FUNCTIONS_CUSTOMHANDLER_PORT"
 """The environment variable in which the Azure Functions host tells a custom handler its port."""
