@@ -37,6 +37,8 @@ WHO_MAY = {
     "_adapters/redis/sessions.py": "the Redis that the operator names",
     "_adapters/redis/bus.py": "the same",
     "_adapters/redis/shared_pipeline.py": "the same",
+    "_adapters/redis/task_records.py": "the same",
+    "_adapters/redis/task_scripts.py": "the same",
     "_adapters/redis/tasks.py": "the same",
     "_adapters/redis/link.py": "the same",
     "_adapters/uvicorn/server.py": "listens only",

@@ -67,6 +67,8 @@ EXCEPTIONS = {
     "src/funcmcp/_adapters/azure/worker_lifetime.py": "tests/azure/test_http_app",
     "src/funcmcp/_adapters/postgres/presence.py": "tests/adapters/postgres/test_tasks",
     "src/funcmcp/_adapters/redis/revocations.py": "tests/adapters/redis/test_sessions and test_link",
+    "src/funcmcp/_adapters/redis/task_records.py": "tests/adapters/redis/test_tasks",
+    "src/funcmcp/_adapters/redis/task_scripts.py": "tests/adapters/redis/test_tasks",
     "src/funcmcp/_adapters/redis/bus.py": "tests/adapters/redis/test_sessions and tests/cluster",
     "src/funcmcp/_adapters/http1/httptools_parser.py": "tests/adapters/http1/test_parser runs both parsers.",
     "src/funcmcp/_auth/owner.py": "tests/auth/test_principal",

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from funcmcp._adapters.redis import tasks
+from funcmcp._adapters.redis import task_records, tasks
 from funcmcp._adapters.redis.link import RedisLink
+from funcmcp._adapters.redis.task_scripts import CREATE, Script
 from funcmcp._adapters.redis.tasks import RedisTasks
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.store import TaskLimits
@@ -89,7 +90,7 @@ def test_any_sequence_of_steps_does_what_the_model_does(server: RedisServer, mon
 
 
 async def test_a_scan_of_many_tasks_reads_them_in_parts(store: RedisTasks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_SCANNED", 10)
+    monkeypatch.setattr(task_records, "_SCANNED", 10)
     created = {(await store.create(new_task(None))).key for _ in range(150)}  # Redis returns up to 128 at once
     assert {record.key async for record in store.scan()} == created
 
@@ -277,7 +278,7 @@ async def test_a_caller_that_does_not_wait_any_more_leaves_the_replies_of_others
 
 @pytest.mark.parametrize("count", [1, 2])
 async def test_a_reply_of_another_type_is_a_failure_of_redis(store: RedisTasks, count: int) -> None:
-    script = tasks._Script("return 'x'")
+    script = Script("return 'x'")
     replies = await asyncio.gather(*(store._run(script, int, (), ()) for _ in range(count)), return_exceptions=True)
     assert [str(reply) for reply in replies] == ["The task store of the server is unavailable now."] * count
     assert {type(reply) for reply in replies} == {StoreUnavailableError}
@@ -525,7 +526,7 @@ async def test_a_creation_that_is_sent_again_after_the_lease_is_not_claimed(
 
     async def run_again_later(script: Any, *call: Any) -> Any:
         reply = await run(script, *call)
-        if script is tasks._CREATE:
+        if script is CREATE:
             await store._link.do(lambda redis: redis.hset(f"funcmcp::tasks:task:{call[2][2]}", "v", "2"))
             return await run(script, *call)
         return reply

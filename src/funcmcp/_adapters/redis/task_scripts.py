@@ -1,0 +1,368 @@
+"""The scripts of tasks in Redis: every rule that Redis itself applies.
+
+A task is a hash with the fields below. A task that is due has one entry in a stream, which names its member of the
+other keys (`k`).
+
+    v  the version: a random token of the last write  s  the record as JSON         e  the id of its entry in the stream
+    a  the token of the claim that holds the task     c  the call, until the end    o  the text of the outcome
+
+A script that writes compares the version, or the token of the claim, and changes record, stream and sums together, so
+that they never disagree. If the reply to a write is lost, the write is sent again with the same token, and Redis
+replies as it did at first. Redis does not look into any JSON: its Lua library would change it (``[]`` becomes ``{}``,
+and large integers lose digits).
+
+The hash `sizes` has the bytes and the payer of each task, and the hash `bytes` their sums for each payer, and for all
+under ``*``. Scripts change them with the task. Tasks that have expired leave the sums when another one is created, or
+needs room.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha1
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+try:
+    from redis.exceptions import NoScriptError, ResponseError
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from redis.asyncio import Redis
+
+OF_CALLER = 2
+"""The scripts' number for a limit that the caller has reached."""
+OF_BYTES, OF_LIVE = 1, 2
+"""The scripts' numbers for limits of bytes, and of tasks that have not ended."""
+
+
+class Script:
+    """A script that Redis keeps by its digest."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    async def run(self, redis: Redis, keys: Sequence[str], *arguments: Any) -> Any:
+        """Run the script; send its text only if Redis does not have it."""
+        try:
+            return await redis.evalsha(self.digest, len(keys), *keys, *arguments)
+        except NoScriptError:
+            return await redis.eval(self.text, len(keys), *keys, *arguments)
+
+
+_WITHOUT_ROOM = "#!lua flags=allow-oom\n"
+"""Begins scripts that a Redis without memory runs as well, from Redis 7.0 on. All do but `CREATE`: finished work must
+be stored, and tasks that end free memory."""
+
+_ADD_ENTRY = """
+local function add_entry(key, stream, signals, member)
+  redis.call('HSET', key, 'e', redis.call('XADD', stream, '*', 'k', member))
+  if redis.call('LLEN', signals) < 100 then redis.call('RPUSH', signals, '') end
+  redis.call('PEXPIRE', signals, 2000)
+end
+"""
+"""Begins scripts that add entries to the stream. A signal is of no use to workers that read the stream meanwhile."""
+
+_ROOM = """
+local function count(sums, payer, growth)
+  if redis.call('HINCRBY', sums, payer, growth) == 0 then redis.call('HDEL', sums, payer) end
+end
+local function count_task(sizes, sums, member, payer, old, new)
+  if new == 0 then
+    redis.call('HDEL', sizes, member)
+  else
+    redis.call('HSET', sizes, member, string.format('%d', new) .. ' ' .. payer)
+  end
+  count(sums, '*', string.format('%d', new - old))
+  if payer ~= '' then count(sums, payer, string.format('%d', new - old)) end
+end
+local function size_of(sizes, member)
+  local size, payer = string.match(redis.call('HGET', sizes, member) or '', '^(%d+) (.*)$')
+  return tonumber(size or 0), payer or ''
+end
+local function remove_old(all, sizes, sums, now)
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', all, '-inf', '(' .. now, 'LIMIT', 0, 1000)) do
+    redis.call('ZREM', all, member)
+    local size, payer = size_of(sizes, member)
+    if size > 0 then count_task(sizes, sums, member, payer, size, 0) end
+  end
+end
+local function is_full(sums, payer, growth, total, share)
+  local used = redis.call('HMGET', sums, payer, '*')
+  if payer ~= '' and (used[1] or 0) + growth > tonumber(share) then return 2 end
+  if (used[2] or 0) + growth > tonumber(total) then return 1 end
+  return 0
+end
+local function until_first(key, now)
+  local first = redis.call('ZRANGEBYSCORE', key, now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  return (first or now) - now
+end
+"""
+"""Begins scripts that count the bytes of tasks."""
+
+CREATE = Script(
+    _ADD_ENTRY
+    + _ROOM
+    + """
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  if ARGV[11] == '' or redis.call('HGET', KEYS[1], 'v') == ARGV[11] then return {0, 0, 0} end
+  return {3, 0, 0}
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function full(key, limit)
+  if redis.call('ZCOUNT', key, now, '+inf') < tonumber(limit) then return nil end
+  return until_first(key, now)
+end
+local wait = full(KEYS[5], ARGV[8])
+if wait then return {1, wait, 0} end
+if #KEYS > 7 then
+  wait = full(KEYS[9], ARGV[10])
+  if wait then return {2, wait, 2} end
+  wait = full(KEYS[8], ARGV[9])
+  if wait then return {2, wait, 0} end
+end
+remove_old(KEYS[5], KEYS[6], KEYS[7], now)
+local owner = is_full(KEYS[7], ARGV[14], ARGV[13], ARGV[15], ARGV[16])
+if owner > 0 then return {owner, until_first(owner == 2 and KEYS[8] or KEYS[5], now), 1} end
+redis.call('HSET', KEYS[1], 'v', ARGV[11], 's', ARGV[1], 'c', ARGV[2], 'a', ARGV[11])
+if ARGV[11] == '' then
+  add_entry(KEYS[1], KEYS[2], KEYS[4], ARGV[3])
+else
+  redis.call('ZADD', KEYS[3], now + ARGV[12], ARGV[3])
+end
+redis.call('PEXPIREAT', KEYS[1], ARGV[5])
+redis.call('ZADD', KEYS[5], ARGV[5], ARGV[3])
+count_task(KEYS[6], KEYS[7], ARGV[3], ARGV[14], 0, tonumber(ARGV[13]))
+if #KEYS > 7 then
+  redis.call('ZADD', KEYS[8], ARGV[5], ARGV[6])
+  redis.call('ZADD', KEYS[9], ARGV[4], ARGV[7])
+  for _, key in ipairs({KEYS[8], KEYS[9]}) do
+    redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. now)
+    redis.call('PEXPIREAT', key, redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
+  end
+end
+return {0, 0, 0}
+"""
+)
+"""Create a task that is due or claimed, unless there is no room. A task that exists already is left as it is: ids are
+random, so it is of the same call, whose reply was lost.
+
+KEYS: task, stream, delayed tasks, signals, all tasks, sizes, sums; of a principal also its tasks and its live tasks.
+ARGV: record, call, member, expiry, removal, position, id, limits of the three sets, token of the claim with which
+the task is created (empty if none), milliseconds of the lease, bytes, payer (empty if unknown), limits of the bytes of
+all tasks and of the payer's. Return 0; or 1 (all) or 2 (the caller's), the milliseconds until there may be room, and
+what is full (1 for bytes, 2 for live tasks, 0 for tasks); or 3 if the task exists, and another worker has claimed it.
+Expired tasks leave the sums first. Otherwise the first write is the one that takes memory: a full Redis refuses
+nothing of a script that has begun to write.
+"""
+
+LOAD = Script("""
+local time = redis.call('TIME')
+local reply = {time[1] * 1000 + math.floor(time[2] / 1000)}
+for index, key in ipairs(KEYS) do
+  reply[index + 1] = redis.call('HMGET', key, 'v', 's', 'o', 'e', unpack(ARGV))
+end
+return reply
+""")
+"""Return the time, and for each task its version, record, outcome, entry, and the fields in ARGV."""
+
+REPLACE = Script(
+    _WITHOUT_ROOM
+    + _ADD_ENTRY
+    + _ROOM
+    + """
+local fields = redis.call('HMGET', KEYS[1], 'v', 'e')
+if fields[1] == ARGV[10] then return {1, 0} end
+if fields[1] ~= ARGV[1] then return {0, 0} end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if now >= tonumber(ARGV[2]) then return {0, 0} end
+local old, payer, new = 0, '', 0
+if ARGV[7] ~= '0' or #ARGV > 10 then
+  old, payer = size_of(KEYS[6], ARGV[6])
+  new = #ARGV > 10 and tonumber(ARGV[7]) or old + ARGV[7]
+  if new > old and is_full(KEYS[7], payer, new - old, ARGV[8], ARGV[9]) > 0 then
+    remove_old(KEYS[5], KEYS[6], KEYS[7], now)
+    local owner = is_full(KEYS[7], payer, new - old, ARGV[8], ARGV[9])
+    if owner > 0 then return {-owner, until_first(owner == 2 and KEYS[8] or KEYS[5], now)} end
+  end
+end
+redis.call('HSET', KEYS[1], 'v', ARGV[10], 's', ARGV[3], 'a', ARGV[4])
+if new ~= old then count_task(KEYS[6], KEYS[7], ARGV[6], payer, old, new) end
+if ARGV[5] ~= 'stays' then
+  redis.call('ZREM', KEYS[3], ARGV[6])
+  if fields[2] then
+    redis.call('HDEL', KEYS[1], 'e')
+    redis.call('XACK', KEYS[2], 'workers', fields[2])
+    redis.call('XDEL', KEYS[2], fields[2])
+  end
+  if ARGV[5] == 'due' then
+    add_entry(KEYS[1], KEYS[2], KEYS[4], ARGV[6])
+  elseif ARGV[5] ~= 'leaves' then
+    redis.call('ZADD', KEYS[3], ARGV[5], ARGV[6])
+  end
+end
+if #ARGV > 10 then
+  redis.call('HSET', KEYS[1], 'o', ARGV[11])
+  redis.call('HDEL', KEYS[1], 'c')
+  redis.call('PEXPIREAT', KEYS[1], ARGV[12])
+  redis.call('ZADD', KEYS[5], 'XX', ARGV[12], ARGV[6])
+  if #KEYS > 7 then
+    redis.call('ZADD', KEYS[8], 'XX', ARGV[12], ARGV[13])
+    redis.call('ZREM', KEYS[9], ARGV[14])
+  end
+end
+return {1, 0}
+"""
+)
+"""Replace a record whose version is still the same and that has not expired.
+
+KEYS: as of `CREATE`. ARGV: version, expiry, record, token of the claim, what becomes of the entry ('stays',
+'leaves', 'due', or the time when it is due), member, the bytes by which the task grows (those that are left of a task
+that ends), limits of the bytes of all tasks and of the payer's, the next version; of a task that ends also
+outcome, removal, position, id. Return 1 and 0, also if this write was done already; or 0 and 0 if the record has
+changed or expired; or, if there is no room, -1 (of all) or -2 (of the caller) and the milliseconds until there may be.
+"""
+
+DELETE = Script(
+    _WITHOUT_ROOM
+    + _ROOM
+    + """
+redis.call('DEL', KEYS[1])
+redis.call('ZREM', KEYS[5], ARGV[1])
+local size, payer = size_of(KEYS[6], ARGV[1])
+if size > 0 then count_task(KEYS[6], KEYS[7], ARGV[1], payer, size, 0) end
+if #KEYS > 7 then
+  redis.call('ZREM', KEYS[8], ARGV[2])
+  redis.call('ZREM', KEYS[9], ARGV[3])
+end
+return 1
+"""
+)
+"""Remove a task. KEYS: as of `CREATE`. ARGV: member, position, id."""
+
+RENEW = Script(
+    _WITHOUT_ROOM
+    + """
+local fields = redis.call('HMGET', KEYS[1], 'a', 'e')
+if fields[1] ~= ARGV[1] then return 0 end
+if fields[2] then return #redis.call('XCLAIM', KEYS[2], 'workers', 'worker', 0, fields[2], 'JUSTID') end
+if not redis.call('ZSCORE', KEYS[3], ARGV[2]) then return 0 end
+local time = redis.call('TIME')
+redis.call('ZADD', KEYS[3], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[3], ARGV[2])
+return 1
+"""
+)
+"""Extend a lease; return 0 if the claim is not valid any more.
+
+KEYS: task, stream, delayed tasks. ARGV: token of the claim, member, milliseconds of the lease.
+"""
+
+TAKE = Script(
+    _WITHOUT_ROOM
+    + _ADD_ENTRY
+    + """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local count = tonumber(ARGV[1])
+local reply = {now}
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)) do
+  redis.call('ZREM', KEYS[2], member)
+  if redis.call('EXISTS', ARGV[2] .. member) == 1 then
+    add_entry(ARGV[2] .. member, KEYS[1], KEYS[3], member)
+  end
+end
+local function take(entries)
+  for _, entry in ipairs(entries) do
+    local fields = entry and entry[2] or {}
+    local member = ''
+    for index = 1, #fields, 2 do
+      if fields[index] == 'k' then member = fields[index + 1] end
+    end
+    local values = redis.pcall('HMGET', ARGV[2] .. member, 'v', 's', 'o', 'e', 'c')
+    if values.err then values = {false, false, false, false, false} end
+    if entry then reply[#reply + 1] = {entry[1], member, values} end
+  end
+end
+local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
+if groups.err or #groups == 0 then
+  redis.call('XGROUP', 'CREATE', KEYS[1], 'workers', '0', 'MKSTREAM')
+end
+local cursor = ARGV[4]
+if ARGV[3] ~= '' then
+  for _ = 1, 20 do
+    local step = redis.call(
+      'XAUTOCLAIM', KEYS[1], 'workers', 'worker', ARGV[3], cursor, 'COUNT', count - #reply + 1)
+    cursor = step[1]
+    take(step[2])
+    if cursor == '0-0' or #reply - 1 >= count then break end
+  end
+end
+local lapsed = #reply - 1
+if lapsed < count then
+  local new = redis.call(
+    'XREADGROUP', 'GROUP', 'workers', 'worker', 'COUNT', count - lapsed, 'STREAMS', KEYS[1], '>')
+  if new then take(new[1][2]) end
+end
+if #reply - 1 < count then redis.call('DEL', KEYS[3]) end
+reply[1] = {now, cursor}
+return reply
+"""
+)
+"""Add entries for delayed tasks that are due now, and give entries to this worker.
+
+KEYS: stream, delayed tasks, signals. ARGV: number of entries, what the keys of tasks begin with, the milliseconds of
+the lease to take lapsed entries first (empty to leave them), and the entry at which to begin to look for these. Return
+the time and where to continue, and for each entry its id, its member, and version,
+record, outcome, entry and call of its task. A step of XAUTOCLAIM looks at ten times as many entries as it may return.
+"""
+
+DROP = Script(
+    _WITHOUT_ROOM
+    + """
+redis.call('XACK', KEYS[1], 'workers', unpack(ARGV))
+return redis.call('XDEL', KEYS[1], unpack(ARGV))
+"""
+)
+
+
+class Call(NamedTuple):
+    """A script to run.
+
+    Attributes:
+        script: The script.
+        kind: The type of its reply.
+        keys: Its keys.
+        arguments: Its other arguments.
+    """
+
+    script: Script
+    kind: type
+    keys: Sequence[str]
+    arguments: Sequence[Any]
+
+
+async def run_all(redis: Redis, calls: Sequence[Call]) -> list[Any] | None:
+    """Return the replies of scripts, among them exceptions; None if one is of another type than it has to be."""
+    replies: list[Any]
+    if len(calls) == 1:
+        (call,) = calls
+        replies = [await call.script.run(redis, call.keys, *call.arguments)]
+    else:
+        pipeline = redis.pipeline(transaction=False)
+        for call in calls:
+            pipeline.evalsha(call.script.digest, len(call.keys), *call.keys, *call.arguments)
+        replies = await pipeline.execute(raise_on_error=False)
+    for index, (call, reply) in enumerate(zip(calls, replies, strict=True)):
+        if isinstance(reply, NoScriptError):
+            try:
+                replies[index] = await call.script.run(redis, call.keys, *call.arguments)
+            except ResponseError as error:
+                replies[index] = error
+    for call, reply in zip(calls, replies, strict=True):
+        if not isinstance(reply, (call.kind, Exception)):
+            return None
+    return replies
