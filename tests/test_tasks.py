@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp import CancellationToken, Context, MCPServer, RegistrationError
+from funcmcp import CancellationToken, Context, MCPServer, RegistrationError, ToolError
 from funcmcp._protocol.tasks import EXTENSION
 from funcmcp._serving import serving_of
-from funcmcp.tasks import MemoryTasks, SQLiteTasks, TaskOptions
+from funcmcp.tasks import MemoryTasks, Retry, SQLiteTasks, TaskOptions
 from tests.patience import PATIENCE
 from tests.server.task_parts import ask, create, get, until
 
@@ -118,6 +118,91 @@ async def test_a_plain_function_learns_of_its_cancellation() -> None:
     await asyncio.wait_for(stopped.wait(), PATIENCE)
     assert (await get(mcp._server, task_id))["status"] == "cancelled"
     await serving_of(mcp).aclose()
+
+
+def failing(*errors: Exception, retry: Retry | None) -> tuple[MCPServer, list[float]]:
+    """Return a server with a tool that fails with these errors in turn and then succeeds, and the times of its runs."""
+    mcp = MCPServer("orders", show_errors=True)
+    times: list[float] = []
+    left = list(errors)
+
+    @mcp.tool(task=TaskOptions(retry=retry))
+    async def job(context: Context) -> str:
+        times.append(asyncio.get_running_loop().time())
+
+        async def part() -> str:
+            return f"stored in run {len(times)}"
+
+        stored: str = await context.once("part", part)
+        if left:
+            raise left.pop(0)
+        return stored
+
+    return mcp, times
+
+
+async def test_a_task_runs_again_after_an_exception_and_then_ends_with_the_result() -> None:
+    mcp, times = failing(OSError("no disk"), TimeoutError("slow"), retry=Retry(3, delay=0.02))
+    server = serving_of(mcp).server
+    async with mcp.lifespan():
+        task = await until(server, await create(server, "job"), "completed")
+    assert task["result"]["content"] == [{"type": "text", "text": "stored in run 1"}]
+    assert len(times) == 3
+    assert times[1] - times[0] >= 0.02
+    assert times[2] - times[1] >= 0.04
+
+
+@pytest.mark.parametrize(
+    ("errors", "retry", "runs", "text"),
+    [
+        ([OSError("one"), OSError("two"), OSError("three")], Retry(2, delay=0), 2, "two"),
+        ([OSError("one"), ToolError("two"), OSError("three")], Retry(3, delay=0), 2, "two"),
+        ([OSError("one"), ValueError("two"), OSError("three")], Retry(5, delay=0, on=(OSError,)), 2, "two"),
+        ([OSError("one")], Retry(1), 1, "one"),
+        ([OSError("one")], Retry(3, delay=7200, max_delay=7200), 1, "one"),
+        ([OSError("one")], None, 1, "one"),
+    ],
+    ids=["no run is left", "a ToolError", "another exception", "one run", "no time is left", "no retry"],
+)
+async def test_a_task_ends_with_the_failure_after_which_it_may_not_run_again(
+    errors: list[Exception], retry: Retry | None, runs: int, text: str
+) -> None:
+    mcp, times = failing(*errors, retry=retry)
+    server = serving_of(mcp).server
+    async with mcp.lifespan():
+        task = await until(server, await create(server, "job"), "completed")
+    assert task["result"]["isError"] is True
+    assert task["result"]["content"] == [{"type": "text", "text": text}]
+    assert len(times) == runs
+
+
+async def test_a_client_sees_why_a_task_waits_for_its_next_run_and_can_cancel_it() -> None:
+    mcp, times = failing(OSError("no disk"), retry=Retry(delay=600, max_delay=600))
+    server = serving_of(mcp).server
+    async with mcp.lifespan():
+        task_id = await create(server, "job")
+        async with asyncio.timeout(PATIENCE):
+            while "statusMessage" not in (task := await get(server, task_id)):  # noqa: ASYNC110 - clients poll
+                await asyncio.sleep(0.005)
+        assert (task["status"], task["statusMessage"]) == ("working", "Attempt 1 of 3 failed: no disk")
+        await ask(server, "tasks/cancel", {"taskId": task_id})
+        assert (await until(server, task_id, "cancelled"))["status"] == "cancelled"
+    assert len(times) == 1
+
+
+async def test_a_task_with_a_delay_runs_after_it() -> None:
+    mcp = MCPServer("orders")
+    times: list[float] = []
+
+    @mcp.tool(task=TaskOptions(delay=0.1))
+    async def job() -> None:
+        times.append(asyncio.get_running_loop().time())
+
+    server = serving_of(mcp).server
+    async with mcp.lifespan():
+        began = asyncio.get_running_loop().time()
+        await until(server, await create(server, "job"), "completed")
+    assert times[0] - began >= 0.09
 
 
 async def test_invalid_arguments_make_no_task() -> None:

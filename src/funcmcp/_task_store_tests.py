@@ -323,6 +323,43 @@ class Rules:
         await self.wait(0.06)
         assert (await claim_one(store)).attempt == 3
 
+    async def test_a_task_with_a_delay_is_due_after_it(self) -> None:
+        store = self.store
+        record = await store.create(new_task(delay=0.3))
+        assert record.due == pytest.approx(record.created + 0.3, abs=0.01)
+        await self.idle(store)
+        await self.wait(0.31)
+        assert (await claim_one(store)).key == record.key
+
+    async def test_a_failed_run_is_counted_and_the_task_runs_again_after_its_delay(self) -> None:
+        store = self.store
+        task = new_task()
+        await store.create(task)
+        first = await claim_one(store)
+        again = await store.retry(first, 0.3, "Attempt 1 of 3 failed: no disk")
+        assert again is not None
+        assert (again.status, again.message, again.failures) == ("working", "Attempt 1 of 3 failed: no disk", 1)
+        assert await store.read(task.key) == again
+        assert await store.finish(first, RESULT) is None
+        assert await store.retry(first, 0.0, "") is None
+        await self.idle(store)
+        await self.wait(0.31)
+        second = await claim_one(store)
+        assert (second.attempt, second.record.starts, second.record.failures) == (2, 1, 1)
+        assert await store.retry(second, 0.0, "Attempt 2 of 3 failed: no disk")
+        third = await claim_one(store)
+        assert third.record.failures == 2
+        assert await store.finish(third, RESULT)
+
+    async def test_a_task_that_waits_for_its_next_run_can_be_cancelled(self) -> None:
+        store = self.store
+        task = new_task()
+        await store.create(task)
+        assert await store.retry(await claim_one(store), 0.05, "failed")
+        assert await store.cancel(task.key)
+        await self.wait(0.06)
+        await self.idle(store)
+
     async def test_a_lapsed_task_runs_again_if_it_may_and_the_first_worker_has_lost_it(self) -> None:
         lasting = self.make(lease=LEASE)
         task = new_task(attempts=2)

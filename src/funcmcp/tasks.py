@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from funcmcp._adapters.azure.tasks import AzureTasks
     from funcmcp._adapters.postgres.tasks import PostgresTasks
     from funcmcp._adapters.redis.tasks import RedisTasks
-    from funcmcp._server.catalog.task_options import TaskOptions
+    from funcmcp._server.catalog.task_options import Retry, TaskOptions
     from funcmcp._state.tasks.any_store import BaseTasks, OwnedTasks, successor
     from funcmcp._state.tasks.memory import MemoryTasks
     from funcmcp._state.tasks.record import (
@@ -54,6 +54,7 @@ __all__ = [
     "PostgresTasks",
     "Question",
     "RedisTasks",
+    "Retry",
     "SQLiteTasks",
     "TaskKey",
     "TaskLimits",
@@ -73,7 +74,7 @@ _HOMES = {
     "_adapters.azure.tasks": ["AzureTasks"],
     "_adapters.postgres.tasks": ["PostgresTasks"],
     "_adapters.redis.tasks": ["RedisTasks"],
-    "_server.catalog.task_options": ["TaskOptions"],
+    "_server.catalog.task_options": ["Retry", "TaskOptions"],
     "_state.tasks.any_store": ["BaseTasks", "OwnedTasks", "successor"],
     "_state.tasks.memory": ["MemoryTasks"],
     "_state.tasks.record": [

@@ -105,6 +105,7 @@ def test_a_list_has_owner_age_attempt_and_error_of_each_task(folder: Path) -> No
         "running": False,
         "attempt": 1,
         "attempts": 1,
+        "failures": 0,
         "message": "No disk",
         "error": "No disk",
     }

@@ -218,6 +218,7 @@ def _members(record: TaskRecord) -> dict[str, Any]:
         "running": record.claimed,
         "attempt": record.attempt,
         "attempts": record.attempts,
+        "failures": record.failures,
         "message": record.message,
         "error": _error(record),
         "expires": _date(record.expires),

@@ -199,7 +199,7 @@ class AzureTasks(BaseTasks):
         await self._check_owner(task.key.owner, now)
         await self._send(name, _REMOVE, record.expires - now)
         await self._write_new(name, record, task, size)
-        await self._send(name, _RUN)
+        await self._send(name, _RUN, task.delay)
         self._kept.add(task.payer, record.removed, size)
         return record
 

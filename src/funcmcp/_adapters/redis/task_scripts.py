@@ -128,7 +128,9 @@ remove_old(KEYS[5], KEYS[6], KEYS[7], now)
 local owner = is_full(KEYS[7], ARGV[14], ARGV[13], ARGV[15], ARGV[16])
 if owner > 0 then return {owner, until_first(owner == 2 and KEYS[8] or KEYS[5], now), 1} end
 redis.call('HSET', KEYS[1], 'v', ARGV[11], 's', ARGV[1], 'c', ARGV[2], 'a', ARGV[11])
-if ARGV[11] == '' then
+if ARGV[17] ~= '' then
+  redis.call('ZADD', KEYS[3], ARGV[17], ARGV[3])
+elseif ARGV[11] == '' then
   add_entry(KEYS[1], KEYS[2], KEYS[4], ARGV[3])
 else
   redis.call('ZADD', KEYS[3], now + ARGV[12], ARGV[3])
@@ -153,10 +155,10 @@ random, so it is of the same call, whose reply was lost.
 KEYS: task, stream, delayed tasks, signals, all tasks, sizes, sums; of a principal also its tasks and its live tasks.
 ARGV: record, call, member, expiry, removal, position, id, limits of the three sets, token of the claim with which
 the task is created (empty if none), milliseconds of the lease, bytes, payer (empty if unknown), limits of the bytes of
-all tasks and of the payer's. Return 0; or 1 (all) or 2 (the caller's), the milliseconds until there may be room, and
-what is full (1 for bytes, 2 for live tasks, 0 for tasks); or 3 if the task exists, and another worker has claimed it.
-Expired tasks leave the sums first. Otherwise the first write is the one that takes memory: a full Redis refuses
-nothing of a script that has begun to write.
+all tasks and of the payer's, and when the task is due (empty for at once). Return 0; or 1 (all) or 2 (the caller's),
+the milliseconds until there may be room, and what is full (1 for bytes, 2 for live tasks, 0 for tasks); or 3 if the
+task exists, and another worker has claimed it. Expired tasks leave the sums first. Otherwise the first write is the one
+that takes memory: a full Redis refuses nothing of a script that has begun to write.
 """
 
 LOAD = Script("""

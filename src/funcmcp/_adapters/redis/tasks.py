@@ -164,7 +164,7 @@ class RedisTasks(RedisRecords):
         If a `claim` of this process waits and has room, the task is created as claimed, and is what that `claim`
         returns.
         """
-        if self._room <= self._creating + len(self._created):
+        if task.delay or self._room <= self._creating + len(self._created):
             await self._create(record, task, size)
             return record
         record = transitions.first_claim(record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from funcmcp._protocol.codec import encode
@@ -11,7 +12,7 @@ from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
 from funcmcp._server.calls.task_call import MAX_MESSAGE, StoredResults, TaskChannel, decode_call, stored_questions
 from funcmcp._server.catalog.features import RawResponse
 from funcmcp._server.log import log_failure
-from funcmcp._server.tasks.worker import NoOutcome
+from funcmcp._server.tasks.worker import NoOutcome, Retrying
 from funcmcp._state.tasks.record import Outcome
 
 if TYPE_CHECKING:
@@ -86,8 +87,23 @@ class TaskRuns:
         if context is None:
             return NoOutcome.UNKNOWN
         if self.tracer is None:
-            return await self._run(context, tool)
-        return await self.tracer.trace(context, claim, partial(self._run, context, tool))
+            return await self._run_attempt(context, tool, claim)
+        return await self.tracer.trace(context, claim, partial(self._run_attempt, context, tool, claim))
+
+    async def _run_attempt(self, context: TaskContext, tool: Tool, claim: Claim) -> RunEnd:
+        """Run a tool; if it fails and may be run again, return when."""
+        began = monotonic()
+        end = await self._run(context, tool)
+        retry = None if tool.task is None else tool.task.retry
+        if retry is None or context.error is None or not isinstance(end, Outcome) or not end.failed:
+            return end
+        attempt = claim.record.failures + 1
+        delay = retry.delay_after(attempt)
+        left = claim.record.expires - claim.now - (monotonic() - began)
+        if attempt >= retry.attempts or not retry.applies_to(context.error) or delay >= left:
+            return end
+        message = f"Attempt {attempt} of {retry.attempts} failed: {end.message or 'The tool failed.'}"
+        return Retrying(delay, message[:MAX_MESSAGE])
 
     async def _run(self, context: TaskContext, tool: Tool) -> RunEnd:
         try:

@@ -176,6 +176,7 @@ class Tasks:
             ttl=options.ttl if ttl is None else ttl,
             keep=options.keep,
             poll=options.poll,
+            delay=options.delay,
             attempts=options.attempts or 1,
             answers={} if answers is None else answers,
             address=address_mark(context.caller),

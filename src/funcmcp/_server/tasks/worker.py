@@ -26,7 +26,7 @@ import os
 from dataclasses import replace
 from enum import Enum, auto
 from random import uniform
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from funcmcp._server.log import log_failure, logger, quote
 from funcmcp._server.tasks.places import Places
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.record import Claim, Question, TaskKey, TaskRecord
     from funcmcp._state.tasks.store import TaskStore
 
-    RunEnd: TypeAlias = "Outcome | Mapping[str, Question] | NoOutcome"
+    RunEnd: TypeAlias = "Outcome | Retrying | Mapping[str, Question] | NoOutcome"
     RunTool: TypeAlias = Callable[[Claim, Callable[[str], None]], Awaitable[RunEnd]]
 
 _RENEWALS = 5
@@ -77,6 +77,18 @@ class NoOutcome(Enum):
     """The server stops."""
     LOST = auto()
     """The task was cancelled, or another worker has it."""
+
+
+class Retrying(NamedTuple):
+    """The end of a run that failed, after which the tool runs again.
+
+    Attributes:
+        delay: Seconds until then.
+        message: The status message until then.
+    """
+
+    delay: float
+    message: str
 
 
 class TaskWorker:
@@ -311,6 +323,8 @@ class TaskWorker:
         store, claim = self._store, run.claim
         if isinstance(end, Outcome):
             return await store.finish(claim, end)
+        if isinstance(end, Retrying):
+            return await store.retry(claim, end.delay, end.message)
         if not isinstance(end, NoOutcome):
             return await store.ask(claim, end)
         if end is NoOutcome.UNKNOWN:

@@ -102,7 +102,7 @@ class BaseTasks:
         self._server = server
 
     async def create(self, task: NewTask) -> TaskRecord:
-        """Create a task that is due at once; raise TasksFullError."""
+        """Create a task, which is due after its delay; raise TasksFullError."""
         record = new_record(task, self._clock())
         size = new_bytes(record, task.call)
         record = await self._with_room(task.key, task.payer, lambda: self._insert(record, task, size), size)
@@ -174,6 +174,12 @@ class BaseTasks:
         """Return the task to the queue; see `TaskStore.release`. None: the claim is not valid any more."""
         return await self._change(
             claim.key, lambda record, now: transitions.released(record, claim.token, now, delay, unknown=unknown)
+        )
+
+    async def retry(self, claim: Claim, delay: float, message: str) -> TaskRecord | None:
+        """End a run that failed, and run the tool again later; see `TaskStore.retry`."""
+        return await self._change(
+            claim.key, lambda record, now: transitions.retrying(record, claim.token, now, delay, message)
         )
 
     async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:

@@ -101,6 +101,11 @@ class Outcome:
     tool_failed: bool = False
     message: str | None = None
 
+    @property
+    def failed(self) -> bool:
+        """Whether the tool has failed, in either way."""
+        return self.is_error or self.tool_failed
+
 
 @public("funcmcp.tasks")
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,7 @@ class NewTask:
         ttl: Seconds from the creation within which the task has to end.
         keep: Seconds for which the outcome is kept at least.
         poll: Seconds between two requests for the status that clients are asked for; None derives them from the age.
+        delay: Seconds from the creation until a worker may run it.
         attempts: How often a worker may start the tool, if the process stops while it runs.
         answers: Answers that the client gave before there was a task; see `TaskRecord`.
         address: The mark of the address from which an anonymous caller created it; None if it is unknown.
@@ -126,6 +132,7 @@ class NewTask:
     ttl: float = 3600.0
     keep: float = 900.0
     poll: float | None = None
+    delay: float = 0.0
     attempts: int = 1
     answers: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     address: str | None = None
@@ -156,6 +163,7 @@ class TaskRecord:
         attempt: The number of the last claim.
         token: The token of the last claim.
         starts: Runs since the last one that ended by itself.
+        failures: Runs that ended with an exception after which the tool is to be run again.
         claimed: Whether a worker has it.
         due: When a worker may claim it; None if there is nothing to run.
         serial: The number of the last question. The key of a question on the wire contains it and is never used again.
@@ -184,6 +192,7 @@ class TaskRecord:
     attempt: int = 0
     token: str = ""
     starts: int = 0
+    failures: int = 0
     claimed: bool = False
     due: float | None = None
     serial: int = 0
@@ -241,7 +250,7 @@ class Claim:
 
 
 def new_record(task: NewTask, now: float) -> TaskRecord:
-    """Return the record of a task that is due at once."""
+    """Return the record of a new task."""
     now = _milliseconds(now)
     expires = round(now + task.ttl, 3)
     return TaskRecord(
@@ -254,7 +263,7 @@ def new_record(task: NewTask, now: float) -> TaskRecord:
         attempts=task.attempts,
         answers=task.answers,
         updated=now,
-        due=now,
+        due=now + task.delay,
         removed=expires + task.keep,
         fingerprint=task.fingerprint,
         address=task.address,
@@ -374,6 +383,22 @@ def released(record: TaskRecord, token: str, now: float, delay: float, *, unknow
         return None
     returned = record.returned + unknown
     return replace(record, starts=record.starts - 1, returned=returned, claimed=False, due=_milliseconds(now + delay))
+
+
+def retrying(record: TaskRecord, token: str, now: float, delay: float, message: str) -> TaskRecord | None:
+    """End a run that failed, after which the tool runs again; its message says why it failed."""
+    if not _holds(record, token):
+        return None
+    return replace(
+        record,
+        message=message,
+        updated=now,
+        starts=0,
+        returned=0,
+        failures=record.failures + 1,
+        claimed=False,
+        due=_milliseconds(now + delay),
+    )
 
 
 def cancelled(record: TaskRecord, now: float) -> TaskRecord | None:

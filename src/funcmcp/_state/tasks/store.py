@@ -112,7 +112,7 @@ class TaskStore(Protocol):
         """Use the tasks of the server of this name; each server has its own."""
 
     async def create(self, task: NewTask) -> TaskRecord:
-        """Create a task that is due at once; raise TasksFullError. It can be read before this returns.
+        """Create a task, which is due after its delay; raise TasksFullError. It can be read before this returns.
 
         A task with this key that exists already is left as it is.
         """
@@ -160,6 +160,15 @@ class TaskStore(Protocol):
             claim: The claim.
             delay: Seconds after which the task is due.
             unknown: Whether this worker can't run the tool. Such deliveries are counted.
+        """
+
+    async def retry(self, claim: Claim, delay: float, message: str) -> TaskRecord | None:
+        """End a run that failed, and run the tool again later. None: the claim is not valid any more.
+
+        Args:
+            claim: The claim.
+            delay: Seconds after which the task is due.
+            message: The status message until then.
         """
 
     async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
