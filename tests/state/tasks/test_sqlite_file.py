@@ -123,11 +123,21 @@ async def test_a_write_that_is_cancelled_before_it_begins_is_not_made(tmp_path: 
         cancelled = asyncio.ensure_future(file.write(add("a")))
         await asyncio.sleep(0)
         cancelled.cancel()
-        go.set()
-        await write
         with pytest.raises(asyncio.CancelledError):
             await cancelled
+        await asyncio.sleep(0)  # so that the thread knows it
+        go.set()
+        await write
         assert await file.read(words) == []
+
+
+async def test_the_first_uses_of_a_new_file_may_come_at_the_same_time(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / str(number)).mkdir()
+        async with opened(tmp_path / str(number)) as file:
+            found, added = await asyncio.gather(file.read(words), file.write(add("a")))
+            assert found in ([], ["a"])
+            assert added == "a"
 
 
 async def test_a_file_that_can_not_be_opened_is_an_error_each_time(tmp_path: Path) -> None:

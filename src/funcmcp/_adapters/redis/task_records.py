@@ -162,7 +162,7 @@ class RedisRecords(BaseTasks):
             size,
             task.payer or "",
             *(limits.total_bytes, limits.bytes_per_principal),
-            milliseconds(record.due) if record.due is not None and record.due > record.created else "",
+            _milliseconds(record.due) if record.due is not None and record.due > record.created else "",
         )
         keys = self._keys(record.key)
         full, wait, kind = await self._run(CREATE, list, keys, arguments)

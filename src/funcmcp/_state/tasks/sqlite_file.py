@@ -14,6 +14,7 @@ import sqlite3
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class SQLiteFile:
         self._path = path
         self._schema = schema
         self._waiting: deque[_Write] = deque()
+        self._opening = Lock()
         self._writes = ThreadPoolExecutor(1, thread_name_prefix="funcmcp-task-writes")
         self._reads = ThreadPoolExecutor(1, thread_name_prefix="funcmcp-task-reads")
         self._writer: sqlite3.Connection | None = None
@@ -77,7 +79,8 @@ class SQLiteFile:
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._reader is None:
-            self._reader = self._open()
+            with self._opening:
+                self._reader = self._open()
         return work(self._reader)
 
     def _write_all(self) -> None:
@@ -99,7 +102,8 @@ class SQLiteFile:
     def _transaction(self, writes: list[_Write]) -> list[Callable[[], None]]:
         """Make writes in a transaction; return what reports the outcome of each."""
         if self._writer is None:
-            self._writer = self._open()
+            with self._opening:  # two connections can't both change the mode of the journal
+                self._writer = self._open()
         connection = self._writer
         connection.execute("BEGIN IMMEDIATE")
         try:
