@@ -351,6 +351,31 @@ class Rules:
         assert third.record.failures == 2
         assert await store.finish(third, RESULT)
 
+    async def test_a_task_that_has_failed_keeps_its_call_and_others_do_not(self) -> None:
+        limited = self.make(limits=TaskLimits(bytes_per_principal=20_000))
+        kept: dict[str, bytes | None] = {}
+        for name in ("completed", "tool failed", "failed", "cancelled"):
+            record = await limited.create(large_task(7000))
+            assert await limited.read_call(record.key) == b"x" * 7000
+            claim = await claim_one(limited)
+            if name == "cancelled":
+                assert await limited.cancel(record.key)
+            else:
+                outcome = replace(RESULT, tool_failed=name == "tool failed", is_error=name == "failed")
+                assert await limited.finish(claim, outcome)
+            kept[name] = await limited.read_call(record.key)
+        assert kept == {"completed": None, "tool failed": b"x" * 7000, "failed": b"x" * 7000, "cancelled": None}
+        assert await limited.read_call(new_task().key) is None
+
+    async def test_the_calls_of_failed_tasks_count_until_they_make_room(self) -> None:
+        limited = self.make(limits=TaskLimits(bytes_per_principal=20_000))
+        first = await limited.create(large_task(7000))
+        assert await limited.finish(await claim_one(limited), replace(RESULT, tool_failed=True))
+        await limited.create(large_task(7000))
+        assert await limited.read(first.key)
+        await limited.create(large_task(7000))
+        assert await limited.read(first.key) is None
+
     async def test_a_task_that_waits_for_its_next_run_can_be_cancelled(self) -> None:
         store = self.store
         task = new_task()

@@ -36,6 +36,12 @@ async def wait() -> str:
         await asyncio.Event().wait()
     finally:
         print("stopped", flush=True)
+
+
+@mcp.tool(task=TaskOptions(poll=0.05))
+async def weigh(dish: str) -> str:
+    with open("scales") as scales:
+        return f"{dish}: {scales.read()}"
 """
 MARK = "a" * 32
 QUESTION = {"method": "elicitation/create", "params": {"message": "How many?"}}
@@ -156,6 +162,26 @@ async def test_a_cancelled_task_stops_where_it_runs(folder: Path) -> None:
             await asyncio.to_thread(server.line_with, "stopped")
         again = await asyncio.to_thread(funcmcp, "tasks", "cancel", "server.py", name, folder=folder)
     assert (again.returncode, again.stdout, again.stderr) == (1, "", f"{name} has ended before.\n")
+
+
+async def test_a_task_that_has_failed_runs_again_with_the_same_arguments(folder: Path) -> None:
+    with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=folder) as server:
+        async with Client(server.endpoint(), timeout=PATIENCE) as client:
+            failed = await client.start_tool("weigh", {"dish": "soup"})
+            assert (await failed.result()).is_error
+            name = task_digest(str(failed.task_id))
+            (folder / "scales").write_text("300 g")
+            ended = await asyncio.to_thread(funcmcp, "tasks", "retry", "server.py", name, "--json", folder=folder)
+            (retried,) = json.loads(ended.stdout)
+            assert (ended.returncode, ended.stderr) == (0, "")
+            assert retried == {"task": name, "new": task_digest(retried["id"]), "id": retried["id"], "error": None}
+            again = await client.get_task(retried["id"])
+            assert (await again.result()).text == "soup: 300 g"
+            texts = await asyncio.to_thread(funcmcp, "tasks", "retry", "server.py", name, folder=folder)
+            assert re.fullmatch(rf"Created [0-9a-f]{{16}} for {name}\n", texts.stdout)
+            ended = await asyncio.to_thread(funcmcp, "tasks", "retry", "server.py", retried["new"], folder=folder)
+    text = f"{retried['new']} can't be retried. Only tasks that have failed can be retried.\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", text)
 
 
 def test_a_drain_waits_for_tasks_that_run_or_wait_for_a_worker(folder: Path) -> None:

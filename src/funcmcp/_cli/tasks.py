@@ -129,6 +129,45 @@ def cancel(target: Target, names: Names) -> None:
 
 
 @tasks_app.command()
+def retry(target: Target, names: Names, *, as_json: AsJSON = False) -> None:
+    """Create a new task for each of these tasks of TARGET that have failed, with the same arguments and owner.
+
+    A client that shall read the new task needs its id, which --json prints. The exit code is 1 if one can't be retried.
+    """
+    from funcmcp._state.tasks.store import TasksFullError
+
+    async def retry_all(tasks: Tasks) -> list[tuple[TaskRecord, TaskRecord | None, str]]:
+        outcomes: list[tuple[TaskRecord, TaskRecord | None, str]] = []
+        for record in await _find(tasks, names):
+            try:
+                new = await tasks.retry(record)
+            except TasksFullError as full:
+                outcomes.append((record, None, f"{full}."))
+            else:
+                outcomes.append((record, new, "Only tasks that have failed can be retried."))
+        return outcomes
+
+    outcomes = _run(target, retry_all)
+    if as_json:
+        write_json([_retried(*outcome) for outcome in outcomes])
+    else:
+        for record, new, reason in outcomes:
+            if new is None:
+                write_line(f"{_digest(record)} can't be retried. {reason}", error=True)
+            else:
+                write_line(f"Created {_digest(new)} for {_digest(record)}")
+    if any(new is None for _, new, _ in outcomes):
+        raise typer.Exit(1)
+
+
+def _retried(record: TaskRecord, new: TaskRecord | None, reason: str) -> dict[str, Any]:
+    """Return what `retry --json` prints of a task."""
+    if new is None:
+        return {"task": _digest(record), "new": None, "id": None, "error": reason}
+    return {"task": _digest(record), "new": _digest(new), "id": new.key.task_id, "error": None}
+
+
+@tasks_app.command()
 def drain(
     target: Target,
     *,

@@ -16,7 +16,7 @@ from funcmcp._server.tasks.service import Tasks, change_of, rules_of
 from funcmcp._state.bus import LocalBus
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.memory import MemoryTasks
-from funcmcp._state.tasks.record import TaskKey
+from funcmcp._state.tasks.record import NewTask, TaskKey, failure
 from funcmcp._state.tasks.sqlite import SQLiteTasks
 from tests.clock import Clock
 from tests.patience import PATIENCE
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from funcmcp._server.calls.context import RequestContext
-    from funcmcp._state.tasks.record import NewTask, TaskRecord
+    from funcmcp._state.tasks.record import TaskRecord
 
 
 class SharedMemoryTasks(MemoryTasks):
@@ -351,3 +351,22 @@ async def test_a_cancellation_holds_if_the_other_instances_are_unreachable(monke
     assert cancelled is not None
     assert cancelled.status == "cancelled"
     await served.tasks.stop(0)
+
+
+async def test_a_task_that_has_failed_is_created_again_with_the_options_of_its_first_creation() -> None:
+    served = server(tool("job", task=TaskOptions()), tasks=MemoryTasks(concurrency=0))
+    assert served.tasks is not None
+    tasks, store = served.tasks, served.tasks.store
+    key = TaskKey(None, "a" * 44)
+    await store.create(NewTask(key, "job", b"{}", ttl=60.0, keep=5.0, poll=2.0, attempts=3, address="c" * 32))
+    (claim,) = await store.claim(1)
+    assert await tasks.retry(claim.record) is None, "it has not failed"
+    failed = await store.finish(claim, failure("No disk"))
+    assert failed is not None
+    again = await tasks.retry(failed)
+    assert again is not None
+    assert again.key != key
+    for name in ("tool", "keep", "poll", "attempts", "address"):
+        assert getattr(again, name) == getattr(failed, name)
+    assert again.expires - again.created == pytest.approx(60.0)
+    assert await store.read_call(again.key) == b"{}"

@@ -289,6 +289,11 @@ class AzureTasks(BaseTasks):
         loaded = await asyncio.gather(*(self._read(name, with_outcome=False) for name in names))
         return [stored.record for stored in loaded if stored is not None and stored.record is not None]
 
+    async def _load_call(self, key: TaskKey) -> bytes | None:
+        name = name_of(key)
+        stored = None if name is None else await self._read(name, with_outcome=False)
+        return None if name is None or stored is None else await self._call_of(name, stored)
+
     async def _scan(self) -> AsyncIterator[TaskRecord]:
         listed = await self._list()
         for begin in range(0, len(listed), _SCANNED):
@@ -361,7 +366,7 @@ class AzureTasks(BaseTasks):
                 metadata["outcome"] = f"outcome-{writer}"
                 await self._storage.write(self._path(name, metadata["outcome"]), text)
                 text = None
-        else:
+        if changed.keeps_call:
             call = stored.call
             if "call" in stored.metadata:
                 metadata["call"] = stored.metadata["call"]
@@ -373,7 +378,7 @@ class AzureTasks(BaseTasks):
             is_written = blob is not None and blob.metadata.get("writer") == writer
         if is_written:
             self._kept.grow(payer, size - before)
-        if is_written and changed.over and "call" in stored.metadata:
+        if is_written and not changed.keeps_call and "call" in stored.metadata:
             with contextlib.suppress(StoreUnavailableError):  # it is deleted with the task, at the latest
                 await self._storage.delete(self._path(name, stored.metadata["call"]))
         return is_written

@@ -96,7 +96,7 @@ UPDATE funcmcp_tasks_1 SET version = %(version)s, state = %(state)s, outcome = %
   due = CASE WHEN token = %(token)s THEN due ELSE %(due)s END,
   holder = CASE WHEN token = %(token)s THEN holder ELSE %(holder)s END,
   token = %(token)s, live_until = %(live_until)s, removed = %(removed)s, bytes = %(bytes)s,
-  call = CASE WHEN %(over)s THEN ''::bytea ELSE call END
+  call = CASE WHEN %(keeps_call)s THEN call ELSE ''::bytea END
 WHERE {_OF_TASK}
 """
 _RENEW = f"""
@@ -245,6 +245,10 @@ class PostgresTasks(BaseTasks):
     async def _load(self, key: TaskKey) -> TaskRecord | None:
         row = await self._link.do(lambda connection: self._select(connection, key))
         return None if row is None else row.record
+
+    async def _load_call(self, key: TaskKey) -> bytes | None:
+        row = await self._link.do(lambda connection: self._select(connection, key))
+        return None if row is None else row.call
 
     async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
         version = token_hex(8)
@@ -418,7 +422,7 @@ class PostgresTasks(BaseTasks):
             "live_until": None if record.over else record.expires,
             "removed": record.removed,
             "bytes": size,
-            "over": record.over,
+            "keeps_call": record.keeps_call,
         }
         await connection.execute(_UPDATE, values)
 

@@ -183,6 +183,10 @@ class RedisRecords(BaseTasks):
         stored = await self._load_stored(key)
         return None if stored is None else stored.record
 
+    async def _load_call(self, key: TaskKey) -> bytes | None:
+        stored = await self._load_stored(key, "c")
+        return None if stored is None else stored.call
+
     async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
         names: list[bytes] = await self._do(
             lambda redis: redis.zrange(f"{self._prefix}:of:{owner}", 0, self.limits.per_principal), list
@@ -269,6 +273,7 @@ class RedisRecords(BaseTasks):
         ]
         if changed.outcome is not None:
             arguments += [changed.outcome.text, _milliseconds(changed.removed), position(changed), key.task_id]
+            arguments.append("keeps" if changed.keeps_call else "drops")
         return self._keys(key), arguments
 
     async def _load_stored(self, key: TaskKey, *fields: str) -> Stored | None:

@@ -185,7 +185,7 @@ if now >= tonumber(ARGV[2]) then return {0, 0} end
 local old, payer, new = 0, '', 0
 if ARGV[7] ~= '0' or #ARGV > 10 then
   old, payer = size_of(KEYS[6], ARGV[6])
-  new = #ARGV > 10 and tonumber(ARGV[7]) or old + ARGV[7]
+  new = ARGV[15] == 'drops' and tonumber(ARGV[7]) or old + ARGV[7]
   if new > old and is_full(KEYS[7], payer, new - old, ARGV[8], ARGV[9]) > 0 then
     remove_old(KEYS[5], KEYS[6], KEYS[7], now)
     local owner = is_full(KEYS[7], payer, new - old, ARGV[8], ARGV[9])
@@ -209,7 +209,7 @@ if ARGV[5] ~= 'stays' then
 end
 if #ARGV > 10 then
   redis.call('HSET', KEYS[1], 'o', ARGV[11])
-  redis.call('HDEL', KEYS[1], 'c')
+  if ARGV[15] == 'drops' then redis.call('HDEL', KEYS[1], 'c') end
   redis.call('PEXPIREAT', KEYS[1], ARGV[12])
   redis.call('ZADD', KEYS[5], 'XX', ARGV[12], ARGV[6])
   if #KEYS > 7 then
@@ -224,9 +224,10 @@ return {1, 0}
 
 KEYS: as of `CREATE`. ARGV: version, expiry, record, token of the claim, what becomes of the entry ('stays',
 'leaves', 'due', or the time when it is due), member, the bytes by which the task grows (those that are left of a task
-that ends), limits of the bytes of all tasks and of the payer's, the next version; of a task that ends also
-outcome, removal, position, id. Return 1 and 0, also if this write was done already; or 0 and 0 if the record has
-changed or expired; or, if there is no room, -1 (of all) or -2 (of the caller) and the milliseconds until there may be.
+that ends and does not keep its call), limits of the bytes of all tasks and of the payer's, the next version; of a task
+that ends also outcome, removal, position, id, and whether it 'keeps' or 'drops' its call. Return 1 and 0, also if this
+write was done already; or 0 and 0 if the record has changed or expired; or, if there is no room, -1 (of all) or -2 (of
+the caller) and the milliseconds until there may be.
 """
 
 DELETE = Script(

@@ -279,6 +279,29 @@ class Tasks:
                 await self._hub.send(change_of(record.key))
         return cancelled
 
+    async def retry(self, record: TaskRecord) -> TaskRecord | None:
+        """Create a task for the call of one that has failed; return None if its call is not kept.
+
+        The new task belongs to the same caller. The client gets its id from the operator.
+
+        Raises:
+            TasksFullError: There is no room for another task.
+        """
+        call = await self.store.read_call(record.key) if record.failed else None
+        if call is None:
+            return None
+        task = NewTask(
+            key=TaskKey(record.key.owner, secrets.token_urlsafe(_ID_BYTES)),
+            tool=record.tool,
+            call=call,
+            ttl=record.expires - record.created,
+            keep=record.keep,
+            poll=record.poll,
+            attempts=record.attempts,
+            address=record.address,
+        )
+        return await self.store.create(task)
+
     async def _read_nothing(self) -> None:
         with contextlib.suppress(StoreUnavailableError):
             await self.store.read(TaskKey(None, "0"))

@@ -1,8 +1,8 @@
 """What all stores of tasks have in common: waiting claims, transitions, limits, pages, and outages.
 
-A store of a kind subclasses `BaseTasks` and has eight methods: `_insert`, `_load`, `_change`, `_delete`, `_claim_due`,
-`_page`, `_scan` and `aclose`. They raise StoreUnavailableError while the store can't be reached. `TaskStore` says what
-the public methods mean.
+A store of a kind subclasses `BaseTasks` and has nine methods: `_insert`, `_load`, `_load_call`, `_change`, `_delete`,
+`_claim_due`, `_page`, `_scan` and `aclose`. They raise StoreUnavailableError while the store can't be reached.
+`TaskStore` says what the public methods mean.
 """
 
 from __future__ import annotations
@@ -206,6 +206,10 @@ class BaseTasks:
         records = [current(record, now) for record in await self._page(owner, after, size)]
         return [record for record in records if record is not None]
 
+    async def read_call(self, key: TaskKey) -> bytes | None:
+        """Return the call of a task; see `TaskStore.read_call`."""
+        return await self._load_call(key) or None
+
     async def scan(self) -> AsyncIterator[TaskRecord]:
         """Yield the tasks of all owners as they are when they are read; see `TaskStore.scan`."""
         seen: set[TaskKey] = set()
@@ -232,6 +236,10 @@ class BaseTasks:
 
     async def _load(self, key: TaskKey) -> TaskRecord | None:
         """Return a record as it is stored."""
+        raise NotImplementedError
+
+    async def _load_call(self, key: TaskKey) -> bytes | None:
+        """Return the call of a task as it is stored."""
         raise NotImplementedError
 
     async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:

@@ -73,6 +73,10 @@ class MemoryTasks(BaseTasks):
         task = self._tasks.get(key)
         return None if task is None else task.record
 
+    async def _load_call(self, key: TaskKey) -> bytes | None:
+        task = self._tasks.get(key)
+        return None if task is None else task.call
+
     async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
         payer = self._by_payer.get(owner)
         if payer is None:
@@ -133,7 +137,8 @@ class MemoryTasks(BaseTasks):
 
     def _end(self, task: _Task) -> None:
         """Drop what a task needs only until it has ended."""
-        task.call = b""
+        if not task.record.keeps_call:
+            task.call = b""
         if task.payer is not None:
             self._by_payer[task.payer].live.pop(task.record.key, None)
 

@@ -217,6 +217,16 @@ class TaskRecord:
         """Whether the status can't change any more."""
         return self.status in TERMINAL
 
+    @property
+    def failed(self) -> bool:
+        """Whether it has ended with a failure, and was not cancelled."""
+        return self.status == FAILED or (self.outcome is not None and self.outcome.tool_failed)
+
+    @property
+    def keeps_call(self) -> bool:
+        """Whether its call is kept: until it ends, and if it has failed until it is removed, for operators."""
+        return not self.over or self.failed
+
 
 @public("funcmcp.tasks")
 @dataclass(frozen=True, slots=True)
@@ -462,14 +472,14 @@ def new_bytes(record: TaskRecord, call: bytes) -> int:
 
 @public("funcmcp.tasks")
 def changed_bytes(size: int, before: TaskRecord, after: TaskRecord) -> int:
-    """Return the bytes that a task counts after a transition. Its call is dropped when it ends.
+    """Return the bytes that a task counts after a transition.
 
     Args:
         size: The bytes that it counted before.
         before: The record before.
         after: The record after.
     """
-    if after.over:
+    if not after.keeps_call:
         return _record_bytes(after)
     return size - _record_bytes(before) + _record_bytes(after)
 

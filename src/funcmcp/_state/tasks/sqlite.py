@@ -115,7 +115,7 @@ UPDATE funcmcp_tasks_3 SET lease = ? WHERE server = ? AND owner = ? AND id = ? A
 _BYTES = "SELECT bytes FROM funcmcp_task_bytes_3 WHERE server = ? AND payer = ?"
 _UPDATE = """
 UPDATE funcmcp_tasks_3 SET state = :state, outcome = :outcome, due = :due, live_until = :live_until,
-  removed = :removed, bytes = :bytes, call = CASE WHEN :over THEN x'' ELSE call END,
+  removed = :removed, bytes = :bytes, call = CASE WHEN :keeps_call THEN call ELSE x'' END,
   holder = CASE WHEN token = :token THEN holder ELSE :holder END,
   lease = CASE WHEN token = :token THEN lease ELSE :lease END,
   token = :token
@@ -158,6 +158,11 @@ class SQLiteTasks(BaseTasks):
 
     async def _load(self, key: TaskKey) -> TaskRecord | None:
         return await self._read(lambda connection: self._select(connection, key))
+
+    async def _load_call(self, key: TaskKey) -> bytes | None:
+        query = "SELECT CAST(call AS BLOB) FROM funcmcp_tasks_3 WHERE server = ? AND owner = ? AND id = ?"
+        row = await self._read(lambda connection: connection.execute(query, self._row(key)).fetchone())
+        return None if row is None else bytes(row[0])
 
     async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
         query = (
@@ -396,7 +401,7 @@ class SQLiteTasks(BaseTasks):
             "live_until": None if record.over else record.expires,
             "removed": record.removed,
             "bytes": changed,
-            "over": record.over,
+            "keeps_call": record.keeps_call,
             "holder": None,
             "token": None,
             "lease": None,

@@ -192,6 +192,9 @@ class TaskStore(Protocol):
             size: The length of the page.
         """
 
+    async def read_call(self, key: TaskKey) -> bytes | None:
+        """Return the call of a task; None if the task does not exist, or does not keep it (`TaskRecord.keeps_call`)."""
+
     def scan(self) -> AsyncIterator[TaskRecord]:
         """Yield the tasks of all owners, in any order and each once, for operators. It reads every task."""
 
