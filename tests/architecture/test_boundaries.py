@@ -41,6 +41,7 @@ WHO_MAY = {
     "_adapters/redis/task_scripts.py": "the same",
     "_adapters/redis/tasks.py": "the same",
     "_adapters/redis/link.py": "the same",
+    "_adapters/redis/masters.py": "the same, or the Sentinels and the nodes of a cluster",
     "_adapters/uvicorn/server.py": "listens only",
     "_auth/tokens/jwks.py": "the issuer's keys, at the URL that the operator names",
     "_client/http_exchange.py": "the server that the caller of the client names",

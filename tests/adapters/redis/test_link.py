@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -141,8 +142,11 @@ def test_a_reply_of_another_type_is_a_store_that_is_away(forwarding: Forwarder, 
         ]
         if reply != [1, 2]:  # which says that there is no room
             steps.append(("EVAL", lambda: sessions.create(HANDSHAKE)))
+        steps.append(("HMGET", lambda: sessions.get("a" * 44)))
+        steps.append(("HMGET", lambda: sessions.end("a" * 44)))
         if reply != b"bytes":
-            steps.append(("HGET", lambda: sessions.get("a" * 44)))
+            sessions._alive_until["b" * 44] = math.inf
+            steps.append(("HGET", lambda: sessions.get("b" * 44)))
         for command, step in steps:
             assert await link.do(lambda redis: redis.ping()) is True
             link._redis.set_response_callback(command, lambda *_, **__: reply)

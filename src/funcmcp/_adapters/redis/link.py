@@ -22,6 +22,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
 
+from funcmcp._adapters.redis.masters import is_cluster, pool_options
 from funcmcp._public_names import public
 from funcmcp._server.log import logger
 from funcmcp._state.outage import Outage
@@ -54,16 +55,19 @@ class RedisLink:
     """A connection pool to Redis, which sessions, revocations, rates and a bus can share.
 
     Args:
-        url: The URL of Redis: ``redis://``, ``rediss://`` (TLS) or ``unix://``, with user and password if necessary.
-        prefix: The beginning of all keys. Servers with the same prefix share their sessions.
+        url: The URL of Redis: ``redis://``, ``rediss://`` (TLS) or ``unix://``, with user and password if necessary;
+            with Sentinel ``redis+sentinel://host:port,host:port/service/database``; of a Redis Cluster
+            ``redis+cluster://host:port,host:port`` (with TLS ``rediss+...``).
+        prefix: The beginning of all keys. Servers with the same prefix share their sessions. On a Redis Cluster it is
+            in braces, so that all keys are in one slot.
         timeout: Seconds that one step may take, connecting included.
 
     Raises:
-        ValueError: The URL has another scheme.
+        ValueError: The URL has another scheme, or a part is missing.
     """
 
     def __init__(self, url: str, *, prefix: str = "funcmcp", timeout: float = 1.0) -> None:
-        self.prefix = prefix
+        self.prefix: str = f"{{{prefix}}}" if is_cluster(url) and "{" not in prefix else prefix
         self.timeout = timeout
         self._url = url
         self._redis = self._connect()
@@ -154,16 +158,18 @@ class RedisLink:
         return self._redis
 
     def _connect(self) -> Redis:
-        pool = BlockingConnectionPool.from_url(
-            self._url,
-            max_connections=_CONNECTIONS + _READERS,
-            timeout=self.timeout,
+        options: dict[str, Any] = {
+            "max_connections": _CONNECTIONS + _READERS,
+            "timeout": self.timeout,
             # `do` and `reach` limit the time: asyncio.wait_for(), which the client library would use, loses
             # cancellations in Python 3.11.
-            socket_connect_timeout=None,
-            socket_timeout=None,
-            protocol=2,
-            retry=Retry(NoBackoff(), 1, _RETRIED),
+            "socket_connect_timeout": None,
+            "socket_timeout": None,
+            "protocol": 2,
+            "retry": Retry(NoBackoff(), 1, _RETRIED),
+        }
+        pool = BlockingConnectionPool(
+            **{**options, **pool_options(self._url, prefix=self.prefix, timeout=self.timeout)}
         )
         return Redis(connection_pool=pool)
 

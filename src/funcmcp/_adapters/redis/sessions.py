@@ -14,6 +14,7 @@ bounded time.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 from functools import partial
@@ -46,6 +47,9 @@ _ID = re.compile(r"[A-Za-z0-9_-]{44}")
 _ID_BYTES = 33
 _MAX_ALIVE = 10_000
 _HANDSHAKE = "handshake"
+_SETS = ("owned", "at")
+"""Fields with the names of the sets that count a session."""
+
 _RECORD_FIELDS = 4
 
 _CREATE = """
@@ -82,20 +86,19 @@ anonymous sessions has no expiry, so that an eviction policy for volatile keys c
 _KEEP_ALIVE = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for _, set in ipairs(redis.call('HMGET', KEYS[1], 'owned', 'at')) do
-  if set and set ~= '' then
-    redis.call('ZADD', set, 'XX', now + ARGV[1], ARGV[2])
-    if redis.call('PTTL', set) > 0 then redis.call('PEXPIRE', set, ARGV[1]) end
-  end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+for index = 2, #KEYS do
+  redis.call('ZADD', KEYS[index], 'XX', now + ARGV[1], ARGV[2])
+  if redis.call('PTTL', KEYS[index]) > 0 then redis.call('PEXPIRE', KEYS[index], ARGV[1]) end
 end
 """
+"""Postpone the expiry of a session. KEYS: the hash, and the sets that count it. ARGV: milliseconds to live, id."""
 
 _END = """
-for _, set in ipairs(redis.call('HMGET', KEYS[1], 'owned', 'at')) do
-  if set and set ~= '' then redis.call('ZREM', set, ARGV[1]) end
-end
+for index = 2, #KEYS do redis.call('ZREM', KEYS[index], ARGV[1]) end
 return redis.call('DEL', KEYS[1])
 """
+"""End a session. KEYS: as of `_KEEP_ALIVE`. ARGV: id."""
 
 _SET_IF_EXISTS = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
@@ -215,21 +218,31 @@ class RedisSessions(SharedSessions):
         else:
             pipeline = redis.pipeline(transaction=False)
             for read in reads:
-                pipeline.hget(read.key, _HANDSHAKE)
-            for read in reads:
                 if read.keep_alive:
-                    pipeline.pexpire(read.key, self._lifetime)
-                    pipeline.eval(_KEEP_ALIVE, 1, read.key, self._lifetime, read.session_id)
-            replies = await pipeline.execute(raise_on_error=False)  # a read-only Redis can't postpone, but reads
-        records = [_record_in(reply) for reply in replies[: len(reads)]]
-        return records if all(isinstance(record, bytes | Exception | None) for record in records) else None
+                    pipeline.hmget(read.key, [_HANDSHAKE, *_SETS])
+                else:
+                    pipeline.hget(read.key, _HANDSHAKE)
+            replies = await pipeline.execute(raise_on_error=False)
+        if not all(_is_valid(read, reply) for read, reply in zip(reads, replies, strict=True)):
+            return None
+        for index, reply in enumerate(replies):
+            if isinstance(reply, list):
+                replies[index], *sets = reply
+                if reply is not None:
+                    await self._postpone(redis, reads[index], sets)
+        return [_record_in(reply) for reply in replies]
+
+    async def _postpone(self, redis: Redis, read: _Read, sets: Sequence[bytes | None]) -> None:
+        """Postpone the expiry of a session. A read-only Redis can't postpone, but reads."""
+        keys: list[Any] = [read.key, *filter(None, sets)]
+        with contextlib.suppress(ResponseError):
+            await redis.eval(_KEEP_ALIVE, len(keys), *keys, self._lifetime, read.session_id)
 
     async def end(self, session_id: str) -> bool:
         """End a session for all instances; return whether it existed. Raise StoreUnavailableError."""
         if not _ID.fullmatch(session_id):
             return False
-        key = self._key(session_id)
-        ended: int = await self._link.do(lambda redis: redis.eval(_END, 1, key, session_id), int)
+        ended: int = await self._link.do(partial(_end, key=self._key(session_id), session_id=session_id), int)
         return ended > 0
 
     async def notes(self, key: SessionKey) -> Notes:
@@ -269,6 +282,13 @@ def _uri_field(key: SessionKey, uri: str) -> str:
     return f"uri:{key.owner or ''}:{uri}"
 
 
+async def _end(redis: Redis, *, key: str, session_id: str) -> Any:
+    """Remove a session from its hash and the sets that count it; return the number of hashes that existed."""
+    sets: Any = await redis.hmget(key, list(_SETS))
+    keys: list[Any] = [key, *filter(None, sets)]
+    return await redis.eval(_END, len(keys), *keys, session_id)
+
+
 async def _fields_of(redis: Redis, *, key: str) -> dict[str, str]:
     """Return the fields of a hash."""
     fields: Any = await redis.hgetall(key)
@@ -281,6 +301,13 @@ async def _read_one(redis: Redis, key: str) -> Any:
         return await redis.hget(key, _HANDSHAKE)
     except ResponseError as error:
         return error
+
+
+def _is_valid(read: _Read, reply: Any) -> bool:
+    """Return whether a reply is of the type that it has to be. Each command may also be refused."""
+    if isinstance(reply, list) and read.keep_alive:
+        return len(reply) == 1 + len(_SETS) and all(isinstance(field, bytes | None) for field in reply)
+    return isinstance(reply, Exception) or (isinstance(reply, bytes | None) and not read.keep_alive)
 
 
 def _record_in(reply: Any) -> Any:

@@ -15,6 +15,8 @@ from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
+from redis.exceptions import ResponseError
+
 from funcmcp._adapters.redis.link import link_to
 from funcmcp._adapters.redis.shared_pipeline import SharedPipeline
 from funcmcp._adapters.redis.task_scripts import (
@@ -280,15 +282,24 @@ class RedisRecords(BaseTasks):
         """Return a task, and note the time of Redis."""
         if not _KEY.fullmatch(member_of(key)):
             return None
-        (stored,) = await self._load_all([key], *fields)
-        return stored
+        now, (reply,) = await self._fields_of([key], fields)
+        if isinstance(reply, ResponseError):
+            self._link.note_failure(reply)
+            raise StoreUnavailableError(store=_STORE, nothing_written=True) from reply
+        return stored_of(key, now, reply)
 
     async def _load_all(self, keys: Sequence[TaskKey], *fields: str) -> list[Stored | None]:
-        """Return tasks whose keys are valid, and note the time of Redis."""
-        names = [self._hash(key) for key in keys]
-        milliseconds, *replies = await self._run(LOAD, list, names, fields)
-        now = self._note_time(milliseconds)
-        return [stored_of(key, now, reply) for key, reply in zip(keys, replies, strict=True)]
+        """Return tasks whose keys are valid, and note the time of Redis. What is not a hash is not a task."""
+        now, replies = await self._fields_of(keys, fields)
+        return [
+            None if isinstance(reply, ResponseError) else stored_of(key, now, reply)
+            for key, reply in zip(keys, replies, strict=True)
+        ]
+
+    async def _fields_of(self, keys: Sequence[TaskKey], fields: Sequence[str]) -> tuple[float, list[Any]]:
+        """Return the time of Redis and the replies of `LOAD` for some tasks."""
+        milliseconds, *replies = await self._run(LOAD, list, [self._hash(key) for key in keys], fields)
+        return self._note_time(milliseconds), replies
 
     def _note_time(self, milliseconds: int) -> float:
         """Return the time of Redis in seconds, and note how the clock of this machine differs from it."""
@@ -318,6 +329,9 @@ class RedisRecords(BaseTasks):
 
     def _hash(self, key: TaskKey) -> str:
         return f"{self._prefix}:task:{member_of(key)}"
+
+    def _hash_of_member(self, member: bytes) -> bytes:
+        return f"{self._prefix}:task:".encode() + member
 
     def _sets(self, key: TaskKey) -> list[str]:
         """Return the keys of the sets with the tasks of an owner; none for anonymous callers."""

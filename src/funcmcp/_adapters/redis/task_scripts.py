@@ -165,11 +165,14 @@ LOAD = Script("""
 local time = redis.call('TIME')
 local reply = {time[1] * 1000 + math.floor(time[2] / 1000)}
 for index, key in ipairs(KEYS) do
-  reply[index + 1] = redis.call('HMGET', key, 'v', 's', 'o', 'e', unpack(ARGV))
+  reply[index + 1] = redis.pcall('HMGET', key, 'v', 's', 'o', 'e', unpack(ARGV))
 end
 return reply
 """)
-"""Return the time, and for each task its version, record, outcome, entry, and the fields in ARGV."""
+"""Return the time, and for each task its version, record, outcome, entry, and the fields in ARGV.
+
+The reply for a key that is not a hash is an error.
+"""
 
 REPLACE = Script(
     _WITHOUT_ROOM
@@ -266,18 +269,11 @@ KEYS: task, stream, delayed tasks. ARGV: token of the claim, member, millisecond
 
 TAKE = Script(
     _WITHOUT_ROOM
-    + _ADD_ENTRY
     + """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local count = tonumber(ARGV[1])
-local reply = {now}
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)) do
-  redis.call('ZREM', KEYS[2], member)
-  if redis.call('EXISTS', ARGV[2] .. member) == 1 then
-    add_entry(ARGV[2] .. member, KEYS[1], KEYS[3], member)
-  end
-end
+local taken = {}
 local function take(entries)
   for _, entry in ipairs(entries) do
     local fields = entry and entry[2] or {}
@@ -285,42 +281,57 @@ local function take(entries)
     for index = 1, #fields, 2 do
       if fields[index] == 'k' then member = fields[index + 1] end
     end
-    local values = redis.pcall('HMGET', ARGV[2] .. member, 'v', 's', 'o', 'e', 'c')
-    if values.err then values = {false, false, false, false, false} end
-    if entry then reply[#reply + 1] = {entry[1], member, values} end
+    if entry then taken[#taken + 1] = {entry[1], member} end
   end
 end
 local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
 if groups.err or #groups == 0 then
   redis.call('XGROUP', 'CREATE', KEYS[1], 'workers', '0', 'MKSTREAM')
 end
-local cursor = ARGV[4]
-if ARGV[3] ~= '' then
+local cursor = ARGV[3]
+if ARGV[2] ~= '' then
   for _ = 1, 20 do
     local step = redis.call(
-      'XAUTOCLAIM', KEYS[1], 'workers', 'worker', ARGV[3], cursor, 'COUNT', count - #reply + 1)
+      'XAUTOCLAIM', KEYS[1], 'workers', 'worker', ARGV[2], cursor, 'COUNT', count - #taken)
     cursor = step[1]
     take(step[2])
-    if cursor == '0-0' or #reply - 1 >= count then break end
+    if cursor == '0-0' or #taken >= count then break end
   end
 end
-local lapsed = #reply - 1
-if lapsed < count then
+if #taken < count then
   local new = redis.call(
-    'XREADGROUP', 'GROUP', 'workers', 'worker', 'COUNT', count - lapsed, 'STREAMS', KEYS[1], '>')
+    'XREADGROUP', 'GROUP', 'workers', 'worker', 'COUNT', count - #taken, 'STREAMS', KEYS[1], '>')
   if new then take(new[1][2]) end
 end
-if #reply - 1 < count then redis.call('DEL', KEYS[3]) end
-reply[1] = {now, cursor}
-return reply
+if #taken < count then redis.call('DEL', KEYS[3]) end
+local due = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)
+return {now, cursor, due, taken}
 """
 )
-"""Add entries for delayed tasks that are due now, and give entries to this worker.
+"""Give entries to this worker, and find delayed tasks that are due now.
 
-KEYS: stream, delayed tasks, signals. ARGV: number of entries, what the keys of tasks begin with, the milliseconds of
-the lease to take lapsed entries first (empty to leave them), and the entry at which to begin to look for these. Return
-the time and where to continue, and for each entry its id, its member, and version,
-record, outcome, entry and call of its task. A step of XAUTOCLAIM looks at ten times as many entries as it may return.
+KEYS: stream, delayed tasks, signals. ARGV: number of entries, the milliseconds of the lease to take lapsed entries
+first (empty to leave them), and the entry at which to begin to look for these. Return the time, where to continue, the
+members of delayed tasks that are due, and for each entry its id and its member. A step of XAUTOCLAIM looks at ten times
+as many entries as it may return.
+"""
+
+ADD_DUE = Script(
+    _WITHOUT_ROOM
+    + _ADD_ENTRY
+    + """
+for index, member in ipairs(ARGV) do
+  local key = KEYS[3 + index]
+  if redis.call('ZREM', KEYS[2], member) == 1 and redis.call('EXISTS', key) == 1 then
+    add_entry(key, KEYS[1], KEYS[3], member)
+  end
+end
+return #ARGV
+"""
+)
+"""Add entries for delayed tasks that are due, unless another worker has done so.
+
+KEYS: stream, delayed tasks, signals, and the tasks. ARGV: the members of the tasks.
 """
 
 DROP = Script(

@@ -5,8 +5,8 @@ stream as one consumer of one group, so an entry goes to one worker. While the t
 worker resets its idle time (XCLAIM); an entry that is idle for longer than the lease goes to another worker
 (XAUTOCLAIM). `task_scripts` has the scripts that do so.
 
-A worker reads several entries and their tasks with one script, and stores their claims in one pipeline. The end of a
-run is stored without reading the task again: the version that a claim writes is its token.
+A worker reads several entries with one script, their tasks with another, and stores their claims in one pipeline. The
+end of a run is stored without reading the task again: the version that a claim writes is its token.
 
 A process that creates a task and has room for a run claims the task with the script that creates it. Such a task has no
 entry in the stream. It is among the delayed tasks, as one that is due when the lease lapses; a renewal moves that time.
@@ -32,10 +32,9 @@ from funcmcp._adapters.redis.task_records import (
     Stored,
     key_of,
     member_of,
-    stored_of,
     successor_of,
 )
-from funcmcp._adapters.redis.task_scripts import DROP, RENEW, REPLACE, TAKE
+from funcmcp._adapters.redis.task_scripts import ADD_DUE, DROP, RENEW, REPLACE, TAKE
 from funcmcp._public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import record as transitions
@@ -233,17 +232,35 @@ class RedisTasks(RedisRecords):
             lease = str(int(self.lease * 1000))
             self._lapsed_at = monotonic() + min(self.lease / 3, _LAPSED_INTERVAL)
         keys = (self._stream, self._delayed, self._signals)
-        arguments = (count, f"{self._prefix}:task:", lease, self._cursor)
         try:
-            (milliseconds, cursor), *rows = await self._run(TAKE, list, keys, arguments)
+            milliseconds, cursor, due, rows = await self._run(TAKE, list, keys, (count, lease, self._cursor))
+            if due:
+                await self._add_due(due)
+            if due and not rows:
+                _, cursor, _, rows = await self._run(TAKE, list, keys, (count, "", cursor))
         except StoreUnavailableError:
             self._lapsed_at = 0.0
             raise
         self._cursor = cursor
         if cursor != _FIRST_ENTRY:
             self._lapsed_at = 0.0  # there may be more
-        now = self._note_time(milliseconds)
-        return await self._claim_all([_taken(now, row) for row in rows]) if rows else []
+        self._note_time(milliseconds)
+        return await self._claim_all(await self._load_entries(rows)) if rows else []
+
+    async def _add_due(self, members: Sequence[bytes]) -> None:
+        """Add entries for delayed tasks that are due."""
+        keys: list[Any] = [self._stream, self._delayed, self._signals]
+        keys += [self._hash_of_member(member) for member in members]
+        await self._run(ADD_DUE, int, keys, members)
+
+    async def _load_entries(self, rows: Sequence[tuple[bytes, bytes]]) -> list[_Taken]:
+        """Return the tasks of entries."""
+        keys = [key_of(member) for _, member in rows]
+        valid = [key for key in keys if key is not None]
+        loaded = dict(zip(valid, await self._load_all(valid, "c"), strict=True)) if valid else {}
+        return [
+            _Taken(entry, key, None if key is None else loaded[key]) for (entry, _), key in zip(rows, keys, strict=True)
+        ]
 
     async def _claim_all(self, taken: Sequence[_Taken]) -> list[Claim]:
         """Give the tasks of entries to this worker.
@@ -330,13 +347,6 @@ class RedisTasks(RedisRecords):
     async def _drop(self, entries: Sequence[bytes]) -> None:
         """Remove entries of the stream."""
         await self._run(DROP, int, (self._stream,), entries)
-
-
-def _taken(now: float, row: Sequence[Any]) -> _Taken:
-    """Return an entry from the reply of `TAKE`."""
-    entry, member, reply = row
-    key = key_of(member)
-    return _Taken(entry, key, None if key is None else stored_of(key, now, reply))
 
 
 def _claimed_by_entry(record: TaskRecord, now: float) -> TaskRecord | None:
