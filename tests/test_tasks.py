@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -241,6 +242,34 @@ async def test_a_task_of_an_earlier_start_runs_when_the_server_begins(tmp_path: 
     async with second.lifespan():
         task = await until(second._server, task_id, "completed")
         assert task["result"]["content"][0]["text"] == "done"
+
+
+async def test_failed_runs_count_after_a_restart_too(tmp_path: Path) -> None:
+    runs: list[str] = []
+
+    def server(name: str, *, delay: float, ahead: float) -> MCPServer:
+        store = SQLiteTasks(tmp_path / "tasks.db", clock=lambda: time() + ahead)
+        mcp = MCPServer("orders", show_errors=True, tasks=store)
+
+        @mcp.tool(task=TaskOptions(retry=Retry(3, delay=delay, max_delay=delay)))
+        async def job() -> None:
+            runs.append(name)
+            raise OSError(f"no disk in run {len(runs)}")
+
+        return mcp
+
+    first = server("first", delay=600, ahead=0)
+    async with first.lifespan():
+        task_id = await create(first._server, "job")
+        async with asyncio.timeout(PATIENCE):
+            while "statusMessage" not in await get(first._server, task_id):  # noqa: ASYNC110 - clients poll
+                await asyncio.sleep(0.005)
+    second = server("second", delay=0, ahead=700)
+    async with second.lifespan():
+        assert (await get(second._server, task_id))["statusMessage"] == "Attempt 1 of 3 failed: no disk in run 1"
+        task = await until(second._server, task_id, "completed")
+    assert task["result"]["content"] == [{"type": "text", "text": "no disk in run 3"}]
+    assert runs == ["first", "second", "second"]
 
 
 @pytest.mark.parametrize("value", ["-1", "many", "1.5", "²"])

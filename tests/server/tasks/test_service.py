@@ -12,7 +12,7 @@ from funcmcp._protocol.codec import decode
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog.task_options import TaskOptions
 from funcmcp._server.tasks import service
-from funcmcp._server.tasks.service import Tasks, change_of, rules_of
+from funcmcp._server.tasks.service import Tasks, change_of, requested_ttl, rules_of
 from funcmcp._state.bus import LocalBus
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.memory import MemoryTasks
@@ -114,6 +114,25 @@ async def test_a_change_is_published_only_if_a_client_waits_for_it() -> None:
 def test_an_older_revision_has_no_tasks() -> None:
     with pytest.raises(MCPError, match="This protocol revision has no tasks"):
         rules_of(context("tasks/get", revision="2025-06-18"))
+
+
+@pytest.mark.parametrize(
+    ("options", "milliseconds", "seconds"),
+    [
+        (TaskOptions(), 1, 60.0),
+        (TaskOptions(), 90_000, 90.0),
+        (TaskOptions(), 10**9, 3600.0),
+        (TaskOptions(ttl=5), 10_000, 5.0),
+        (TaskOptions(delay=120), 60_000, 180.0),
+        (TaskOptions(delay=120, ttl=130), 60_000, 130.0),
+    ],
+    ids=["too short", "as requested", "too long", "a short tool", "a delay", "a delay and a short tool"],
+)
+def test_the_requested_time_of_a_task_is_within_the_limits_of_its_tool(
+    options: TaskOptions, milliseconds: int, seconds: float
+) -> None:
+    rules = rules_of(context("tasks/get", revision="2025-11-25"))
+    assert requested_ttl({"task": {"ttl": milliseconds}}, options, rules) == seconds
 
 
 def test_tasks_without_a_worker_can_be_found_and_not_run() -> None:

@@ -123,6 +123,34 @@ def test_members_of_a_later_version_are_kept_in_each_change() -> None:
     assert from_json(KEY, to_json(changed), None) == changed
 
 
+def test_a_version_without_failures_keeps_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = transitions.retrying(claimed(), TOKEN, 1001.0, 5.0, "failed")
+    assert record is not None
+    assert record.failures == 1
+    state = to_json(record)
+    with monkeypatch.context() as older:
+        older.delitem(transitions._MEMBERS, "failures")
+        read = from_json(KEY, state, None)
+        assert read is not None
+        assert read.failures == 0
+        taken = transitions.claimed(read, 1006.0, 30)
+        assert taken is not None
+        state = to_json(taken)
+    read = from_json(KEY, state, None)
+    assert read is not None
+    assert (read.failures, read.attempt, read.extra) == (1, 2, {})
+
+
+def test_a_task_of_a_version_without_failures_can_run_again() -> None:
+    members = decode(to_json(claimed()))
+    del members["failures"]
+    record = from_json(KEY, encode(members), None)
+    assert record is not None
+    again = transitions.retrying(record, TOKEN, 1001.0, 5.0, "failed")
+    assert again is not None
+    assert (again.failures, again.due) == (1, 1006.0)
+
+
 def test_questions_answers_and_outcomes_of_a_later_version_may_have_more_parts() -> None:
     members = decode(to_json(asking()))
     members["questions"]["name.1"].append("more")

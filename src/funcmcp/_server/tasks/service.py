@@ -48,7 +48,7 @@ _CONFIRMATIONS, _CONFIRMATION_PAUSE = 3, 0.3
 """How often the store is asked for a task whose creation it has not confirmed, and the seconds before each time."""
 
 _MIN_REQUESTED_TTL = 60.0
-"""Seconds that a client may request at least, if the tool allows them."""
+"""Seconds after the delay of a task that a client may request at least, if the tool allows them."""
 
 
 class Tasks:
@@ -421,4 +421,5 @@ def requested_ttl(params: Mapping[str, Any], options: TaskOptions, rules: TaskRu
         return None
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl < 0:
         raise InvalidParams(f'"{rules.ttl}" must be a number of milliseconds.')
-    return max(min(ttl, options.ttl * 1000) / 1000, _MIN_REQUESTED_TTL)
+    requested = min(ttl, options.ttl * 1000) / 1000  # a larger integer may not fit into a float
+    return min(max(requested, options.delay + _MIN_REQUESTED_TTL), options.ttl)
