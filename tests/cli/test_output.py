@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
 from pathlib import Path
 
@@ -63,3 +64,14 @@ def test_no_other_module_of_the_command_line_writes_to_a_terminal() -> None:
     assert len(modules) > 10
     assert {path.name: writes(path) for path in modules} == {path.name: set() for path in modules}
     assert writes(COMMAND_LINE / "output.py") == {"typer.echo", "sys.stdout.buffer"}
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), BrokenPipeError(), ValueError()])
+def test_a_note_that_can_not_be_written_is_left_out(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise error
+
+    monkeypatch.setattr("typer.echo", fail)
+    output.write_note("served")
+    with pytest.raises(type(error)):
+        output.write_line("served")

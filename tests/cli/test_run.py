@@ -11,19 +11,20 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
-from funcmcp.client import Client
+from funcmcp.client import Client, ConnectionFailedError
 from tests.cli.processes import FUNCMCP, Running, environment, funcmcp, running
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
 
@@ -424,3 +425,72 @@ def test_the_port_is_the_one_on_which_azure_looks_for_the_program_it_started(fol
         [*FUNCMCP, "run", "server.py"], folder=folder, env={"FUNCTIONS_CUSTOMHANDLER_PORT": str(port)}
     ) as process:
         assert process.endpoint() == f"http://127.0.0.1:{port}/mcp"
+
+
+EARLY = """
+import os, signal, sys
+from funcmcp import MCPServer
+from funcmcp._adapters.uvicorn import server as uvicorn_server
+
+mcp = MCPServer("shop")
+origin_of = uvicorn_server.origin_of
+
+
+@mcp.add_lifespan
+async def shop(_server):
+    print("opened", flush=True)
+    yield
+    print("closed", flush=True)
+
+
+def stopped_early(*arguments):
+    os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+    return origin_of(*arguments)
+
+
+uvicorn_server.origin_of = stopped_early
+mcp.run("http", port=0)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_before_the_server_has_started_ends_it_after_its_start(tmp_path: Path, name: str) -> None:
+    (tmp_path / "early.py").write_text(EARLY)
+    ended = subprocess.run(
+        [sys.executable, "early.py", name],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (0, "opened\nclosed\n")
+    assert "Traceback" not in ended.stderr
+
+
+async def answered(url: str) -> None:
+    """Call the server three times, as soon as it accepts connections."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with contextlib.suppress(ConnectionFailedError):
+                for _ in range(3):
+                    async with Client(url) as client:
+                        assert (await client.call_tool("greet", {"name": "Ada"})).text == "Hello, Ada!"
+                return
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
+def test_a_full_disk_for_its_output_stops_no_server(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    command = [*FUNCMCP, "run", "server.py", "--port", str(port), "--log-level", "info"]
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.Popen(command, cwd=folder, env=environment(), stdout=full, stderr=full)
+    try:
+        asyncio.run(answered(f"http://127.0.0.1:{port}/mcp"))
+        assert process.poll() is None
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from funcmcp import __version__
-from funcmcp._cli.output import write_line
+from funcmcp._cli.output import write_line, write_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -294,7 +294,7 @@ def _serve_stdio(target: str) -> None:
         with standard_streams() as (source, sink):  # before the import, whose output must not be on stdout
             server = load(target)
             if os.isatty(source):
-                write_line(f"{server.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it)", error=True)
+                write_note(f"{server.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it)", error=True)
             serving = serving_of(server)
             serve(serving.server, serving.aclose, serving.enter_lifespans, source=source, sink=sink)
     except LifespanError as error:
@@ -400,11 +400,11 @@ def _announce(server: MCPServer, host: str, origin: str, *, in_this_process: boo
     from funcmcp._serving import serving_of
 
     serving = serving_of(server)
-    write_line(f"{server.name} is served at {origin}{serving.path} (Ctrl+C stops it)")
+    write_note(f"{server.name} is served at {origin}{serving.path} (Ctrl+C stops it)")
     if host in _ALL_ADDRESSES:
-        write_line("It also listens at this machine's other addresses. Allow its host names: --allowed-host NAME")
+        write_note("It also listens at this machine's other addresses. Allow its host names: --allowed-host NAME")
     if serving.keeps_sessions:
-        write_line("Sessions are in this process's memory and end with it.")
+        write_note("Sessions are in this process's memory and end with it.")
     if in_this_process:
         task = asyncio.get_running_loop().create_task(_warn_of_faults(server))
         _background.add(task)
@@ -417,7 +417,7 @@ async def _warn_of_faults(server: MCPServer) -> None:
     from funcmcp._cli.faults import faults_of
 
     async for fault in faults_of(server):
-        write_line(fault, error=True)
+        write_note(fault, error=True)
 
 
 _ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - addresses to compare with, not to listen on

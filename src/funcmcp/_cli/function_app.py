@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from funcmcp._cli.failure import Failure
-from funcmcp._cli.output import write_line
+from funcmcp._cli.output import write_note
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -54,7 +54,7 @@ async def start_function_app(served: FunctionsHost) -> None:
 
 def announce_function_app(served: FunctionsHost) -> None:
     """Write on stderr what is served and what is left out."""
-    write_line(f"{served.folder.path.name}: {served.summary}", error=True)
+    write_note(f"{served.folder.path.name}: {served.summary}", error=True)
     write_left_out(served)
 
 
@@ -62,7 +62,7 @@ def write_left_out(served: FunctionsHost) -> None:
     """Write a line on stderr for each function that is left out."""
     for function, reason, is_listed in served.left_out:
         state = "is listed, but can't run" if is_listed else "is left out"
-        write_line(f"{function} {state}: {reason}", error=True)
+        write_note(f"{function} {state}: {reason}", error=True)
 
 
 @contextlib.asynccontextmanager

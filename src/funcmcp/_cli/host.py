@@ -19,7 +19,7 @@ import typer
 from funcmcp._cli.commands import Drain, app, set_drain
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.function_app import announce_function_app, open_function_app, start_function_app
-from funcmcp._cli.output import write_line
+from funcmcp._cli.output import write_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -262,7 +262,7 @@ def _serve_custom_handler(folder: Path, settings: HostSettings) -> None:
                 ASGIApplication(served),
                 host=settings.host,
                 port=settings.port,
-                on_ready=lambda origin: write_line(
+                on_ready=lambda origin: write_note(
                     f"{served.folder.path.name} is served at {origin} (Ctrl+C stops it)"
                 ),
             )
@@ -284,13 +284,13 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _announce(served: FunctionsHost, origin: str) -> None:
-    write_line(f"{served.name} is served at {origin}{served.path} (Ctrl+C stops it)")
-    write_line(f"HTTP+SSE for older clients: {origin}{served.path}/sse")
+    write_note(f"{served.name} is served at {origin}{served.path} (Ctrl+C stops it)")
+    write_note(f"HTTP+SSE for older clients: {origin}{served.path}/sse")
     if served.settings.host in _ALL_ADDRESSES:
         address = _address_in_network(socket.AF_INET6 if "[" in origin else socket.AF_INET)
         port = origin.rpartition(":")[2]
         if address is not None:
-            write_line(f"Other machines reach it at http://{address}:{port}{served.path}")
+            write_note(f"Other machines reach it at http://{address}:{port}{served.path}")
 
 
 def _address_in_network(family: socket.AddressFamily) -> str | None:

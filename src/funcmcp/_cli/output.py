@@ -9,6 +9,7 @@ pipe receives the server's text unchanged, except for JSON documents, which esca
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -28,6 +29,12 @@ def write_line(text: object, *, error: bool = False, colour: str | None = None) 
     if colour is not None and not os.environ.get("NO_COLOR"):
         line = typer.style(line, fg=colour)
     typer.echo(line, err=error)
+
+
+def write_note(text: object, *, error: bool = False, colour: str | None = None) -> None:
+    """Write a line about a server that goes on even if nobody can read it: the disk is full, or the pipe is closed."""
+    with contextlib.suppress(OSError, ValueError):  # ValueError: the file is closed
+        write_line(text, error=error, colour=colour)
 
 
 def write_text(text: str, *, error: bool = False) -> None:

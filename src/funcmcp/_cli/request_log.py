@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from funcmcp._cli.output import write_line
+from funcmcp._cli.output import write_note
 from funcmcp._middleware.request_log import OK, is_tool_error, outcome_of
 from funcmcp._protocol.methods import METHODS
 from funcmcp._server.log import FORMAT
@@ -143,4 +143,4 @@ def _write(request: HttpRequest, notes: list[_Note], status: int, start: float) 
         subject += f" {status}"
     failed = status >= _FIRST_FAILURE or any(note.outcome not in ("", OK) for note in notes)
     milliseconds = (time.perf_counter() - start) * 1000
-    write_line(f"{subject} {milliseconds:.1f} ms", error=True, colour="red" if failed else None)
+    write_note(f"{subject} {milliseconds:.1f} ms", error=True, colour="red" if failed else None)

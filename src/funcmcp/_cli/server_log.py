@@ -6,7 +6,7 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from funcmcp._cli.output import write_line
+from funcmcp._cli.output import write_note
 from funcmcp._cli.server_stderr import place_in
 from funcmcp._server.exception_groups import members_of
 from funcmcp._server.log import quote, traceback_of, types_and_texts
@@ -31,11 +31,11 @@ class LogLines(logging.Handler):
         error_id = getattr(record, "error_id", None)
         if error_id is not None and record.exc_info and record.exc_info[1] is not None:
             causes = "; ".join(_cause_of(member) for member in members_of(record.exc_info[1])[:_SHOWN_MEMBERS])
-            write_line(f"{causes} (error id {error_id})" if error_id else causes, error=True)
+            write_note(f"{causes} (error id {error_id})" if error_id else causes, error=True)
         elif message.startswith("Traceback"):
-            write_line(f"at {place_in(message)}", error=True)
+            write_note(f"at {place_in(message)}", error=True)
         else:
-            write_line(message.partition("\n")[0], error=True)
+            write_note(message.partition("\n")[0], error=True)
 
 
 def _cause_of(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from funcmcp._cli.commands import Drain, Target, app, set_drain
 from funcmcp._cli.failure import Failure
-from funcmcp._cli.output import write_line
+from funcmcp._cli.output import write_note
 
 if TYPE_CHECKING:
     from funcmcp._server.tasks.service import Tasks
@@ -103,8 +103,8 @@ async def _work(serving: Serving) -> None:
         log_failure(error, "", "add_lifespan")
         raise Failure(str(error)) from error
     try:
-        write_line(f"{serving.name} runs its tasks (Ctrl+C stops it)")
+        write_note(f"{serving.name} runs its tasks (Ctrl+C stops it)")
         await stopping.wait()
-        write_line("Finishing the running tasks (Ctrl+C again ends at once)", error=True)
+        write_note("Finishing the running tasks (Ctrl+C again ends at once)", error=True)
     finally:
         await serving.aclose()

@@ -46,7 +46,7 @@ from funcmcp._transports.exit_deadline import start_exit_deadline
 from funcmcp._transports.http.options import PORT_VARIABLE, keep_alive_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
     from pathlib import Path
@@ -123,8 +123,9 @@ def default_port() -> int:
 
 
 def announce(origin: str) -> None:
-    """Write on stderr where the server is."""
-    sys.stderr.write(f"Serving on {origin}\n")
+    """Write on stderr where the server is, if that is possible."""
+    with contextlib.suppress(OSError, ValueError):  # ValueError: stderr is closed
+        sys.stderr.write(f"Serving on {origin}\n")
 
 
 def serve(
@@ -152,9 +153,10 @@ def serve(
     if certificate is not None:
         certificate.check()
     listener = listen(host, port)
-    with contextlib.closing(listener), _handling(_ignore):
+    early: list[int] = []
+    with contextlib.closing(listener), _handling(_note_in(early)):
         origin = origin_of(host, listener, certificate)
-        _Server(app, lambda: on_ready(origin), certificate).run([listener])
+        _Server(app, lambda: on_ready(origin), certificate, early).run([listener])
 
 
 async def serve_async(
@@ -165,8 +167,9 @@ async def serve_async(
     A task that is cancelled stops the server first, as `MCPServer.stop` does; if it is cancelled again, at once.
     """
     listener = listen(host, port)
-    with contextlib.closing(listener), _handling(_ignore):
-        server = _Server(app, lambda: on_ready(origin_of(host, listener)))
+    early: list[int] = []
+    with contextlib.closing(listener), _handling(_note_in(early)):
+        server = _Server(app, lambda: on_ready(origin_of(host, listener)), early=early)
         serving = asyncio.create_task(server.serve([listener]))
         try:
             await asyncio.wait([serving])
@@ -270,9 +273,23 @@ def _authority(host: str, port: int) -> str:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which reports when it is ready and exits in time."""
+    """uvicorn's server, which reports when it is ready and exits in time.
 
-    def __init__(self, app: Application, on_ready: Callable[[], None], certificate: Certificate | None = None) -> None:
+    Args:
+        app: The application.
+        on_ready: Is called once connections are accepted.
+        certificate: The certificate for HTTPS; None for HTTP.
+        early: The signals that have come before uvicorn handles them. They end the server once it has started.
+    """
+
+    def __init__(
+        self,
+        app: Application,
+        on_ready: Callable[[], None],
+        certificate: Certificate | None = None,
+        early: Sequence[int] = (),
+    ) -> None:
+        self._early = early
         write_to_stderr()
         self._served = served_by(app)
         answer = partial(self._run_application, app)
@@ -345,6 +362,8 @@ class _Server(uvicorn.Server):
             for listener in sockets or ():
                 self._served.on_listening(listener.getsockname()[0])
         self._on_ready()
+        for number in self._early[:1]:
+            asyncio.get_running_loop().call_soon(self.handle_exit, number, None)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop. uvicorn would close WebSockets at once, so they get time to end by themselves before."""
@@ -378,8 +397,10 @@ class _WorkerServer(_Server):
     parent, which sends it again. So the parent counts the signals, and sends a message when the time is over.
     """
 
-    def __init__(self, app: Application, pipe: Connection, certificate: Certificate | None) -> None:
-        super().__init__(app, lambda: pipe.send(True), certificate)
+    def __init__(
+        self, app: Application, pipe: Connection, certificate: Certificate | None, early: Sequence[int]
+    ) -> None:
+        super().__init__(app, lambda: pipe.send(True), certificate, early)
         self._pipe = pipe
         self._is_hurried = False
         threading.Thread(target=self._wait_for_parent, name="funcmcp hurry", daemon=True).start()
@@ -397,8 +418,12 @@ class _WorkerServer(_Server):
             os.kill(os.getpid(), signal.SIGTERM)  # the main thread handles it
 
 
-def _ignore(sig: int, frame: FrameType | None) -> None:
-    """Ignore the signal that uvicorn raises again at its end, so that the process exits with code 0."""
+def _note_in(early: list[int]) -> Callable[[int, FrameType | None], None]:
+    """Return a handler that only adds signals to a list: those before uvicorn handles them are read later.
+
+    uvicorn raises them again at its end. The process then exits with code 0.
+    """
+    return lambda sig, _frame: early.append(sig)
 
 
 @contextlib.contextmanager
@@ -548,8 +573,9 @@ def _work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches all processes; the parent sends SIGTERM
     threading.Thread(target=_exit_with_parent, name="funcmcp parent", daemon=True).start()
     app = factory()
-    with _handling(_ignore):
-        _WorkerServer(app, pipe, certificate).run([listener])
+    early: list[int] = []
+    with _handling(_note_in(early)):
+        _WorkerServer(app, pipe, certificate, early).run([listener])
 
 
 def _exit_with_parent() -> None:
