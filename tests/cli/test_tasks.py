@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -182,6 +184,22 @@ async def test_a_task_that_has_failed_runs_again_with_the_same_arguments(folder:
             ended = await asyncio.to_thread(funcmcp, "tasks", "retry", "server.py", retried["new"], folder=folder)
     text = f"{retried['new']} can't be retried. Only tasks that have failed can be retried.\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", text)
+
+
+def test_a_task_that_failed_in_a_version_that_keeps_no_arguments_can_not_be_retried(folder: Path) -> None:
+    async def fail(store: SQLiteTasks) -> None:
+        record = await store.create(NewTask(TaskKey(None, "d" * 44), "weigh", b"{}"))
+        (claim,) = await store.claim(1)
+        assert claim.key == record.key
+        assert await store.finish(claim, Outcome(b"{}", tool_failed=True))
+
+    fill(folder, fail)
+    with contextlib.closing(sqlite3.connect(folder / "tasks.db")) as connection, connection:
+        connection.execute("UPDATE funcmcp_tasks_3 SET call = x''")
+    name = task_digest("d" * 44)
+    ended = funcmcp("tasks", "retry", "server.py", name, folder=folder)
+    reason = "Its arguments were not kept: an earlier version ended it, or it was removed meanwhile."
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{name} can't be retried. {reason}\n")
 
 
 def test_a_drain_waits_for_tasks_that_run_or_wait_for_a_worker(folder: Path) -> None:

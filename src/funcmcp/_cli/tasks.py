@@ -33,6 +33,8 @@ Names = Annotated[
 AsJSON = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 _STATUSES = sorted(STATUSES)
+_NOT_FAILED = "Only tasks that have failed can be retried."
+_LOST_CALL = "Its arguments were not kept: an earlier version ended it, or it was removed meanwhile."
 _SHORTEST_NAME = 6
 _POLL_SECONDS = 0.5
 
@@ -144,7 +146,7 @@ def retry(target: Target, names: Names, *, as_json: AsJSON = False) -> None:
             except TasksFullError as full:
                 outcomes.append((record, None, f"{full}."))
             else:
-                outcomes.append((record, new, "Only tasks that have failed can be retried."))
+                outcomes.append((record, new, _LOST_CALL if record.failed else _NOT_FAILED))
         return outcomes
 
     outcomes = _run(target, retry_all)
