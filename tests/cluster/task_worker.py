@@ -1,7 +1,7 @@
 """A process that runs tasks, and a server whose runs write a line to a file when they begin and end.
 
-Arguments: the URL of a Redis or a PostgreSQL, the file, and what to do: ``work`` until SIGTERM, or ``create`` a task
-and die before its answer.
+Arguments: the URL of a Redis or a PostgreSQL, the file, and what to do: ``work`` until SIGTERM, with a short lease or
+``work-with-usual-lease``, or ``create`` a task and die before its answer.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,10 +22,15 @@ from funcmcp._serving import serving_of
 from funcmcp.tasks import PostgresTasks, RedisTasks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from funcmcp._server.dispatch import Server
     from funcmcp.tasks import TaskStore
 
 LEASE = 1.0
+USUAL_LEASE = 15.0
+"""That of RedisTasks."""
+
 TIMEOUT = 3.0
 """Seconds for one step at the store: the machine that runs the tests may be busy."""
 
@@ -109,11 +115,11 @@ def make_server(url: str, path: Path, *, concurrency: int, name: str = NAME, lea
     return mcp
 
 
-async def work(url: str, path: Path) -> None:
+async def work(url: str, path: Path, *, lease: float) -> None:
     """Run tasks until SIGTERM."""
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
-    async with make_server(url, path, concurrency=10).lifespan():
+    async with make_server(url, path, concurrency=10, lease=lease).lifespan():
         print("ready", flush=True)
         await stopping.wait()
 
@@ -136,5 +142,8 @@ async def create_and_die(url: str, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main = work if sys.argv[3] == "work" else create_and_die
+    if sys.argv[3] == "create":
+        main: Callable[[str, Path], Coroutine[Any, Any, None]] = create_and_die
+    else:
+        main = partial(work, lease=LEASE if sys.argv[3] == "work" else USUAL_LEASE)
     asyncio.run(main(sys.argv[1], Path(sys.argv[2])))

@@ -18,7 +18,7 @@ from funcmcp._adapters.redis.link import RedisLink
 from funcmcp._server.tasks import worker
 from funcmcp._serving import serving_of
 from funcmcp.tasks import RedisTasks
-from tests.cluster.task_worker import Ledger, make_server
+from tests.cluster.task_worker import NAME, Ledger, make_server
 from tests.instances import Caller, per_request
 from tests.patience import PATIENCE
 from tests.redis_server import redis_server
@@ -74,7 +74,7 @@ async def process(redis: RedisServer, ledger: Ledger, kind: str = "work") -> Asy
         stdout=asyncio.subprocess.PIPE,
     )
     try:
-        if kind == "work":
+        if kind != "create":
             assert child.stdout is not None
             async with asyncio.timeout(PATIENCE):
                 assert await child.stdout.readline() == b"ready\n"
@@ -171,6 +171,35 @@ async def test_a_process_that_was_suspended_for_longer_than_the_lease_changes_no
     assert text_of(ended[again]) == str(os.getpid())
     assert ended[once]["error"]["message"] == STOPPED
     assert ledger.runs() == {again: 2, once: 1}
+
+
+async def test_a_process_that_stalls_for_ten_seconds_loses_nothing_and_nothing_starts_twice(
+    redis: RedisServer, ledger: Ledger
+) -> None:
+    """With the usual lease, while another process looks for tasks whose leases have lapsed."""
+    stalled_kind = "work-with-usual-lease"
+    async with process(redis, ledger, stalled_kind) as stalled:
+        link = RedisLink(redis.url, timeout=10.0)
+        stream = f"funcmcp:{NAME}:tasks:due"
+
+        async def is_renewed() -> bool:
+            entries = await link.do(lambda client: client.xpending_range(stream, "workers", "-", "+", 100))
+            return len(entries) == 4 and all(entry["time_since_delivered"] < 1000 for entry in entries)
+
+        async with serving(make_server(redis.url, ledger.path, concurrency=0)) as client:
+            tasks = [await create(client, name, {"seconds": 6.0}) for name in ["again", "once"] * 2]
+            await until_runs(ledger, 4)
+            async with asyncio.timeout(PATIENCE):
+                while not await is_renewed():
+                    pass
+            stalled.send_signal(signal.SIGSTOP)
+            async with process(redis, ledger, stalled_kind):
+                await asyncio.sleep(10)
+                stalled.send_signal(signal.SIGCONT)
+                processes = {text_of(await end_of(client, task_id)) for task_id in tasks}
+        await link.aclose()
+    assert processes == {str(stalled.pid)}
+    assert ledger.runs() == dict.fromkeys(tasks, 1)
 
 
 async def test_a_process_that_ends_in_the_ordinary_way_finishes_its_tasks_and_leaves_the_others(

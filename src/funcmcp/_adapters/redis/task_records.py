@@ -7,7 +7,6 @@ the event loop need go to Redis in one pipeline (`SharedPipeline`).
 
 from __future__ import annotations
 
-import asyncio
 import re
 from functools import partial
 from secrets import token_hex
@@ -179,9 +178,8 @@ class RedisRecords(BaseTasks):
 
     async def _load(self, key: TaskKey) -> TaskRecord | None:
         """Return a record. Those that this process has ended need not be read: they never change."""
-        ended = self._ended.get(key)
-        if ended is not None and self._clock() < ended.removed:
-            return ended
+        if self._remembers(key):
+            return self._ended[key]
         stored = await self._load_stored(key)
         return None if stored is None else stored.record
 
@@ -196,8 +194,12 @@ class RedisRecords(BaseTasks):
         positions = sorted(name.decode() for name in names)
         page = [name for name in positions if after is None or name > after][:size]
         keys = [TaskKey(owner, name.partition(".")[2]) for name in page]
-        records = await asyncio.gather(*(self._load(key) for key in keys))
-        return [record for record in records if record is not None]
+        records = {key: self._ended[key] for key in keys if self._remembers(key)}
+        missing = [key for key in keys if key not in records]
+        for key, stored in zip(missing, await self._load_all(missing) if missing else (), strict=True):
+            if stored is not None and stored.record is not None:
+                records[key] = stored.record
+        return [records[key] for key in keys if key in records]
 
     async def _scan(self) -> AsyncIterator[TaskRecord]:
         cursor = 0
@@ -300,6 +302,11 @@ class RedisRecords(BaseTasks):
         """Return the time of Redis and the replies of `LOAD` for some tasks."""
         milliseconds, *replies = await self._run(LOAD, list, [self._hash(key) for key in keys], fields)
         return self._note_time(milliseconds), replies
+
+    def _remembers(self, key: TaskKey) -> bool:
+        """Return whether this process has ended a task and still has its record."""
+        ended = self._ended.get(key)
+        return ended is not None and self._clock() < ended.removed
 
     def _note_time(self, milliseconds: int) -> float:
         """Return the time of Redis in seconds, and note how the clock of this machine differs from it."""
