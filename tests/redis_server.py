@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import socket
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _BOUNDS = (0, 5461, 10923, 16384)
 """The first slots of the masters of a cluster, and the number of slots."""
+
+REDIS_SERVER = os.environ.get("REDIS_SERVER", "redis-server")
+"""The program, which may be another one with the same protocol: ``valkey-server``."""
 
 PROGRAMS = Path(__file__).parents[1] / ".servers" / "bin"
 
@@ -47,7 +51,7 @@ class RedisServer:
     def __init__(self, folder: Path) -> None:
         self.url = f"unix://{folder}/redis.sock"
         self._command = [
-            *(program("redis-server"), "--port", "0", "--unixsocket", f"{folder}/redis.sock", "--dir", str(folder)),
+            *(program(REDIS_SERVER), "--port", "0", "--unixsocket", f"{folder}/redis.sock", "--dir", str(folder)),
             *("--save", "", "--appendonly", "yes", "--appendfsync", "always"),
             *("--hz", "100"),  # Redis ends blocking reads at its ticks; by default they are 100 ms apart
             *("--enable-debug-command", "yes"),
@@ -175,7 +179,7 @@ class WatchedRedis:
             encoding="utf-8",
         )
         self._sentinel = subprocess.Popen(
-            [program("redis-server"), str(file), "--sentinel"], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+            [program(REDIS_SERVER), str(file), "--sentinel"], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
         )
         until(lambda: command(self._sentinel_port, "SENTINEL MASTERS")["main"]["num-slaves"] == 1)
         until(lambda: command(self._replica_port, "INFO", "replication")["master_link_status"] == "up")
