@@ -24,6 +24,9 @@ class Transport:
     def get_write_buffer_size(self) -> int:
         return self.size
 
+    def write(self, data: bytes) -> None:
+        self.size += len(data)
+
     def abort(self) -> None:
         self.aborted = True
 
@@ -57,6 +60,26 @@ async def test_one_connection_may_have_more() -> None:
     other.pause_writing()
     assert not other.transport.aborted
     other.connection_lost(None)
+
+
+async def test_data_counts_as_a_whole_until_its_last_byte_is_sent() -> None:
+    unsent = UnsentBytes(100)
+    connections = [Connection(unsent, "a", 0) for _ in range(3)]
+    for connection in connections:
+        connection.write(b"x" * 40)
+        connection.transport.size = 1  # the kernel has taken the rest
+        connection.pause_writing()
+    assert [connection.transport.aborted for connection in connections] == [True, False, False]
+    connection = connections[2]
+    connection.write(b"y" * 5)
+    assert connection.unsent_bytes == 45
+    connection.resume_writing()
+    connection.write(b"z" * 6)
+    connection.transport.size = 1
+    connection.pause_writing()
+    assert connection.unsent_bytes == 6
+    for connection in connections:
+        connection.connection_lost(None)
 
 
 async def test_responses_that_wait_count_as_well() -> None:

@@ -149,6 +149,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Wait for the first request."""
         self.transport = transport
+        transport.set_write_buffer_limits(high=0)  # any unsent byte holds the data that it is a part of
         self.server_state.connections.add(self)
         self.server = _address(transport, "sockname")
         client = _address(transport, "peername")
@@ -482,7 +483,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         """Close the connection; send an answer before, unless a response was sent, in part or as a whole, already."""
         cycle = self.cycle
         if cycle is None or (cycle.has_ended and cycle.is_complete) or not (cycle.is_complete or cycle.has_started):
-            self.transport.write(answer)
+            self.write(answer)
         if cycle is not None:
             cycle.lose()
         self.close()

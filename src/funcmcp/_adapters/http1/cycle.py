@@ -71,6 +71,9 @@ class Connection(Protocol):
     def default_lines(self) -> bytes:
         """The fields of each response, as lines."""
 
+    def write(self, data: bytes) -> None:
+        """Write data to the transport."""
+
     async def drain(self, size: int) -> None:
         """Return when the client has read what was sent."""
 
@@ -185,7 +188,7 @@ class Cycle:
         if not self._has_sent_continue:
             self._has_sent_continue = True
             if not self.has_started and not self.connection.has_ended and self._expects_continue():
-                self.connection.transport.write(CONTINUE)
+                self.connection.write(CONTINUE)
         while not self.is_lost and not self.has_ended:
             if (self.body or self.is_complete) and not self.is_read:
                 part, self.body = self.body, b""
@@ -220,7 +223,7 @@ class Cycle:
             framing = b"transfer-encoding: chunked\r\n"
         head = self._begin_response(status, fields, framing)
         if self._chunked or length is None:
-            self.connection.transport.write(head)
+            self.connection.write(head)
         else:
             self._head, self._remaining = head, length
 
@@ -251,12 +254,12 @@ class Cycle:
         if self._head:
             part, self._head = self._head + part, b""
         if part:
-            self.connection.transport.write(part)
+            self.connection.write(part)
 
     def end_response(self, part: bytes = b"") -> None:
         """Send the last part of the body, and end the response; raise RuntimeError if the body is too short."""
         if self._chunked and self._sends_body:
-            self.connection.transport.write(chunk(part) + LAST_CHUNK if part else LAST_CHUNK)
+            self.connection.write(chunk(part) + LAST_CHUNK if part else LAST_CHUNK)
         else:
             self.send_part(part)
             if self._remaining:
@@ -274,7 +277,7 @@ class Cycle:
         elif fields.length != len(body):
             raise RuntimeError("The response has another length than its Content-Length.")
         head = self._begin_response(status, fields, framing)
-        self.connection.transport.write(head if self.method == "HEAD" else head + body)
+        self.connection.write(head if self.method == "HEAD" else head + body)
         self._end()
 
     def _end(self) -> None:

@@ -1,8 +1,9 @@
 """The unsent bytes of a server's connections, of HTTP and of WebSockets together.
 
-How it works: a connection counts from the moment when its transport asks it to pause (`pause_writing`), or when a
-response waits behind unsent bytes, until the client has read them, or it ends. When there are too many bytes, the
-address with most of them loses the connection that has been counted for longest, until the remaining bytes fit. One
+How it works: a connection counts from the moment when its transport asks it to pause (`pause_writing`), which it does
+for the first unsent byte, or when a response waits behind unsent bytes, until the client has read them, or it ends. It
+counts with what it holds: a transport keeps data as a whole until its last byte is sent. When there are too many bytes,
+the address with most of them loses the connection that has been counted for longest, until the remaining bytes fit. One
 connection alone may exceed the limit, because a response may be larger.
 """
 
@@ -61,11 +62,13 @@ class BoundedWriting(_Base):
         limits: The limits of the server, of which `write_seconds` is used.
         unsent: The unsent bytes of all connections of the server.
         waiting_bytes: Bytes of responses that wait until the client has read those before them.
+        held_bytes: Bytes of what was written last and is not sent as a whole, or was not when it was written.
     """
 
     limits: ClassVar[Limits]
     unsent: ClassVar[UnsentBytes]
     waiting_bytes = 0
+    held_bytes = 0
     _write_timer: asyncio.TimerHandle | None = None
 
     loop: asyncio.AbstractEventLoop
@@ -75,7 +78,12 @@ class BoundedWriting(_Base):
     def unsent_bytes(self) -> int:
         """The bytes that this connection holds until its client reads them."""
         size: int = self.transport.get_write_buffer_size()
-        return size + self.waiting_bytes
+        return max(size, self.held_bytes) + self.waiting_bytes
+
+    def write(self, data: bytes) -> None:
+        """Write data to the transport."""
+        self.held_bytes = len(data) if self._write_timer is None else self.held_bytes + len(data)
+        self.transport.write(data)
 
     def pause_writing(self) -> None:
         """Start the timer: the client does not read as fast as the server writes."""
