@@ -118,12 +118,7 @@ class RedisTasks(RedisRecords):
                 return claims
         room = count - self._creating
         if not self._created and room > 0 and not self._waits_for_signal():
-            share = (room + 1) // 2
-            self._room = count - share
-            try:
-                taken = await self._take(share)
-            finally:
-                self._room = 0
+            taken = await self._take(room)
             if taken:
                 return taken
             self._signal = asyncio.ensure_future(self._await_signal())
