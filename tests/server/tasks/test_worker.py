@@ -56,6 +56,10 @@ class FaultyTasks(MemoryTasks):
         self.check("report")
         return await super().report(claim, message)
 
+    async def release(self, claim: Claim, delay: float = 0.0, *, unknown: bool = False) -> TaskRecord | None:
+        self.check("release")
+        return await super().release(claim, delay, unknown=unknown)
+
 
 class Bench:
     """A store with a worker."""
@@ -113,6 +117,24 @@ async def test_no_caller_gets_all_places(owner: str | None) -> None:
     for key in keys:
         record = await bench.until(key, "completed")
         assert (record.starts, record.returned) == (1, 0)
+    await bench.worker.stop(20)
+
+
+async def test_a_task_without_a_place_is_returned_as_soon_as_the_store_can_be_reached() -> None:
+    store = FaultyTasks()
+    bench = Bench(store)
+    bench.worker.concurrency = 2
+    bench.worker.start()
+    await bench.create("long", owner="a" * 32)
+    await bench.until_running("long")
+    store.faults["release"] = [StoreUnavailableError(store="task store") for _ in range(3)]
+    keys = [await bench.create(name, owner="a" * 32) for name in ("second", "third")]
+    keys.append(await bench.create("other", owner="b" * 32))
+    await bench.until_running("other")
+    bench.go.set()
+    for key in keys:
+        assert (await bench.until(key, "completed")).outcome == RESULT
+    assert store.faults["release"] == []
     await bench.worker.stop(20)
 
 

@@ -75,6 +75,8 @@ class NoOutcome(Enum):
     """The time of the task is up."""
     STOPPED = auto()
     """The server stops."""
+    NO_PLACE = auto()
+    """The caller has its share of the places of this process."""
     LOST = auto()
     """The task was cancelled, or another worker has it."""
 
@@ -220,10 +222,10 @@ class TaskWorker:
                 count = self._store.limits.live_per_principal + self._places.free
             try:
                 for claim in await self._store.claim(count):
-                    if claim.record.over or self._places.has_room(claim.record.payer):
-                        self._begin(claim)  # if the server stops meanwhile, the task is released before its tool runs
-                    else:
-                        await self._store.release(claim, _RETURN_DELAY)
+                    has_room = claim.record.over or self._places.has_room(claim.record.payer)
+                    run = self._begin(claim)  # if the server stops meanwhile, the task is released before its tool runs
+                    if not has_room:
+                        run.end(NoOutcome.NO_PLACE)
             except StoreUnavailableError:
                 await asyncio.sleep(_AWAY_PAUSE)
             except Exception as error:  # noqa: BLE001 - one record that can't be read must not stop all tasks
@@ -329,6 +331,8 @@ class TaskWorker:
             return await store.ask(claim, end)
         if end is NoOutcome.UNKNOWN:
             return await self._return(claim)
+        if end is NoOutcome.NO_PLACE:
+            return await store.release(claim, _RETURN_DELAY)
         if end is NoOutcome.STOPPED and (not run.has_begun or claim.record.starts < claim.record.attempts):
             return await store.release(claim)
         if end is NoOutcome.STOPPED:
