@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
-from funcmcp._adapters.http1.unsent_bytes import BoundedWriting, UnsentBytes
+import pytest
+
+from funcmcp._adapters.http1.unsent_bytes import BoundedWriting, UnsentBytes, ask_from_first_byte
 from funcmcp._server.limits import Limits
 
 
@@ -92,3 +95,13 @@ async def test_responses_that_wait_count_as_well() -> None:
     assert [one.transport.aborted, other.transport.aborted] == [True, False]
     for connection in (one, other):
         connection.connection_lost(None)
+
+
+@pytest.mark.parametrize(("context", "high"), [(None, 0), (object(), 1)])
+def test_a_transport_asks_to_pause_for_the_first_unsent_byte_and_not_before(context: object, high: int) -> None:
+    limits: list[dict[str, int]] = []
+    transport = SimpleNamespace(
+        get_extra_info={"sslcontext": context}.get, set_write_buffer_limits=lambda **options: limits.append(options)
+    )
+    ask_from_first_byte(transport)
+    assert limits == [{"high": high, "low": 0}]

@@ -43,7 +43,7 @@ from funcmcp._adapters.http1.cycle import BUSY, Cycle, allows_keep_alive, locati
 from funcmcp._adapters.http1.parser import SLICE_BYTES, HeaderTooLargeError, InvalidRequestError, WebSocketUpgrade
 from funcmcp._adapters.http1.plain_requests import PlainRequests
 from funcmcp._adapters.http1.responses import INVALID, TOO_LATE, header_too_large
-from funcmcp._adapters.http1.unsent_bytes import BoundedWriting
+from funcmcp._adapters.http1.unsent_bytes import BoundedWriting, ask_from_first_byte
 from funcmcp._transports.http.messages import RequestHeader
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Wait for the first request."""
         self.transport = transport
-        transport.set_write_buffer_limits(high=0)  # any unsent byte holds the data that it is a part of
+        ask_from_first_byte(transport)  # any unsent byte holds the data that it is a part of
         self.server_state.connections.add(self)
         self.server = _address(transport, "sockname")
         client = _address(transport, "peername")

@@ -112,3 +112,12 @@ class BoundedWriting(_Base):
             self._write_timer.cancel()
             self._write_timer = None
         self.unsent.remove(self)
+
+
+def ask_from_first_byte(transport: Any) -> None:
+    """Let a transport ask to pause for the first unsent byte, and to resume when all are sent.
+
+    With a limit of 0, a transport with TLS would also ask to pause when nothing is unsent, and not to resume.
+    """
+    has_tls = transport.get_extra_info("sslcontext") is not None
+    transport.set_write_buffer_limits(high=int(has_tls), low=0)

@@ -20,7 +20,7 @@ from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 from wsproto.connection import ConnectionState
 
 from funcmcp._adapters.http1.parser import SLICE_BYTES
-from funcmcp._adapters.http1.unsent_bytes import BoundedWriting
+from funcmcp._adapters.http1.unsent_bytes import BoundedWriting, ask_from_first_byte
 
 MAX_FRAGMENTS = 4096
 
@@ -39,7 +39,7 @@ class WsprotoServerProtocol(BoundedWriting, WSProtocol):
 
     def connection_made(self, transport: Any) -> None:
         """Treat any unsent byte as a sign of a client that does not read. Pings and the closing frame count, too."""
-        transport.set_write_buffer_limits(high=0)
+        ask_from_first_byte(transport)
         self._unparsed = bytearray()
         super().connection_made(transport)
         if transport.get_write_buffer_size():  # of an HTTP response, for which the HTTP protocol was paused
