@@ -7,10 +7,26 @@ from functools import partial
 from typing import Any
 
 import funcmcp
-from funcmcp.tasks import PostgresTasks, RedisTasks, SQLiteTasks
+from funcmcp.tasks import AzureTasks, MemoryTasks, PostgresTasks, RedisTasks, SQLiteTasks, TaskStore
 
-_STORES: dict[str, Any] = {"sqlite": SQLiteTasks, "redis": RedisTasks, "postgres": PostgresTasks}
-_WITH_STORE: Any = partial(funcmcp.MCPServer, tasks=_STORES[os.environ["STORE"]](os.environ["STORE_URL"]))
+
+def _store() -> TaskStore:
+    """Return a new store."""
+    url = os.environ["STORE_URL"]
+    match os.environ["STORE"]:
+        case "memory":
+            return MemoryTasks()
+        case "sqlite":
+            return SQLiteTasks(url)
+        case "redis":
+            return RedisTasks(url)
+        case "postgres":
+            return PostgresTasks(url)
+        case _:
+            return AzureTasks("STORE_URL")  # the name of the variable that has the connection string
+
+
+_WITH_STORE: Any = partial(funcmcp.MCPServer, tasks=_store())
 funcmcp.MCPServer = _WITH_STORE  # type: ignore[misc]
 
 from samples.everything.server import mcp  # noqa: E402 - it has to find the class above

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.azurite import Azurite
 from tests.conformance.suite import Finding, Report, disagreements, read_expected, run
 from tests.postgres_server import postgres_server
 from tests.redis_server import redis_server
@@ -48,22 +49,26 @@ def test_every_scenario_passes_but_those_of_tasks_as_the_documentation_says(
     assert row in DOCUMENTED, row
 
 
+STORES = ("memory", "sqlite", "redis", "postgres", "azure")
+
+
 @pytest.fixture
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The place of a store: for SQLite a file, for others a server."""
+    """The place of a store: for SQLite a file, for others a server. Memory needs none."""
     if request.param == "redis":
         with redis_server() as redis:
             yield redis.url
     elif request.param == "postgres":
         with postgres_server() as postgres:
             yield postgres.url
+    elif request.param == "azure":
+        with Azurite() as azurite:
+            yield azurite.connection_string
     else:
         yield str(tmp_path / "tasks.db")
 
 
-@pytest.mark.parametrize(
-    ("store", "store_url"), [(name, name) for name in ("sqlite", "redis", "postgres")], indirect=["store_url"]
-)
+@pytest.mark.parametrize(("store", "store_url"), [(name, name) for name in STORES], indirect=["store_url"])
 def test_every_check_of_tasks_passes_on_each_store(store: str, store_url: str, tmp_path: Path) -> None:
     folder = tmp_path / "results"
     variables = {"STORE": store, "STORE_URL": store_url, "PYTHONPATH": str(REPOSITORY)}
