@@ -1,9 +1,14 @@
-"""Sealed texts: payloads with a message authentication code, which only servers with the same keys can create.
+"""Sealed and concealed texts: payloads that only servers with the same keys can create, and read if concealed.
 
-How it works: a token is ``1.<payload>.<code>``, where 1 is the version of the format and both parts are base64url
-without padding. The code is HMAC-SHA-256 with a key that is derived for one purpose, so a token for one purpose is
-invalid for any other. The first key of a ring seals and all keys open, so keys can be replaced one after the other. The
-payload is readable: it contains only data that the client already has.
+How it works: a sealed token is ``1.<payload>.<code>``, where 1 is the version of the format and both parts are
+base64url without padding. The code is HMAC-SHA-256 with a key that is derived for one purpose, so a token for one
+purpose is invalid for any other. The payload is readable: it contains only data that the client already has.
+
+A concealed token is ``c1.<data>``. The data are 24 random bytes and the payload, encrypted with AES-256-GCM. Its key
+and nonce are the HMAC-SHA-512 of the random bytes with a key that is derived for the purpose. So each token has its own
+key, and the number of tokens is not limited by the 96 bits of a nonce (NIST SP 800-38D section 8.3).
+
+The first key of a ring seals and conceals; all keys open and reveal, so keys can be replaced one after the other.
 """
 
 from __future__ import annotations
@@ -20,14 +25,21 @@ from funcmcp._public_names import public
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 _VERSION = "1"
+_CONCEALED = "c1."
+_SALT_BYTES = 24
+_TAG_BYTES = 16
+_CIPHER_KEY_BYTES = 32
+_NONCE_BYTES = 12
 KEY_BYTES = 32
 """Minimum length of a secret."""
 
 
 @public("funcmcp.state")
 class KeyRing:
-    """Keys that seal and open texts. The first key seals, and all keys open.
+    """Keys that seal and open texts, and conceal and reveal them. The first key seals and conceals.
 
     Args:
         keys: Secrets of at least 32 bytes, the current one first. Without keys the ring has a random key, which no
@@ -72,6 +84,55 @@ class KeyRing:
             return _to_bytes(payload)
         if self.on_foreign is not None:
             self.on_foreign()
+        return None
+
+    def conceal(self, purpose: str, payload: bytes) -> str:
+        """Return a token with a payload that only servers with the same keys can read.
+
+        The token has letters, digits, ``-``, ``_`` and one dot. Its length shows the length of the payload. It needs
+        ``pip install "funcmcp[auth]"``.
+        """
+        salt = os.urandom(_SALT_BYTES)
+        cipher, nonce = _cipher(self.derive(f"conceal {purpose}")[0], salt)
+        return _CONCEALED + _to_text(salt + cipher.encrypt(nonce, payload, None))
+
+    def reveal(self, purpose: str, token: str) -> bytes | None:
+        """Return the payload of a token that `conceal` created for this purpose, or None."""
+        data = _to_bytes(token.removeprefix(_CONCEALED)) if token.startswith(_CONCEALED) else None
+        if data is None or len(data) < _SALT_BYTES + _TAG_BYTES:
+            return None
+        salt, encrypted = data[:_SALT_BYTES], data[_SALT_BYTES:]
+        for key in self.derive(f"conceal {purpose}"):
+            payload = _decrypt(*_cipher(key, salt), encrypted)
+            if payload is not None:
+                return payload
+        if self.on_foreign is not None:
+            self.on_foreign()
+        return None
+
+    def derive(self, purpose: str) -> tuple[bytes, ...]:
+        """Return a secret of 32 bytes for a purpose from each key of the ring, that of the first key first."""
+        return tuple(hmac.digest(key, b"funcmcp derive " + purpose.encode(), hashlib.sha256) for key in self._keys)
+
+
+def _cipher(key: bytes, salt: bytes) -> tuple[AESGCM, bytes]:
+    """Return the cipher and the nonce of the token with these random bytes."""
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - few servers conceal anything
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError('Concealing needs: pip install "funcmcp[auth]"', name=error.name) from error
+
+    derived = hmac.digest(key, salt, hashlib.sha512)
+    nonce = derived[_CIPHER_KEY_BYTES : _CIPHER_KEY_BYTES + _NONCE_BYTES]
+    return AESGCM(derived[:_CIPHER_KEY_BYTES]), nonce
+
+
+def _decrypt(cipher: AESGCM, nonce: bytes, encrypted: bytes) -> bytes | None:
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as above
+
+    try:
+        return cipher.decrypt(nonce, encrypted, None)
+    except InvalidTag:
         return None
 
 
