@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[2]
 ALL_DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DOCUMENTS = [path for path in ALL_DOCUMENTS if path.parent.name != "tutorial"]
 """The tutorial is in test_readme.py: its blocks belong together."""
+ELSEWHERE = {"frameworks.md": "test_frameworks.py", "agents.md": "test_agents.py"}
+"""Pages whose blocks need packages that are not beside those of the tests, and the files with their tests."""
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -21,6 +23,8 @@ def blocks(language: str) -> list[pytest.ParameterSet]:
     """Return the blocks of a language as parameters of tests."""
     parameters = []
     for document in DOCUMENTS:
+        if document.name in ELSEWHERE:
+            continue
         for match in FENCE.finditer(document.read_text()):
             if match[1] == language:
                 line = document.read_text()[: match.start()].count("\n") + 1
