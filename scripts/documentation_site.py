@@ -10,18 +10,35 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from sphinx.application import Sphinx
+    from collections.abc import Callable, Iterable, Iterator
 
 DOCS = Path(__file__).parents[1] / "docs"
 _FENCE = re.compile(r"^```(\{?\w*\}?)\s*$")
 _HEADING = re.compile(r"^(#+) (.+)$")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_SUMMARY = (
+    "A Python library for servers of the Model Context Protocol (MCP): tools, resources and prompts are typed Python "
+    "functions, served over Streamable HTTP on any ASGI server, stdio, HTTP+SSE, WebSocket and Azure Functions."
+)
+_MAX_DESCRIPTION = 200
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+class _Builder(Protocol):
+    format: str
+
+
+class Sphinx(Protocol):
+    """What this extension uses of Sphinx, which is not installed beside the tests."""
+
+    outdir: str
+    builder: _Builder
+
+    def connect(self, event: str, callback: Callable[[Sphinx, Exception | None], None]) -> int:
+        """Call a function at an event."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +123,7 @@ def llms_txt(docs: Path = DOCS) -> str:
     lines = [
         "# funcmcp",
         "",
-        "> A Python library for servers of the Model Context Protocol (MCP): tools, resources and prompts are typed Python "
-        "functions, served over Streamable HTTP on any ASGI server, stdio, HTTP+SSE, WebSocket and Azure Functions.",
+        f"> {_SUMMARY}",
     ]
     sections = {
         "Tutorial": "tutorial/",
@@ -130,6 +146,7 @@ def _entries(names: Iterable[str], docs: Path) -> Iterator[str]:
     for name in names:
         first = passages_of(docs / name, docs)[0]
         sentence = re.split(r"(?<=[.:])\s", first.text.replace("\n", " "), maxsplit=1)[0].rstrip(":")
+        sentence = "" if len(sentence) > _MAX_DESCRIPTION else sentence
         yield f"- [{first.title}]({name}): {sentence}" if sentence else f"- [{first.title}]({name})"
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 ARGUMENTS = json.dumps({"item": "tea"})
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}

@@ -48,6 +48,8 @@ def test_an_agent_calls_the_tool(heading: str, tmp_path: Path) -> None:
 def test_a_loop_of_ones_own_calls_the_tool(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(block_of(PAGE, "Use from agents"))
     with serve(tmp_path / "server.py") as server:
-        (tmp_path / "agent.py").write_text(block_of(PAGE, "Your own loop").replace("http://127.0.0.1:8000", server.origin))
+        (tmp_path / "agent.py").write_text(
+            block_of(PAGE, "Your own loop").replace("http://127.0.0.1:8000", server.origin)
+        )
         run = run_python("agent.py", folder=tmp_path, python=PYTHON)
     assert run.stdout.endswith("3 EUR\n"), run.stderr

@@ -1,11 +1,10 @@
-"""The programs of docs/guides/frameworks.md serve their tools inside FastAPI, Starlette, Django, Flask and AWS Lambda."""
+"""The programs of docs/guides/frameworks.md serve their tools inside FastAPI, Django, Flask, AWS Lambda and others."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx2 as httpx
@@ -18,6 +17,7 @@ from tests.serving import serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 PAGE = "guides/frameworks.md"
 SERVED = [
@@ -87,7 +87,9 @@ async def test_the_applications_other_paths_stay(heading: str, attribute: str, p
     with serve(tmp_path / "server.py", attribute=attribute, env=with_frameworks()) as served:
         async with httpx.AsyncClient() as client:
             assert (await client.get(f"{served.origin}/items")).json() == ["tea"]
-            assert (await client.post(f"{served.origin}{path}/", json=CALL)).status_code == 400  # no session: no redirect
+            assert (
+                await client.post(f"{served.origin}{path}/", json=CALL)
+            ).status_code == 400  # no session: no redirect
 
 
 async def test_the_middleware_for_cors_lets_a_page_read_the_session(tmp_path: Path) -> None:

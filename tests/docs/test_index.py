@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-FOLDERS = ["tutorial", "guides", "reference", "reference/api", "explanation", "development"]
+FOLDERS = ["tutorial", "guides", "deploy", "reference", "reference/api", "explanation", "development"]
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 MENTION = re.compile(r"(?<![\w/.-])docs/[\w/-]+\.md")

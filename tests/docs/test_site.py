@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from scripts.documentation_site import passages
 from tests.requirements import require
 
 if TYPE_CHECKING:
@@ -150,3 +153,29 @@ def test_each_page_is_reachable_from_the_navigation_of_the_first_page(site: Path
     reached = {file for _, file, _ in targets(first, pages[first].navigation)}
     generated = {site / "genindex.html", site / "search.html"}
     assert pages.keys() - reached - generated <= {first}
+
+
+def test_the_search_page_has_the_passages_of_all_pages(site: Path) -> None:
+    page = (site / "search.html").read_text(encoding="utf-8")
+    assert "_static/search.js" in page
+    assert "searchtools.js" not in page
+    script = (site / "_static" / "passages.js").read_text(encoding="utf-8")
+    passages = json.loads(script.removeprefix("const PASSAGES = ").removesuffix(";\n"))
+    documents = {path.relative_to(ROOT / "docs").with_suffix("").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert {page for page, *_ in passages} == documents
+
+
+def test_passages_lead_to_anchors_of_the_site(site: Path, pages: dict[Path, Page]) -> None:
+    missing = [
+        f"{page}#{anchor}" for page, _, _, anchor, _ in passages() if anchor not in pages[site / f"{page}.html"].ids
+    ]
+    assert [passage for passage in missing if not passage.endswith("#")] == []
+
+
+def test_each_page_is_there_as_markdown_and_in_llms_txt(site: Path) -> None:
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    listed = set(re.findall(r"\]\(([\w/.-]+\.md)\)", text))
+    documents = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert listed == {name for name in documents if not name.endswith("index.md")}
+    for name in documents:
+        assert (site / name).read_bytes() == (ROOT / "docs" / name).read_bytes()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.docs.pages import block_of, run_python
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PAGE = "guides/testing.md"
 

@@ -1,0 +1,66 @@
+"""docs/guides/troubleshooting.md quotes what the server answers, under the status of the answer."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from funcmcp import HTTPOptions, Limits, MCPServer
+from funcmcp.auth import APIKeys
+from funcmcp.state import MemoryRates
+from tests.docs.pages import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from httpx2 import Response
+
+PAGE = (ROOT / "docs" / "guides" / "troubleshooting.md").read_text(encoding="utf-8")
+JSON = {"Content-Type": "application/json"}
+BOTH = {"Accept": "application/json, text/event-stream"}
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+def client(mcp: MCPServer | None = None, origin: str = "http://127.0.0.1") -> TestClient:
+    return TestClient(mcp or MCPServer("Shop"), base_url=origin)
+
+
+def post(mcp: MCPServer | None = None, body: Any = PING, **headers: str) -> Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    content = body if isinstance(body, str) else json.dumps(body)
+    return client(mcp).post("/mcp", content=content, headers={**JSON, **BOTH, **named})
+
+
+def rate_reached() -> Response:
+    mcp = MCPServer("Shop", http=HTTPOptions(rates=MemoryRates(per_second=0.001, burst=1)))
+    with client(mcp) as session:
+        session.post("/mcp", json=PING)
+        return session.post("/mcp", json=PING)
+
+
+ANSWERS: dict[str, Callable[[], Response]] = {
+    "400": post,
+    "401": lambda: post(MCPServer("Shop", auth=APIKeys({"a": "kq3vJ8wZ1xP5sT7u"}))),
+    "403": lambda: post(Origin="https://other.example.com"),
+    "404 for the path": lambda: client().post("/", json=PING),
+    "404 for the session": lambda: post(Mcp_Session_Id="abc"),
+    "405": lambda: client().get("/mcp"),
+    "406": lambda: post(Accept="text/html"),
+    "413": lambda: post(MCPServer("Shop", limits=Limits(message_bytes=1024)), {**PING, "x": "y" * 2000}),
+    "415": lambda: client().post("/mcp", content="{}", headers={"Content-Type": "text/plain", **BOTH}),
+    "421": lambda: client(origin="http://shop.example.com").post("/mcp", json=PING),
+    "429": rate_reached,
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_page_has_the_text_of_the_answer(name: str) -> None:
+    response = ANSWERS[name]()
+    status = name[:3]
+    assert str(response.status_code) == status
+    text = response.json()["error"]["message"]
+    section = PAGE.partition(f"\n## {status}")[2].partition("\n## ")[0]
+    assert text in " ".join(section.split()), text
