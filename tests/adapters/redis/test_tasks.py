@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-    from funcmcp._state.tasks.record import Claim, TaskKey
+    from funcmcp._adapters.redis.task_records import Replacement
+    from funcmcp._state.tasks.record import Claim, NewTask, TaskKey, TaskRecord
     from funcmcp._state.tasks.store import TaskStore
     from tests.redis_forwarder import Forwarder
     from tests.redis_server import RedisServer
@@ -603,3 +604,152 @@ async def test_claims_that_redis_did_not_confirm_are_confirmed_by_the_next_call(
     assert [claim.attempt for claim in claims] == [1, 1]
     for claim in claims:
         assert await store.finish(claim, RESULT) is not None
+
+
+def lose_reply(store: RedisTasks, monkeypatch: pytest.MonkeyPatch, script: Script, error: BaseException) -> None:
+    """Let the next call of a script raise an error when Redis has run it."""
+    run = store._run
+
+    async def run_and_fail(called: Script, kind: type, keys: Any, arguments: Any) -> Any:
+        reply = await run(called, kind, keys, arguments)
+        if called is script:
+            monkeypatch.setattr(store, "_run", run)
+            raise error
+        return reply
+
+    monkeypatch.setattr(store, "_run", run_and_fail)
+
+
+@pytest.mark.parametrize("error", [StoreUnavailableError(), asyncio.CancelledError()])
+async def test_a_task_whose_creation_redis_did_not_confirm_is_due_for_all_workers(
+    store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    claiming = await begin_claim(store, 1)
+    lose_reply(store, monkeypatch, CREATE, error)
+    task = new_task(attempts=1)
+    with pytest.raises(type(error)):
+        await store.create(task)
+    claims: list[Claim] = []
+    while not claims:
+        claims += await other.claim(1)
+    assert (claims[0].key, claims[0].record.starts, claims[0].record.over) == (task.key, 1, False)
+    assert await other.finish(claims[0], RESULT) is not None
+    assert [*await claiming] == []
+
+
+async def test_a_creation_that_reaches_redis_late_is_released_then(
+    store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis is away when the task is released for the first time, and has no such task at the second time."""
+    monkeypatch.setattr(tasks, "_RELEASE_PAUSE", 0.001)
+    release = store.release
+    released: list[TaskRecord | None] = []
+    create = store._create
+
+    async def create_later(record: TaskRecord, task: NewTask, size: int) -> bool:
+        creations.append((record, task, size))
+        raise StoreUnavailableError
+
+    async def release_later(claim: Claim, delay: float = 0.0, *, unknown: bool = False) -> TaskRecord | None:
+        if not released:
+            released.append(None)
+            raise StoreUnavailableError
+        if len(released) == 2:
+            await create(*creations.pop())
+        released.append(await release(claim, delay, unknown=unknown))
+        return released[-1]
+
+    creations: list[tuple[TaskRecord, NewTask, int]] = []
+    monkeypatch.setattr(store, "_create", create_later)
+    monkeypatch.setattr(store, "release", release_later)
+    claiming = await begin_claim(store, 1)
+    task = new_task(attempts=1)
+    with pytest.raises(StoreUnavailableError):
+        await store.create(task)
+    claim = await claim_one(other)
+    assert (claim.key, claim.record.starts) == (task.key, 1)
+    assert [record is None for record in released] == [True, True, False]
+    assert [*await claiming] == []
+
+
+async def test_a_process_that_ends_releases_a_creation_that_redis_did_not_confirm(
+    store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claiming = await begin_claim(store, 1)
+    lose_reply(store, monkeypatch, CREATE, StoreUnavailableError())
+    task = new_task(attempts=1)
+    with pytest.raises(StoreUnavailableError):
+        await store.create(task)
+    await store.aclose()
+    assert (await claim_one(other)).key == task.key
+    await claiming
+
+
+async def test_a_claim_of_a_changed_task_that_redis_did_not_confirm_is_confirmed_by_the_next_call(
+    store: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task changes between the first look at it and its claim, so it is claimed alone."""
+    task = new_task(attempts=1)
+    await store.create(task)
+    send_all = store._send_all
+    attempts: list[list[bool]] = []
+
+    async def conflict_and_lose_reply(writes: Sequence[Replacement]) -> list[bool]:
+        attempts.append([False] if not attempts else await send_all(writes))
+        if len(attempts) == 2:
+            raise StoreUnavailableError
+        return attempts[-1]
+
+    monkeypatch.setattr(store, "_send_all", conflict_and_lose_reply)
+    with pytest.raises(StoreUnavailableError):
+        await store.claim(1)
+    (claim,) = await store.claim(1)
+    assert attempts == [[False], [True], [True]]
+    assert (claim.key, claim.attempt) == (task.key, 1)
+    assert await store.finish(claim, RESULT) is not None
+
+
+async def test_claims_that_redis_confirms_one_after_the_other_are_given_as_they_come(
+    store: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [(await store.create(new_task(attempts=1))).key for _ in range(3)]
+    send_all = store._send_all
+    sent: list[int] = []
+
+    async def lose_two_replies(writes: Sequence[Replacement]) -> list[bool]:
+        sent.append(len(writes))
+        replies = await send_all(writes)
+        if len(sent) in {1, 3}:
+            raise StoreUnavailableError
+        return replies
+
+    monkeypatch.setattr(store, "_send_all", lose_two_replies)
+    with pytest.raises(StoreUnavailableError):
+        await store.claim(3)
+    claims = [*await store.claim(3)]
+    assert len(claims) == 1
+    claims += await store.claim(2)
+    assert sent == [3, 1, 1, 1, 1]
+    assert [claim.key for claim in claims] == keys
+    for claim in claims:
+        assert await store.finish(claim, RESULT) is not None
+
+
+async def test_a_process_that_ends_releases_claims_that_redis_did_not_confirm(
+    store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = new_task(attempts=1)
+    await store.create(task)
+    do = store._do
+
+    async def lose(work: Any, kind: Any) -> Any:
+        await do(work, kind)
+        monkeypatch.setattr(store, "_do", do)
+        raise StoreUnavailableError
+
+    monkeypatch.setattr(store, "_do", lose)
+    with pytest.raises(StoreUnavailableError):
+        await store.claim(1)
+    await store.aclose()
+    claim = await claim_one(other)
+    assert (claim.key, claim.record.starts, claim.record.over) == (task.key, 1, False)

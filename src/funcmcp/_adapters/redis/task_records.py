@@ -216,8 +216,14 @@ class RedisRecords(BaseTasks):
         """Do nothing: an entry of the stream wakes one of all workers."""
 
     async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
-        changed = await self._replace(key, transition)
-        return None if changed is None else changed.record
+        for _ in range(MAX_CONFLICTS):
+            stored = await self._load_stored(key)
+            changed = None if stored is None else successor(stored.record, stored.now, transition)
+            if stored is None or changed is None:
+                return None
+            if await self._store(stored, changed):
+                return changed
+        raise StoreUnavailableError(store="task store")
 
     async def _delete(self, keys: Sequence[TaskKey]) -> None:
         records = [(key, await self._load(key)) for key in keys]
@@ -235,23 +241,6 @@ class RedisRecords(BaseTasks):
         if changed is not None and await self._store(stored, changed):
             return changed
         return await self._change(claim.key, transition)
-
-    async def _replace(self, key: TaskKey, transition: Transition, *, entry: bytes | None = None) -> Stored | None:
-        """Apply a transition and return the successor with the call; None if nothing has changed.
-
-        Args:
-            key: Of the task.
-            transition: See `BaseTasks`.
-            entry: The entry of the stream that brought the task here.
-        """
-        for _ in range(MAX_CONFLICTS):
-            stored = await self._load_stored(key, "c")
-            changed = successor_of(stored, transition, entry)
-            if stored is None or changed is None:
-                return None
-            if await self._store(stored, changed):
-                return stored._replace(record=changed)
-        raise StoreUnavailableError(store="task store")
 
     async def _store(self, stored: Stored, changed: TaskRecord) -> bool:
         """Replace a record; return whether it was still the same. Raise TasksFullError if it grows without room."""
@@ -368,23 +357,6 @@ def stored_of(key: TaskKey, now: float, reply: Sequence[Any]) -> Stored | None:
         return None
     call = fields[0] if fields and fields[0] is not None else b""
     return Stored(now, version, from_json(key, state, outcome), entry, call)
-
-
-def successor_of(
-    stored: Stored | None,
-    transition: Transition,
-    entry: bytes | None,
-) -> TaskRecord | None:
-    """Return what a transition makes of a task; None if it changes nothing.
-
-    Args:
-        stored: The task.
-        transition: See `BaseTasks`.
-        entry: The entry of the stream that brought the task here.
-    """
-    if stored is None or (entry is not None and stored.entry != entry):
-        return None
-    return successor(stored.record, stored.now, transition)
 
 
 def _next_version(stored: Stored, changed: TaskRecord) -> str:

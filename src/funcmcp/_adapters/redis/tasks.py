@@ -10,7 +10,8 @@ end of a run is stored without reading the task again: the version that a claim 
 
 A process that creates a task and has room for a run claims the task with the script that creates it. Such a task has no
 entry in the stream. It is among the delayed tasks, as one that is due when the lease lapses; a renewal moves that time.
-If the process dies, the task gets an entry like any other delayed task.
+If the process dies, the task gets an entry like any other delayed task. If Redis does not confirm such a creation, the
+process releases the task as soon as Redis replies, because a lease that lapses counts as a run.
 
 A worker without work waits for an element of the list `signals`. Each new entry adds one, so one worker wakes up. A
 signal may get lost with a worker: all workers read the stream once a second as well.
@@ -32,12 +33,12 @@ from funcmcp._adapters.redis.task_records import (
     Stored,
     key_of,
     member_of,
-    successor_of,
 )
-from funcmcp._adapters.redis.task_scripts import ADD_DUE, DROP, RENEW, REPLACE, TAKE
+from funcmcp._adapters.redis.task_scripts import ADD_DUE, DROP, RENEW, REPLACE, TAKE, Call, run_all
 from funcmcp._public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import record as transitions
+from funcmcp._state.tasks.any_store import MAX_CONFLICTS, successor
 from funcmcp._state.tasks.record import Claim, claimed
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ _WAIT = 1.0
 
 _LAPSED_INTERVAL = 1.0
 """Seconds between two looks for tasks whose leases have lapsed."""
+
+_RELEASE_PAUSE = 0.1
+"""The part of a lease after which a task is released again whose creation Redis has not confirmed."""
 
 _FIRST_ENTRY = b"0-0"
 """Where the search for lapsed entries begins, and ends."""
@@ -100,6 +104,7 @@ class RedisTasks(RedisRecords):
         self._room = 0
         self._creating = 0
         self._created: list[Claim] = []
+        self._releases: dict[asyncio.Task[None], Claim] = {}
         self._unconfirmed: Sequence[Replacement] = ()
         self._hands_over = False
         self._wakeup: asyncio.Future[None] | None = None
@@ -143,6 +148,11 @@ class RedisTasks(RedisRecords):
         """Release tasks that no worker has begun, and close the connections."""
         self.wake()
         created, self._created = self._created, []
+        for releasing, claim in [*self._releases.items()]:
+            if releasing.get_loop() is asyncio.get_running_loop():
+                releasing.cancel()
+                created.append(claim)
+        created += [_claim(write.stored, write.changed) for write in self._unconfirmed]
         with contextlib.suppress(StoreUnavailableError):
             for claim in created:
                 await self.release(claim)
@@ -162,20 +172,40 @@ class RedisTasks(RedisRecords):
             await self._create(record, task, size)
             return record
         record = transitions.first_claim(record)
+        claim = Claim(record, task.call, record.created)
         self._creating += 1
         try:
             is_own = await self._create(record, task, size)
+        except (StoreUnavailableError, asyncio.CancelledError) as error:
+            if not getattr(error, "nothing_written", False):
+                self._release_soon(claim)
+            raise
         finally:
             self._creating -= 1
         if not is_own:
             return record
-        claim = Claim(record, task.call, record.created)
         if self._hands_over:
             self._created.append(claim)
             self._wake_claim()
-        else:
-            await self.release(claim)  # the worker has stopped meanwhile
+        else:  # the worker has stopped meanwhile
+            self._release_soon(claim)
         return record
+
+    def _release_soon(self, claim: Claim) -> None:
+        """Release a task that this process has created as claimed, and does not run."""
+        releasing = asyncio.ensure_future(self._release_created(claim))
+        self._releases[releasing] = claim
+        releasing.add_done_callback(lambda task: self._releases.pop(task, None))
+
+    async def _release_created(self, claim: Claim) -> None:
+        """Release a task as soon as Redis replies. Its creation may reach Redis later, until the lease would lapse."""
+        deadline = monotonic() + self.lease
+        is_over = False
+        while not is_over:
+            with contextlib.suppress(StoreUnavailableError):
+                is_over = await self.release(claim) is not None or monotonic() >= deadline
+            if not is_over:
+                await asyncio.sleep(self.lease * _RELEASE_PAUSE)
 
     def _waits_for_signal(self) -> bool:
         signal = self._signal
@@ -266,7 +296,7 @@ class RedisTasks(RedisRecords):
         unclaimed: list[tuple[bytes, TaskKey]] = []
         useless: list[bytes] = []
         for entry, key, stored in taken:
-            changed = successor_of(stored, _claimed_by_entry, entry)
+            changed = _claimed_by(entry, stored)
             if key is None or stored is None:
                 useless.append(entry)
             elif changed is None:
@@ -308,32 +338,47 @@ class RedisTasks(RedisRecords):
 
         If Redis does not reply, it may have done so: `_claim_unconfirmed` sends the same writes again.
         """
-
-        async def send(redis: Redis) -> list[Any]:
-            pipeline = redis.pipeline(transaction=False)
-            for write in replacements:
-                pipeline.evalsha(REPLACE.digest, len(write.keys), *write.keys, *write.arguments)
-            return await pipeline.execute(raise_on_error=False)
-
         self._unconfirmed = replacements
-        replies = await self._do(send, list)
+        replies = await self._send_all(replacements)
         self._unconfirmed = ()
-        return [reply == [1, 0] for reply in replies]
+        return replies
+
+    async def _send_all(self, replacements: Sequence[Replacement]) -> list[bool]:
+        async def send(redis: Redis) -> list[Any] | None:
+            return await run_all(redis, [Call(REPLACE, list, write.keys, write.arguments) for write in replacements])
+
+        return [reply == [1, 0] for reply in await self._do(send, list)]
 
     async def _claim_unconfirmed(self) -> list[Claim]:
-        """Return the claims of an earlier `claim` to which Redis has not replied, as far as they are still valid."""
-        writes = self._unconfirmed
-        replies = await self._store_all(writes)
-        return [
-            _claim(write.stored, write.changed) for write, replaced in zip(writes, replies, strict=True) if replaced
-        ]
+        """Return the claims of an earlier `claim` to which Redis has not replied, as far as they are still valid.
+
+        They are sent one by one: if the replies to a pipeline are lost again and again, the leases lapse.
+        """
+        claims: list[Claim] = []
+        while self._unconfirmed:
+            write, *remaining = self._unconfirmed
+            try:
+                replaced = await self._send_all([write])
+            except StoreUnavailableError:
+                if not claims:
+                    raise
+                break
+            self._unconfirmed = remaining
+            if replaced == [True]:
+                claims.append(_claim(write.stored, write.changed))
+        return claims
 
     async def _claim(self, entry: bytes, key: TaskKey) -> Claim | None:
         """Give the task of one entry to this worker. An entry that stands for no task to run is removed."""
-        stored = await self._replace(key, _claimed_by_entry, entry=entry)
-        if stored is not None and stored.record is not None:
-            return _claim(stored, stored.record)
-        stored = await self._load_stored(key)
+        for _ in range(MAX_CONFLICTS):
+            stored = await self._load_stored(key, "c")
+            changed = _claimed_by(entry, stored)
+            if stored is None or changed is None:
+                break
+            if await self._store_all([Replacement(stored, changed, *self._replacement(stored, changed))]) == [True]:
+                return _claim(stored, changed)
+        else:
+            raise StoreUnavailableError(store="task store")
         if stored is not None and stored.record is None:
             return None  # another version wrote it, and may read it: it gets the entry when the lease lapses
         await self._drop([entry])
@@ -344,9 +389,14 @@ class RedisTasks(RedisRecords):
         await self._run(DROP, int, (self._stream,), entries)
 
 
-def _claimed_by_entry(record: TaskRecord, now: float) -> TaskRecord | None:
-    """Claim a task. The lease is the idle time of its entry: the record is due for whoever has the entry."""
-    return claimed(record, now, 0.0)
+def _claimed_by(entry: bytes, stored: Stored | None) -> TaskRecord | None:
+    """Return the record of a task that an entry brought, as claimed; None if it can't be claimed.
+
+    The lease is the idle time of the entry: the record is due for whoever has the entry.
+    """
+    if stored is None or stored.entry != entry:
+        return None
+    return successor(stored.record, stored.now, lambda record, now: claimed(record, now, 0.0))
 
 
 def _claim(stored: Stored, changed: TaskRecord) -> Claim:
