@@ -176,13 +176,14 @@ def test_copies_of_options_have_their_values() -> None:
 def test_the_representation_of_options_is_the_call_of_the_constructor() -> None:
     assert repr(TaskOptions("required", ttl=60)) == (
         "TaskOptions(mode='required', detaches=False, ttl=60, keep=900.0, poll=None, attempts=None, retry=None, "
-        "delay=0.0)"
+        "delay=0.0, queue='default', concurrency=None)"
     )
 
 
 def test_the_signature_of_options_has_their_names_and_values() -> None:
     signature = inspect.signature(TaskOptions)
-    assert list(signature.parameters) == ["mode", "detaches", "ttl", "keep", "poll", "attempts", "retry", "delay"]
+    names = ["mode", "detaches", "ttl", "keep", "poll", "attempts", "retry", "delay", "queue", "concurrency"]
+    assert list(signature.parameters) == names
     assert signature.parameters["mode"].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
     assert signature.parameters["ttl"].kind is inspect.Parameter.KEYWORD_ONLY
     assert signature.parameters["ttl"].default == 3600.0

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.tasks import Claim, MemoryTasks, TaskKey, position
+from funcmcp.tasks import Claim, MemoryTasks, TaskFilter, TaskKey, position
 from funcmcp.testing import task_store_tests
 from tests.clock import Clock
 from tests.patience import PATIENCE
@@ -88,10 +88,10 @@ class CreatesAgain(MemoryTasks):
 
 
 class GivesATaskTwice(MemoryTasks):
-    async def _claim_due(self, count: int) -> list[Claim]:
-        claims = await super()._claim_due(count)
+    async def _claim_due(self, count: int, only: TaskFilter) -> list[Claim]:
+        claims = await super()._claim_due(count, only)
         for claim in claims:
-            self._push(self._due, 0.0, claim.key)
+            self._push_due(replace(claim.record, due=0.0))
             task = self._tasks[claim.key]
             task.record = replace(task.record, due=0.0, starts=0)
         return claims
@@ -110,9 +110,9 @@ class IgnoresTokens(MemoryTasks):
 
 
 class NeverEndsALease(MemoryTasks):
-    async def _claim_due(self, count: int) -> list[Claim]:
+    async def _claim_due(self, count: int, only: TaskFilter) -> list[Claim]:
         self.lease = inf
-        return await super()._claim_due(count)
+        return await super()._claim_due(count, only)
 
 
 class RunsAgainWithoutEnd(MemoryTasks):
@@ -144,8 +144,8 @@ class KeepsAnswersOfAnyKey(MemoryTasks):
 
 
 class ChangesNumbers(MemoryTasks):
-    async def _claim_due(self, count: int) -> list[Claim]:
-        claims = await super()._claim_due(count)
+    async def _claim_due(self, count: int, only: TaskFilter) -> list[Claim]:
+        claims = await super()._claim_due(count, only)
         return [Claim(claim.record, _as_floats(claim.call), claim.now) for claim in claims]
 
 

@@ -292,6 +292,48 @@ def test_the_environment_sets_how_many_tasks_run_at_once(
     assert MCPServer("orders", tasks=None)._server.open_tasks() is None
 
 
+@pytest.mark.parametrize("value", ["slow,,fast", "slow fast", ",", "-"])
+def test_a_queue_in_the_environment_that_is_not_valid_is_an_error(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUNCMCP_TASK_QUEUES", value)
+    with pytest.raises(ValueError, match="FUNCMCP_TASK_QUEUES: The name of a queue must have 1 to 40"):
+        MCPServer("orders")
+
+
+@pytest.mark.parametrize(
+    ("value", "queues"), [("", None), ("slow", {"slow"}), ("slow, default,slow", {"slow", "default"})]
+)
+def test_the_environment_sets_the_queues_of_a_process(
+    value: str, queues: set[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FUNCMCP_TASK_QUEUES", value)
+    tasks = MCPServer("orders")._server.open_tasks()
+    assert tasks is not None
+    assert tasks.queues == queues
+    assert MCPServer("orders", tasks=None)._server.open_tasks() is None
+
+
+async def test_queues_without_tools_and_tools_without_a_served_queue_are_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("FUNCMCP_TASK_QUEUES", "slwo,default")
+    mcp = MCPServer("orders")
+    async with mcp.lifespan():
+        assert caplog.messages == []
+    mcp.tool("job", task="optional")(lambda: "done")
+    mcp.tool("report", task=TaskOptions(queue="slow"))(lambda: "done")
+    async with mcp.lifespan():
+        unknown, idle = caplog.messages
+    assert unknown.endswith("the queue slwo, and none of its tools has this queue. Their queues: default, slow.")
+    assert idle.endswith("this process does not run those of some queues: they never end (slow).")
+    caplog.clear()
+    monkeypatch.setenv("FUNCMCP_TASK_QUEUES", "slow,default")
+    served = MCPServer("orders")
+    served.tool("job", task="optional")(lambda: "done")
+    served.tool("report", task=TaskOptions(queue="slow"))(lambda: "done")
+    async with served.lifespan():
+        assert caplog.messages == []
+
+
 async def test_a_process_that_never_runs_the_tasks_in_its_memory_is_warned_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

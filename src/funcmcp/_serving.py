@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     Sessions: TypeAlias = SessionStore | Literal["signed", "memory"] | None
 
 TASK_CONCURRENCY_VARIABLE = "FUNCMCP_TASK_CONCURRENCY"
+TASK_QUEUES_VARIABLE = "FUNCMCP_TASK_QUEUES"
 """The environment variable with the number of tasks that a process runs at once."""
 
 
@@ -119,6 +120,7 @@ class Serving(Served):
             middleware=middleware,
             tasks=_new_memory_tasks if tasks == "memory" else tasks,
             task_concurrency=_task_concurrency(os.environ),
+            task_queues=task_queues(os.environ),
         )
         self.path = http.path
         self.metadata = None if auth is None else auth.resource
@@ -397,7 +399,24 @@ class Serving(Served):
         return await exchange(request)
 
     def _warn_of_idle_tasks(self, tasks: Tasks) -> None:
-        """Warn that no process runs the tasks of this server."""
+        """Warn that no process runs some of the tasks of this server, or that it has no tasks of a queue."""
+        served, existing = tasks.queues, set(tasks.queues_of_tools.values())
+        if served is not None and tasks.has_tools:
+            for name in sorted(served - existing):
+                logger.warning(
+                    "%s runs the tasks of the queue %s, and none of its tools has this queue. Their queues: %s.",
+                    self.name,
+                    name,
+                    ", ".join(sorted(existing)),
+                )
+            idle = existing - served
+            if idle and not tasks.store.shared:
+                logger.warning(
+                    "%s stores tasks in this process's memory, and this process does not run those of some queues: "
+                    "they never end (%s).",
+                    self.name,
+                    ", ".join(sorted(idle)),
+                )
         if tasks.has_tools and not tasks.store.shared and not tasks.concurrency:
             logger.warning(
                 "%s stores tasks in this process's memory, and this process runs none: its tasks never end. Unset %s, "
@@ -470,6 +489,22 @@ def _task_concurrency(environment: Mapping[str, str]) -> int | None:
     if not text.isascii() or not text.isdecimal():
         raise ValueError(f"{TASK_CONCURRENCY_VARIABLE} must be a number of tasks, or 0 for none; got {text!r}.")
     return int(text)
+
+
+def task_queues(environment: Mapping[str, str]) -> frozenset[str] | None:
+    """Return the queues whose tasks this process runs, if the environment says so; None for all."""
+    text = environment.get(TASK_QUEUES_VARIABLE)
+    if not text:
+        return None
+    from funcmcp._state.tasks.queues import check_queue  # noqa: PLC0415 - few processes serve some queues only
+
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        try:
+            check_queue(name)
+        except ValueError as error:
+            raise ValueError(f"{TASK_QUEUES_VARIABLE}: {error}") from None
+    return frozenset(names)
 
 
 def _may_be_one_of_several() -> bool:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from funcmcp._state.tasks.sqlite import SQLiteTasks
     from funcmcp._state.tasks.store import TaskLimits, TasksFullError, TaskStore, position
+    from funcmcp._state.tasks.task_filter import TaskFilter
 
 __all__ = [
     "AzureTasks",
@@ -56,6 +57,7 @@ __all__ = [
     "RedisTasks",
     "Retry",
     "SQLiteTasks",
+    "TaskFilter",
     "TaskKey",
     "TaskLimits",
     "TaskOptions",
@@ -77,6 +79,7 @@ _HOMES = {
     "_server.catalog.task_options": ["Retry", "TaskOptions"],
     "_state.tasks.any_store": ["BaseTasks", "OwnedTasks", "successor"],
     "_state.tasks.memory": ["MemoryTasks"],
+    "_state.tasks.task_filter": ["TaskFilter"],
     "_state.tasks.record": [
         "Claim",
         "NewTask",

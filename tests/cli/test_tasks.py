@@ -80,7 +80,7 @@ async def some_tasks(store: SQLiteTasks) -> None:
     await store.create(NewTask(key_of(1), "export", b"{}"))
     (claim,) = await store.claim(1)
     await store.finish(claim, Outcome(b'{"code":-32603,"message":"No disk"}', is_error=True, message="No disk"))
-    await store.create(NewTask(key_of(2), "export", b"{}"))
+    await store.create(NewTask(key_of(2), "export", b"{}", queue="slow"))
     (claim,) = await store.claim(1)
     await store.ask(claim, {"count": Question("count", "digest", QUESTION)})
     await store.create(NewTask(key_of(3), "count", b"{}"))
@@ -108,6 +108,7 @@ def test_a_list_has_owner_age_attempt_and_error_of_each_task(folder: Path) -> No
     assert failed == {
         "task": name_of(1),
         "tool": "export",
+        "queue": "default",
         "status": "failed",
         "owner": MARK,
         "running": False,
@@ -128,6 +129,7 @@ def test_options_choose_the_tasks_of_a_list(folder: Path) -> None:
     assert [task["task"] for task in listed(folder, "--limit", "1")] == [name_of(4)]
     assert {task["task"] for task in listed(folder, "--tool", "export")} == {name_of(1), name_of(2)}
     assert [task["task"] for task in listed(folder, "--owner", "anonymous")] == [name_of(4)]
+    assert [task["task"] for task in listed(folder, "--queue", "slow")] == [name_of(2)]
     both = listed(folder, "--status", "failed", "--status", "input_required")
     assert {task["task"] for task in both} == {name_of(1), name_of(2)}
 
@@ -138,6 +140,7 @@ def test_a_list_for_people_is_a_table(folder: Path) -> None:
     fill(folder, some_tasks)
     ended = funcmcp("tasks", "list", "server.py", "--limit", "3", folder=folder)
     assert "half done" in ended.stdout
+    assert "slow" in ended.stdout
     assert "running" in ended.stdout
     assert ended.stdout.endswith("and 1 more; --limit shows them\n")
     assert key_of(3).task_id not in ended.stdout

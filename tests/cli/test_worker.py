@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,77 @@ async def test_a_worker_runs_the_tasks_of_a_process_that_only_serves_and_sigterm
                 worker.line_with("Finishing the running tasks")
                 assert worker.ended() == 0
             assert (await second.result()).text == "done"
+
+
+QUEUES = """
+import os
+
+from funcmcp import MCPServer
+from funcmcp.tasks import SQLiteTasks, TaskOptions
+
+mcp = MCPServer("Reports", tasks=SQLiteTasks("tasks.db"))
+
+
+@mcp.tool(task=TaskOptions(poll=0.05))
+async def pid() -> int:
+    return os.getpid()
+
+
+@mcp.tool(task=TaskOptions(poll=0.05, queue="slow"))
+async def slow_pid() -> int:
+    return os.getpid()
+"""
+
+
+async def test_a_worker_of_a_queue_runs_its_tasks_and_the_server_the_others(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(QUEUES)
+    serve = [*FUNCMCP, "run", "server.py", "--port", "0", "--queue", "default"]
+    with running(serve, folder=tmp_path) as server:
+        async with Client(server.endpoint(), timeout=PATIENCE) as client:
+            slow = await client.start_tool("slow_pid")
+            plain = await client.start_tool("pid")
+            assert (await plain.result()).structured_content == {"result": server.process.pid}
+            listed = funcmcp("tasks", "list", "server.py", "--queue", "slow", "--json", folder=tmp_path)
+            (waiting,) = json.loads(listed.stdout)
+            assert (waiting["status"], waiting["running"]) == ("working", False)
+            command = [*FUNCMCP, "worker", "server.py", "--queue", "slow", "--queue", "slwo"]
+            with running(command, folder=tmp_path) as worker:
+                worker.line_with("none of its tools has this queue. Their queues: default, slow.")
+                assert (await slow.result()).structured_content == {"result": worker.process.pid}
+
+
+async def test_a_process_that_runs_no_tasks_leaves_them_to_workers(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(QUEUES)
+    with running([*FUNCMCP, "run", "server.py", "--port", "0", "--no-tasks"], folder=tmp_path) as server:
+        async with Client(server.endpoint(), timeout=PATIENCE) as client:
+            tasks = [await client.start_tool(name) for name in ("pid", "slow_pid")]
+            with running([*FUNCMCP, "worker", "server.py"], folder=tmp_path) as worker:
+                for task in tasks:
+                    assert (await task.result()).structured_content == {"result": worker.process.pid}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["run", "server.py", "--queue", "a b"], 2, "--queue: The name of a queue must have 1 to 40 letters"),
+        (["worker", "server.py", "--queue", "a,b"], 2, "--queue: The name of a queue must have 1 to 40 letters"),
+        (["run", "server.py", "--queue", "slow", "--no-tasks"], 2, "--no-tasks runs the tasks of no queue"),
+        (["run", "server.py", "--stdio", "--no-tasks"], 2, "leave out --no-tasks"),
+        (["run", "server.py", "--stdio", "--queue", "slow"], 2, "leave out --queue"),
+    ],
+)
+def test_a_wrong_queue_is_one_clear_line(tmp_path: Path, arguments: list[str], code: int, message: str) -> None:
+    (tmp_path / "server.py").write_text(QUEUES)
+    ended = funcmcp(*arguments, folder=tmp_path)
+    assert (ended.returncode, ended.stdout) == (code, "")
+    assert message in " ".join(ended.stderr.split())
+
+
+def test_a_wrong_queue_in_the_environment_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(QUEUES)
+    ended = funcmcp("worker", "server.py", folder=tmp_path, env={"FUNCMCP_TASK_QUEUES": "a b"})
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("FUNCMCP_TASK_QUEUES: The name of a queue must have 1 to 40 letters")
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,15 @@ Drain = Annotated[
         show_default="$FUNCMCP_DRAIN_SECONDS, or 7",
     ),
 ]
+Queues = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--queue",
+        metavar="NAME",
+        help="Run the tasks of this queue only; may be repeated.",
+        show_default="$FUNCMCP_TASK_QUEUES, or all queues",
+    ),
+]
 TargetOrURL = Annotated[
     str,
     typer.Argument(
@@ -191,10 +200,17 @@ def run(  # noqa: PLR0913 - one for each option of the command
         ),
     ] = None,
     drain: Drain = None,
+    queue: Queues = None,
+    no_tasks: Annotated[bool, typer.Option("--no-tasks", help="Run no tasks: leave them to `funcmcp worker`.")] = False,
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
 ) -> None:
     """Serve TARGET over HTTP until Ctrl+C or SIGTERM. Calls in flight are finished first."""
     set_drain(drain)
+    if queue and no_tasks:
+        raise typer.BadParameter("--no-tasks runs the tasks of no queue: leave out --queue.")
+    set_queues(queue)
+    if no_tasks:
+        _set_no_tasks()
     if stdio:
         is_chosen = {
             "--host": host is not None,
@@ -208,6 +224,8 @@ def run(  # noqa: PLR0913 - one for each option of the command
             "--tls-cert": tls_cert is not None,
             "--tls-key": tls_key is not None,
             "--keep-alive": keep_alive is not None,
+            "--queue": bool(queue),
+            "--no-tasks": no_tasks,
         }
         invalid = [option for option, chosen in is_chosen.items() if chosen]
         if invalid:
@@ -269,6 +287,32 @@ def set_drain(seconds: int | None) -> None:
     from funcmcp._server.drain import VARIABLE, drain_seconds
 
     _set_seconds(VARIABLE, seconds, drain_seconds)
+
+
+def set_queues(names: list[str] | None) -> None:
+    """Set the queues whose tasks this process and its worker processes run. None leaves it as the environment says."""
+    from funcmcp._cli.failure import Failure
+    from funcmcp._serving import TASK_QUEUES_VARIABLE, task_queues
+    from funcmcp._state.tasks.queues import check_queue
+
+    if names:
+        for name in names:
+            try:
+                check_queue(name)
+            except ValueError as error:
+                raise typer.BadParameter(f"--queue: {error}") from None
+        os.environ[TASK_QUEUES_VARIABLE] = ",".join(names)
+    try:
+        task_queues(os.environ)
+    except ValueError as error:
+        raise Failure(str(error)) from None
+
+
+def _set_no_tasks() -> None:
+    """Run no tasks in this process and its worker processes."""
+    from funcmcp._serving import TASK_CONCURRENCY_VARIABLE
+
+    os.environ[TASK_CONCURRENCY_VARIABLE] = "0"
 
 
 def _set_seconds(variable: str, seconds: int | None, read: Callable[[], int]) -> None:

@@ -47,7 +47,7 @@ app.add_typer(tasks_app, name="tasks")
 
 
 @tasks_app.command("list")
-def list_tasks(
+def list_tasks(  # noqa: PLR0913 - one for each option of the command
     target: Target,
     *,
     status: Annotated[
@@ -57,6 +57,7 @@ def list_tasks(
         ),
     ] = None,
     tool: Annotated[str | None, typer.Option(help="Only tasks of this tool.", show_default=False)] = None,
+    queue: Annotated[str | None, typer.Option(help="Only tasks of this queue.", show_default=False)] = None,
     owner: Annotated[
         str | None, typer.Option(help="Only tasks of the owner with this mark.", show_default=False)
     ] = None,
@@ -72,6 +73,7 @@ def list_tasks(
         return (
             (not status or record.status in status)
             and tool in (None, record.tool)
+            and queue in (None, record.queue)
             and owner in (None, record.key.owner or "anonymous")
         )
 
@@ -251,6 +253,7 @@ def _members(record: TaskRecord) -> dict[str, Any]:
     return {
         "task": _digest(record),
         "tool": record.tool,
+        "queue": record.queue,
         "status": record.status,
         "owner": record.key.owner or "anonymous",
         "created": _date(record.created),
@@ -283,17 +286,20 @@ def _print_table(records: Sequence[TaskRecord]) -> None:
     from rich.table import Table
 
     from funcmcp._cli.console import SafeConsole
+    from funcmcp._state.tasks.queues import DEFAULT_QUEUE
 
     console = SafeConsole()
     if not records:
         console.print("No tasks")
         return
-    table = Table("Task", "Tool", "Status", "Owner", "Age", "Attempt", "Message")
+    has_queues = any(record.queue != DEFAULT_QUEUE for record in records)
+    table = Table("Task", "Tool", *(["Queue"] if has_queues else []), "Status", "Owner", "Age", "Attempt", "Message")
     for record in records:
         members = _members(record)
         table.add_row(
             members["task"],
             record.tool,
+            *([record.queue] if has_queues else []),
             "running" if record.claimed else record.status,
             members["owner"],
             str(timedelta(seconds=int(members["age"]))),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from funcmcp._cli.commands import Drain, Target, app, set_drain
+from funcmcp._cli.commands import Drain, Queues, Target, app, set_drain, set_queues
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.output import write_note
 
@@ -31,6 +31,7 @@ def worker(
         int | None,
         typer.Option(min=1, help="The number of tasks that run at once.", show_default="the store's, or 10"),
     ] = None,
+    queue: Queues = None,
     drain: Drain = None,
 ) -> None:
     """Run the tasks of TARGET without serving it, until Ctrl+C or SIGTERM. Running tasks are finished first.
@@ -43,6 +44,7 @@ def worker(
     from funcmcp._serving import TASK_CONCURRENCY_VARIABLE, serving_of
 
     set_drain(drain)
+    set_queues(queue)
     if os.environ.get(TASK_CONCURRENCY_VARIABLE) == "0":  # set for the processes that serve, which this is not
         del os.environ[TASK_CONCURRENCY_VARIABLE]
     serving = serving_of(load(target))

@@ -27,7 +27,7 @@ from funcmcp._state.bus import LocalBus
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence, Set
 
     from funcmcp._auth.policy import Auth
     from funcmcp._protocol.jsonrpc import Malformed, Notification, Response
@@ -58,6 +58,7 @@ class Server:
         tasks: The store of the tasks; a function that makes it when a tool first needs it; None if calls never become
             tasks.
         task_concurrency: How many tasks this process runs at once. None: as many as the store says.
+        task_queues: The queues whose tasks this process runs. None: all.
 
     Attributes:
         revisions: The revisions by date.
@@ -83,6 +84,7 @@ class Server:
         middleware: Sequence[Middleware] = (),
         tasks: TaskStore | Callable[[], TaskStore] | None = None,
         task_concurrency: int | None = None,
+        task_queues: Set[str] | None = None,
     ) -> None:
         self.options, self.keys = options, keys
         self.revisions = {revision.date: revision for revision in revisions}
@@ -110,6 +112,7 @@ class Server:
         self.tasks: Tasks | None = None
         self._task_store = tasks
         self._task_concurrency = task_concurrency
+        self._task_queues = task_queues
         if tasks is not None and not callable(tasks):
             self.open_tasks()
         self._middleware: list[Middleware] = []
@@ -133,6 +136,7 @@ class Server:
             self.routes.add_tasks(self.tasks)
             if self._task_concurrency is not None:
                 self.tasks.set_concurrency(self._task_concurrency)
+            self.tasks.set_queues(self._task_queues)
         return self.tasks
 
     def add_middleware(self, middleware: Middleware) -> None:

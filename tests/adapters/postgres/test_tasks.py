@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
+from psycopg.conninfo import make_conninfo
 
 from funcmcp._adapters.postgres import tasks
 from funcmcp._adapters.postgres.tasks import PostgresTasks
@@ -22,6 +23,7 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.record import TaskKey
 from funcmcp._state.tasks.store import TaskLimits
+from funcmcp._state.tasks.task_filter import TaskFilter
 from funcmcp._task_store_tests import ANSWER, CALL, OWNER, QUESTIONS, RESULT, claim_one, new_task
 from funcmcp.testing import task_store_tests
 from tests.patience import PATIENCE
@@ -472,7 +474,65 @@ async def test_tables_of_another_kind_are_a_lasting_error_that_the_log_explains(
         with pytest.raises(StoreUnavailableError) as refused:
             await store.read(new_task().key)
     assert refused.value.retry_after is None
-    assert 'PostgreSQL fails (column "version" does not exist' in caplog.messages[0]
+    assert 'PostgreSQL fails (column "due" does not exist' in caplog.messages[0]
+
+
+_BEFORE_QUEUES = """
+CREATE TABLE funcmcp_tasks_1 (
+  server text NOT NULL, owner text NOT NULL, id text NOT NULL, position text COLLATE "C" NOT NULL,
+  version text NOT NULL, state bytea NOT NULL, call bytea NOT NULL, outcome bytea,
+  due double precision, live_until double precision, removed double precision NOT NULL,
+  payer text, bytes bigint NOT NULL, holder integer, token text,
+  PRIMARY KEY (server, owner, id)
+);
+CREATE INDEX funcmcp_tasks_1_due ON funcmcp_tasks_1 (server, due) WHERE due IS NOT NULL;
+CREATE INDEX funcmcp_tasks_1_holder ON funcmcp_tasks_1 (holder) WHERE holder IS NOT NULL;
+CREATE INDEX funcmcp_tasks_1_removed ON funcmcp_tasks_1 (server, removed);
+CREATE INDEX funcmcp_tasks_1_position ON funcmcp_tasks_1 (server, owner, position);
+CREATE INDEX funcmcp_tasks_1_payer ON funcmcp_tasks_1 (server, payer, removed) INCLUDE (bytes);
+"""
+_INSERT_BEFORE_QUEUES = """
+INSERT INTO funcmcp_tasks_1
+  (server, owner, id, position, version, state, call, due, live_until, removed, payer, bytes)
+VALUES
+  ('server', '', %(id)s, 'x', '', convert_to(%(state)s, 'UTF8'), '{}', 1, 4000000000, 4000000000, NULL, 2048)
+"""
+_STATE_BEFORE_QUEUES = (
+    '{"v":1,"tool":"add","created":1.0,"expires":4000000000.0,"keep":1.0,"poll":null,"attempts":1,"due":1.0,'
+    '"removed":4000000000.0}'
+)
+
+
+async def test_a_table_of_an_earlier_version_gets_queues_and_that_version_can_write_to_it(database: str) -> None:
+    slow = TaskFilter(frozenset({"slow"}))
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(_BEFORE_QUEUES)
+        connection.execute(_INSERT_BEFORE_QUEUES, {"id": "before", "state": _STATE_BEFORE_QUEUES})
+        made = [PostgresTasks(database, timeout=PATIENCE) for _ in range(3)]
+        for store in made:
+            store.bind("server")
+        created = await asyncio.gather(*(store.create(new_task(None, queue="slow")) for store in made))
+        connection.execute(_INSERT_BEFORE_QUEUES, {"id": "beside", "state": _STATE_BEFORE_QUEUES})
+        claims = list(await made[0].claim(10, slow))
+        assert {claim.key for claim in claims} == {record.key for record in created}
+        claims = list(await made[0].claim(10, TaskFilter(frozenset({"default"}), {"add": 1})))
+        assert {claim.key.task_id for claim in claims} == {"before", "beside"}
+        assert {claim.record.queue for claim in claims} == {"default"}
+    for store in made:
+        await store.aclose()
+
+
+async def test_a_role_without_rights_to_change_tables_can_use_complete_ones(database: str) -> None:
+    async with store_in(database) as store:
+        await store.create(new_task(None))
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS clerk")
+        connection.execute("CREATE ROLE clerk LOGIN")
+        connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON funcmcp_tasks_1 TO clerk")
+        async with store_in(make_conninfo(database, user="clerk")) as store:
+            assert (await claim_one(store)).record.queue == "default"
+        connection.execute("DROP OWNED BY clerk")
+        connection.execute("DROP ROLE clerk")
 
 
 async def test_many_processes_that_start_at_once_create_the_tables(database: str) -> None:
@@ -487,10 +547,10 @@ async def test_an_idle_worker_asks_a_few_times_a_second(store: PostgresTasks, mo
     looks = 0
     look = store._is_any_due
 
-    async def count(connection: Connection) -> bool:
+    async def count(connection: Connection, *, only: TaskFilter) -> bool:
         nonlocal looks
         looks += 1
-        return await look(connection)
+        return await look(connection, only=only)
 
     monkeypatch.setattr(store, "_is_any_due", count)
     begin = monotonic()

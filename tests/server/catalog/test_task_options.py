@@ -26,6 +26,10 @@ from tests.server.parts import server, tool
         ({"attempts": True}, "attempts must be an integer of at least 1; got True."),
         ({"delay": -1}, "delay must be 0 or more seconds, and less than the ttl; got -1."),
         ({"delay": 5, "ttl": 5}, "delay must be 0 or more seconds, and less than the ttl; got 5."),
+        ({"concurrency": 0}, "concurrency must be an integer of at least 1; got 0."),
+        ({"concurrency": True}, "concurrency must be an integer of at least 1; got True."),
+        ({"queue": ""}, "The name of a queue must have 1 to 40 letters, digits, '.', '_' and '-', and begin with a"),
+        ({"queue": "a,b"}, "The name of a queue must have .* a letter or a digit; got 'a,b'."),
         ({"retry": 3}, r"retry must be Retry\(...\), such as Retry\(5\); got 3."),
     ],
 )

@@ -16,14 +16,33 @@ def test_places_are_open_as_long_as_any_caller_may_have_them() -> None:
     places = Places(10)
     assert (places.free, places.open) == (10, 8)
     for _ in range(8):
-        places.take("a")
+        places.take("a", "add")
     assert (places.free, places.open) == (2, 0)
-    assert (places.has_room("a"), places.has_room("b"), places.has_room(None)) == (False, True, True)
-    places.take("b")
-    places.take(None)
-    assert (places.free, places.has_room("b"), places.has_room(None)) == (0, False, False)
-    places.give_back("a")
-    places.give_back(None)
-    assert (places.free, places.open, places.has_room("a")) == (2, 1, True)
-    places.give_back("b")
+    assert (places.has_room("a", "add"), places.has_room("b", "add"), places.has_room(None, "add")) == (
+        False,
+        True,
+        True,
+    )
+    places.take("b", "add")
+    places.take(None, "add")
+    assert (places.free, places.has_room("b", "add"), places.has_room(None, "add")) == (0, False, False)
+    places.give_back("a", "add")
+    places.give_back(None, "add")
+    assert (places.free, places.open, places.has_room("a", "add")) == (2, 1, True)
+    places.give_back("b", "add")
     assert (places.free, places.open) == (3, 1)
+
+
+def test_a_tool_with_a_limit_has_no_more_places_and_others_have_the_rest() -> None:
+    places = Places(10, lambda: {"render": 2, "add": 20})
+    assert places.of_tools() == {"render": 2, "add": 20}
+    for _ in range(2):
+        places.take(None, "render")
+    assert places.of_tools() == {"render": 0, "add": 20}
+    assert (places.is_full("render"), places.is_full("add"), places.is_full("other")) == (True, False, False)
+    assert (places.has_room("a", "render"), places.has_room("a", "add")) == (False, True)
+    places.take(None, "render")  # claimed, although it has no place
+    assert places.of_tools() == {"render": 0, "add": 20}
+    for _ in range(2):
+        places.give_back(None, "render")
+    assert (places.free, places.of_tools()) == (9, {"render": 1, "add": 20})

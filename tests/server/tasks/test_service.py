@@ -157,6 +157,33 @@ async def test_a_platform_brings_a_task_to_the_server_that_runs_it() -> None:
     await served.tasks.stop(20)
 
 
+async def test_a_task_has_the_queue_of_its_tool_and_keeps_it_when_it_is_retried() -> None:
+    async def fail(*_: object) -> Any:
+        raise OSError
+
+    store = MemoryTasks()
+    render = tool("render", fail, task=TaskOptions(queue="slow"))
+    async with serving(render, tool("job", task=TaskOptions()), tasks=store) as served:
+        assert served.tasks is not None
+        assert served.tasks.queues_of_tools == {"render": "slow", "job": "default"}
+        await until(served, await create(served, "render"), "completed")
+        (failed,) = [record async for record in store.scan()]
+        assert (failed.failed, failed.queue) == (True, "slow")
+        again = await served.tasks.retry(failed)
+        assert again is not None
+        assert again.queue == "slow"
+
+
+async def test_the_limits_of_tools_follow_the_catalog() -> None:
+    served = server(tool("render", task=TaskOptions(concurrency=2)), tool("job"), tasks=MemoryTasks())
+    assert served.tasks is not None
+    limits = served.tasks._concurrency_of_tools
+    assert limits() == {"render": 2}
+    assert limits() is limits()
+    served.catalog.add(tool("scan", task=TaskOptions(concurrency=1)))
+    assert limits() == {"render": 2, "scan": 1}
+
+
 async def test_two_thousand_tasks_leave_nothing_behind() -> None:
     clock = Clock()
     store = MemoryTasks(clock=lambda: clock.now)
@@ -193,7 +220,7 @@ async def test_two_thousand_tasks_leave_nothing_behind() -> None:
         tasks_after, objects_after = await footprint()
     assert tasks_after == tasks
     assert objects_after - objects < 200
-    assert (store._due, store._removals, store._by_payer) == ([], [], {})
+    assert (store._due, store._removals, store._by_payer) == ({}, [], {})
 
 
 @pytest.mark.parametrize("concurrency", [0, 10])
@@ -226,8 +253,9 @@ async def test_tasks_without_a_worker_can_be_configured_and_do_not_run() -> None
     served = server(tool("job", task=TaskOptions()), tasks=MemoryTasks())
     tasks = Tasks(MemoryTasks(), catalog=served.catalog, guard=None, hub=served.hub, bus=LocalBus())
     tasks.set_concurrency(3)
+    tasks.set_queues({"slow"})
     tasks.trace_with(NoTrace())
-    assert tasks.concurrency == 0
+    assert (tasks.concurrency, tasks.queues) == (0, None)
     record = await tasks.create(asking("tools/call", {"name": "job"}), TaskOptions())
     assert (record.status, record.claimed) == ("working", False)
     await tasks.stop(0)

@@ -12,8 +12,10 @@ from funcmcp._server.tasks import worker as module
 from funcmcp._server.tasks.places import Places
 from funcmcp._server.tasks.worker import NoOutcome, TaskWorker, _Run
 from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.memory import MemoryTasks
 from funcmcp._state.tasks.record import NewTask, Outcome, Question, TaskKey
+from funcmcp._state.tasks.task_filter import ANY_TASK
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from funcmcp._server.tasks.worker import RunEnd
     from funcmcp._state.tasks.record import Claim, TaskRecord
+    from funcmcp._state.tasks.task_filter import TaskFilter
 
 RESULT = Outcome(b'{"content":[]}')
 
@@ -40,9 +43,9 @@ class FaultyTasks(MemoryTasks):
         if self.faults.get(name):
             raise self.faults[name].pop(0)
 
-    async def claim(self, count: int) -> Sequence[Claim]:
+    async def claim(self, count: int, only: TaskFilter = ANY_TASK) -> Sequence[Claim]:
         self.check("claim")
-        return await super().claim(count)
+        return await super().claim(count, only)
 
     async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
         self.check("finish")
@@ -69,16 +72,19 @@ class Bench:
         self.changes: list[TaskRecord] = []
         self.running: list[str] = []
         self.go = asyncio.Event()
-        self.worker = TaskWorker(self.store, self.run, self.changes.append)
+        self.limits: dict[str, int] = {}
+        self.worker = TaskWorker(self.store, self.run, self.changes.append, lambda: self.limits)
 
     async def run(self, claim: Claim, report: Callable[[str], None]) -> RunEnd:
         self.running.append(claim.key.task_id)
         await self.go.wait()
         return RESULT
 
-    async def create(self, task_id: str = "a", *, owner: str | None = None, **options: Any) -> TaskKey:
+    async def create(
+        self, task_id: str = "a", *, tool: str = "add", owner: str | None = None, **options: Any
+    ) -> TaskKey:
         key = TaskKey(owner, task_id)
-        await self.store.create(NewTask(key, "add", b"{}", **options))
+        await self.store.create(NewTask(key, tool, b"{}", **options))
         return key
 
     async def until_running(self, *names: str) -> None:
@@ -135,6 +141,80 @@ async def test_a_task_without_a_place_is_returned_as_soon_as_the_store_can_be_re
     for key in keys:
         assert (await bench.until(key, "completed")).outcome == RESULT
     assert store.faults["release"] == []
+    await bench.worker.stop(20)
+
+
+class UnfilteredTasks(FaultyTasks):
+    """A store that brings tasks of all queues and tools."""
+
+    async def claim(self, count: int, only: TaskFilter = ANY_TASK) -> Sequence[Claim]:
+        return await super().claim(count)
+
+
+@pytest.mark.parametrize("kind", [MemoryTasks, UnfilteredTasks])
+async def test_a_tool_with_a_limit_leaves_the_other_places_to_others(kind: type[MemoryTasks]) -> None:
+    bench = Bench(kind(concurrency=4))
+    bench.limits = {"render": 1}
+    bench.worker.start()
+    keys = [await bench.create(f"render{number}", tool="render") for number in range(5)]
+    await bench.until_running("render0")
+    keys += [await bench.create(f"add{number}") for number in range(3)]
+    await bench.until_running("add0", "add1", "add2")
+    assert sorted(bench.running) == ["add0", "add1", "add2", "render0"]
+    bench.go.set()
+    for key in keys:
+        record = await bench.until(key, "completed")
+        assert (record.starts, record.returned) == (1, 0)
+    await bench.worker.stop(20)
+
+
+async def test_the_next_task_of_a_tool_begins_when_one_of_its_limit_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(any_store, "CLAIM_WAIT", 10 * PATIENCE)  # a claim that waits does not end by itself
+    bench = Bench()
+    bench.limits = {"render": 2}
+    bench.worker.start()
+    bench.go.set()
+    for number in range(50):
+        await bench.create(f"render{number}", tool="render")
+    await bench.until(TaskKey(None, "render49"), "completed")
+    await bench.worker.stop(20)
+
+
+@pytest.mark.parametrize("kind", [MemoryTasks, UnfilteredTasks])
+async def test_a_worker_runs_the_tasks_of_its_queues_and_returns_others(kind: type[MemoryTasks]) -> None:
+    bench = Bench(kind())
+    bench.worker.queues = frozenset({"fast"})
+    bench.worker.start()
+    slow = await bench.create("slow", queue="slow")
+    await bench.create("fast", queue="fast")
+    await bench.until_running("fast")
+    await asyncio.sleep(0.05)
+    assert bench.running == ["fast"]
+    bench.go.set()
+    await bench.worker.stop(20)
+    record = await bench.until(slow, "working")
+    assert (record.claimed, record.starts, record.returned) == (False, 0, 0)
+    bench.worker.queues = frozenset({"slow"})
+    bench.worker.start()
+    await bench.until(slow, "completed")
+    await bench.worker.stop(20)
+
+
+async def test_a_task_that_a_platform_brings_waits_for_a_place_of_its_tool() -> None:
+    bench = Bench()
+    bench.limits = {"render": 1}
+    keys = [await bench.create(name, tool="render") for name in ("first", "second")]
+    claims = await bench.store.claim(2)
+    runs = [asyncio.ensure_future(bench.worker.run(claim)) for claim in claims]
+    assert await runs[1] is True
+    assert bench.running == ["first"]
+    bench.go.set()
+    assert await runs[0] is True
+    await bench.until(keys[0], "completed")
+    (again,) = await bench.store.claim(1)
+    assert (again.key, again.record.starts) == (keys[1], 1)
+    assert await bench.worker.run(again) is True
+    await bench.until(keys[1], "completed")
     await bench.worker.stop(20)
 
 

@@ -59,7 +59,7 @@ async def test_nothing_is_left_of_tasks_that_were_removed(clock: Clock) -> None:
     assert len(store) == 0
     assert (store._by_payer, store._removals) == ({}, [])
     assert list(await store.claim(200)) == []
-    assert store._due == []
+    assert store._due == {}
 
 
 async def test_the_ten_thousandth_task_of_one_caller_costs_what_the_first_one_costs(clock: Clock) -> None:

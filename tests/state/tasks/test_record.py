@@ -111,7 +111,7 @@ def test_a_record_of_an_earlier_version_has_the_defaults_of_the_members_it_lacks
 
 
 def test_members_of_a_later_version_are_kept_in_each_change() -> None:
-    added = {"queue": "slow", "history": [{"at": 1}, None]}
+    added = {"region": "north", "history": [{"at": 1}, None]}
     state = encode({**decode(to_json(asking())), **added})
     record = from_json(KEY, state, None)
     assert record is not None

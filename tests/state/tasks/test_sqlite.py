@@ -22,6 +22,7 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import any_store, sqlite, sqlite_file
 from funcmcp._state.tasks.record import TaskKey
 from funcmcp._state.tasks.sqlite import SQLiteTasks
+from funcmcp._state.tasks.task_filter import TaskFilter
 from funcmcp._task_store_tests import RESULT, new_task
 from funcmcp.testing import task_store_tests
 from tests.clock import Clock
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 
 TIME = Clock()
+
+BEFORE_QUEUES = Path(__file__).parents[2] / "data/sqlite_tasks_before_queues.sql"
+"""What the version before queues has written: a task that waits, one with a question, and one that has ended."""
 
 
 @asynccontextmanager
@@ -226,6 +230,53 @@ async def test_a_file_that_is_not_a_task_store_is_a_lasting_error_that_the_log_e
     assert caplog.messages == [
         f"The task store {path} can't be used ({reason}). Requests that need it are answered with 503."
     ]
+    await store.aclose()
+
+
+async def test_a_file_of_an_earlier_version_gets_queues_and_that_version_can_write_to_it(
+    tmp_path: Path, clock: Clock
+) -> None:
+    path = tmp_path / "tasks.db"
+    clock.now = 4_000_000_000.0
+    slow, default = TaskFilter(frozenset({"slow"})), TaskFilter(frozenset({"default"}), {"add": 1})
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.executescript(BEFORE_QUEUES.read_text(encoding="utf-8"))
+        made = [SQLiteTasks(path, clock=clock) for _ in range(3)]
+        for store in made:
+            store.bind("server")
+        created = await asyncio.gather(*(store.create(new_task(queue="slow")) for store in made))
+        connection.execute(  # as the earlier version does
+            "INSERT INTO funcmcp_tasks_3"
+            " (server, owner, id, position, state, call, due, live_until, removed, payer, bytes)"
+            " SELECT server, owner, 'beside', position, state, call, due, live_until, removed, payer, bytes"
+            " FROM funcmcp_tasks_3 WHERE id = 'waiting'"
+        )
+    (store, *_) = made
+    claims = list(await store.claim(10, slow))
+    assert {claim.key for claim in claims} == {record.key for record in created}
+    claims = list(await store.claim(10, default))
+    assert {claim.key.task_id for claim in claims} == {"waiting", "beside"}
+    assert {claim.record.queue for claim in claims} == {"default"}
+    assert await store.answer(TaskKey("a" * 32, "asking"), {"name.1": {"action": "decline"}})
+    (claim,) = await store.claim(10, default)
+    assert (claim.key.task_id, claim.call) == ("asking", b'{"call":2}')
+    assert {record.key.task_id: record.status async for record in store.scan()}["ended"] == "completed"
+    for each in made:
+        await each.aclose()
+
+
+async def test_columns_that_cannot_be_added_are_an_error_that_leaves_the_file_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tasks.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.executescript(BEFORE_QUEUES.read_text(encoding="utf-8"))
+        monkeypatch.setattr(sqlite, "_COLUMNS", {"queue": "queue TEXT", "tool": "tool NONSENSE ("})
+        store = SQLiteTasks(path)
+        with pytest.raises(StoreUnavailableError):
+            await store.read(TaskKey(None, "x"))
+        names = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info('funcmcp_tasks_3')")]
+        assert "queue" not in names
     await store.aclose()
 
 

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-SCHEMA = "CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY)"
+
+def create_table(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY)")
 
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[SQLiteFile]:
-    file = SQLiteFile(folder / "words.db", SCHEMA)
+    file = SQLiteFile(folder / "words.db", create_table)
     try:
         yield file
     finally:
@@ -141,7 +143,7 @@ async def test_the_first_uses_of_a_new_file_may_come_at_the_same_time(tmp_path: 
 
 
 async def test_a_file_that_can_not_be_opened_is_an_error_each_time(tmp_path: Path) -> None:
-    file = SQLiteFile(tmp_path / "missing" / "words.db", SCHEMA)
+    file = SQLiteFile(tmp_path / "missing" / "words.db", create_table)
     for _ in range(2):
         with pytest.raises(FileNotFoundError):
             await file.write(add("a"))

@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.any_store import Transition
     from funcmcp._state.tasks.record import NewTask, TaskRecord
     from funcmcp._state.tasks.store import TaskLimits
+    from funcmcp._state.tasks.task_filter import TaskFilter
 
 _MAX_MESSAGES = 32
 """Messages that the queue gives at once."""
@@ -257,7 +258,7 @@ class AzureTasks(BaseTasks):
         await self._come_back(name)
         return None
 
-    async def _claim_due(self, count: int) -> list[Claim]:
+    async def _claim_due(self, count: int, only: TaskFilter) -> list[Claim]:  # noqa: ARG002 - for now
         messages = await self._storage.receive(min(count, _MAX_MESSAGES), max(1, math.ceil(self.lease)))
         results = await asyncio.gather(*(self._handle(message) for message in messages), return_exceptions=True)
         claims = [result for result in results if isinstance(result, Claim)]

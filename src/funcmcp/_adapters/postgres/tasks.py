@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.any_store import Transition
     from funcmcp._state.tasks.record import NewTask, TaskRecord
     from funcmcp._state.tasks.store import TaskLimits
+    from funcmcp._state.tasks.task_filter import TaskFilter
 
 _COUNT_INTERVAL = 1.0
 """Seconds between two counts of all tasks. In between a process counts its own new ones only."""
@@ -63,7 +64,7 @@ _ANONYMOUS = ""
 _CALLERS = LOCKS + 1
 """The first key of the locks of callers."""
 
-_SCHEMA = """
+_TABLE = """
 CREATE TABLE IF NOT EXISTS funcmcp_tasks_1 (
   server text NOT NULL, owner text NOT NULL, id text NOT NULL, position text COLLATE "C" NOT NULL,
   version text NOT NULL, state bytea NOT NULL, call bytea NOT NULL, outcome bytea,
@@ -71,7 +72,19 @@ CREATE TABLE IF NOT EXISTS funcmcp_tasks_1 (
   payer text, bytes bigint NOT NULL, holder integer, token text,
   PRIMARY KEY (server, owner, id)
 );
+"""
+_COLUMNS = """
+ALTER TABLE funcmcp_tasks_1 ADD COLUMN IF NOT EXISTS queue text NOT NULL DEFAULT 'default';
+ALTER TABLE funcmcp_tasks_1 ADD COLUMN IF NOT EXISTS tool text NOT NULL DEFAULT '';
+"""
+"""What the table of an earlier version lacks. Rows that such a version inserts have the default values."""
+
+_IS_COMPLETE = """
+SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('funcmcp_tasks_1') AND attname = 'tool')
+"""
+_INDEXES = """
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_due ON funcmcp_tasks_1 (server, due) WHERE due IS NOT NULL;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_queue ON funcmcp_tasks_1 (server, queue, due) WHERE due IS NOT NULL;
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_holder ON funcmcp_tasks_1 (holder) WHERE holder IS NOT NULL;
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_removed ON funcmcp_tasks_1 (server, removed);
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_position ON funcmcp_tasks_1 (server, owner, position);
@@ -80,15 +93,16 @@ CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_payer ON funcmcp_tasks_1 (server, pay
 _CLOCK = "extract(epoch FROM clock_timestamp())::double precision"
 _NOW = "extract(epoch FROM statement_timestamp())::double precision"
 _OF_TASK = "server = %(server)s AND owner = %(owner)s AND id = %(id)s"
+_IS_DUE = f"server = %(server)s AND due <= {_NOW} AND tool <> ALL(%(full_tools)s)"
 _SELECT = f"""
 SELECT {_CLOCK}, version, state, outcome, call, payer, bytes FROM funcmcp_tasks_1 WHERE {_OF_TASK}
 """
 _INSERT = """
 INSERT INTO funcmcp_tasks_1
-  (server, owner, id, position, version, state, call, due, live_until, removed, payer, bytes)
+  (server, owner, id, position, version, state, call, due, live_until, removed, payer, bytes, queue, tool)
 VALUES
   (%(server)s, %(owner)s, %(id)s, %(position)s, '', %(state)s, %(call)s, %(due)s, %(live_until)s, %(removed)s,
-   %(payer)s, %(bytes)s)
+   %(payer)s, %(bytes)s, %(queue)s, %(tool)s)
 ON CONFLICT DO NOTHING RETURNING pg_notify(%(channel)s, '')
 """
 _UPDATE = f"""
@@ -105,7 +119,7 @@ WHERE {_OF_TASK} AND token = %(token)s AND live_until > {_NOW}
 """
 _LOOK = f"""
 SELECT {_CLOCK}, {_NOW} - extract(epoch FROM pg_postmaster_start_time())::double precision,
-  EXISTS (SELECT FROM funcmcp_tasks_1 WHERE server = %(server)s AND due <= {_NOW}),
+  EXISTS (SELECT FROM funcmcp_tasks_1 WHERE {_IS_DUE} AND (%(any_queue)s OR queue = ANY(%(queues)s))),
   ARRAY (
     SELECT DISTINCT holder FROM funcmcp_tasks_1 WHERE server = %(server)s AND holder <> %(holder)s EXCEPT
     SELECT objid::bigint::integer FROM pg_locks WHERE locktype = 'advisory' AND classid = %(locks)s AND objsubid = 2
@@ -113,9 +127,16 @@ SELECT {_CLOCK}, {_NOW} - extract(epoch FROM pg_postmaster_start_time())::double
   )
 """
 _END_LEASES = "UPDATE funcmcp_tasks_1 SET due = 0, holder = NULL WHERE server = %(server)s AND holder = %(holder)s"
+_CLAIMABLE_COLUMNS = f"due, queue, tool, owner, id, {_CLOCK}, version, state, outcome, call, payer, bytes"
 _CLAIMABLE = f"""
-SELECT owner, id, {_CLOCK}, version, state, outcome, call, payer, bytes FROM funcmcp_tasks_1
-WHERE server = %(server)s AND due <= {_NOW} ORDER BY due LIMIT %(count)s FOR UPDATE SKIP LOCKED
+SELECT {_CLAIMABLE_COLUMNS} FROM funcmcp_tasks_1
+WHERE {_IS_DUE} ORDER BY due LIMIT %(count)s FOR UPDATE SKIP LOCKED
+"""
+_CLAIMABLE_IN_QUEUES = f"""
+SELECT claimable.* FROM unnest(%(queues)s::text[]) AS served (name), LATERAL (
+  SELECT {_CLAIMABLE_COLUMNS} FROM funcmcp_tasks_1
+  WHERE {_IS_DUE} AND queue = served.name ORDER BY due LIMIT %(count)s FOR UPDATE SKIP LOCKED
+) AS claimable ORDER BY due LIMIT %(count)s
 """
 _CLAIMED = f"""
 SELECT owner, id, {_CLOCK}, version, state, outcome, call, payer, bytes FROM funcmcp_tasks_1
@@ -266,14 +287,14 @@ class PostgresTasks(BaseTasks):
         }
         await self._link.do(partial(_changes_a_row, query=_DELETE, values=values))
 
-    async def _claim_due(self, count: int) -> Sequence[Claim]:
+    async def _claim_due(self, count: int, only: TaskFilter) -> Sequence[Claim]:
         if not await self._presence.start(self._channel):
             raise StoreUnavailableError(store="task store", nothing_written=True)
-        if not self._unconfirmed and not await self._link.do(self._is_any_due):
+        if not self._unconfirmed and not await self._link.do(partial(self._is_any_due, only=only)):
             return []
         version, self._unconfirmed = self._unconfirmed or token_hex(8), ""
         try:
-            return await self._link.do(partial(self._claim_rows, count=count, version=version))
+            return await self._link.do(partial(self._claim_rows, count=count, only=only, version=version))
         except BaseException:
             self._unconfirmed = version  # it may be committed: the next call, or `aclose`, finds out
             raise
@@ -316,6 +337,8 @@ class PostgresTasks(BaseTasks):
             "removed": record.removed,
             "payer": task.payer,
             "bytes": size,
+            "queue": record.queue,
+            "tool": record.tool,
             "channel": self._channel,
         }
         async with connection.pipeline(), connection.transaction():
@@ -345,9 +368,9 @@ class PostgresTasks(BaseTasks):
                 await connection.execute("SELECT pg_notify(%s, '')", (self._channel,))
             return changed
 
-    async def _is_any_due(self, connection: Connection) -> bool:
+    async def _is_any_due(self, connection: Connection, *, only: TaskFilter) -> bool:
         """Return whether a task is due; end the leases of processes that have ended."""
-        values = {"server": self._server, "holder": self._presence.holder, "locks": LOCKS}
+        values = {**self._filter_values(only, ()), "holder": self._presence.holder, "locks": LOCKS}
         ((now, uptime, is_any_due, missing),) = await _rows(connection, query=_LOOK, values=values)
         self._skew = now - time()
         moment = monotonic()
@@ -369,18 +392,34 @@ class PostgresTasks(BaseTasks):
                 claims.append(Claim(stored.record, stored.call, stored.now))
         return claims
 
-    async def _claim_rows(self, connection: Connection, *, count: int, version: str) -> list[Claim]:
-        values = {"server": self._server, "count": count}
+    async def _claim_rows(self, connection: Connection, *, count: int, only: TaskFilter, version: str) -> list[Claim]:
+        query = _CLAIMABLE if only.queues is None else _CLAIMABLE_IN_QUEUES
         async with connection.pipeline(), connection.transaction():
             claims = await self._claimed_rows(connection, version=version)
             if claims:
                 return claims
-            for owner, task_id, *row in await _rows(connection, query=_CLAIMABLE, values=values):
-                key = TaskKey(owner or None, task_id)
-                claim = await self._claim_row(connection, key, _row(key, row), version)
-                if claim is not None:
-                    claims.append(claim)
+            has_more = True
+            while has_more and len(claims) < count:
+                has_more = False
+                values = {**self._filter_values(only, claims), "count": count - len(claims)}
+                for _, queue, tool, owner, task_id, *row in await _rows(connection, query=query, values=values):
+                    if not only.accepts(queue, tool, claims):  # the tasks before it have taken the places of its tool
+                        has_more = True
+                        continue
+                    key = TaskKey(owner or None, task_id)
+                    claim = await self._claim_row(connection, key, _row(key, row), version)
+                    if claim is not None:
+                        claims.append(claim)
         return claims
+
+    def _filter_values(self, only: TaskFilter, claims: Sequence[Claim]) -> dict[str, Any]:
+        """Return the values of `_IS_DUE`, for the tasks that a worker can run in addition to its claims."""
+        return {
+            "server": self._server,
+            "any_queue": only.queues is None,
+            "queues": sorted(only.queues or ()),
+            "full_tools": only.full_tools(claims),
+        }
 
     async def _claim_row(self, connection: Connection, key: TaskKey, row: _Row, version: str) -> Claim | None:
         if row.record is None:  # written by another version, which may read it
@@ -469,12 +508,17 @@ class PostgresTasks(BaseTasks):
 
 
 async def _create_tables(connection: Connection) -> None:
-    """Create the tables, unless they exist: that needs no right to create any."""
-    ((existing,),) = await _rows(connection, query="SELECT to_regclass('funcmcp_tasks_1')", values={})
-    if existing is None:
+    """Create the tables, or add what those of an earlier version lack. Complete ones need no right to do so."""
+    query = (
+        "SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('funcmcp_tasks_1') AND attname = 'tool')"
+    )
+    ((is_complete,),) = await _rows(connection, query=query, values={})
+    if not is_complete:
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCKS,))  # two of them at once fail
-            await connection.execute(_SCHEMA)
+            await connection.execute(_TABLE)
+            await connection.execute(_COLUMNS)
+            await connection.execute(_INDEXES)
 
 
 async def _rows(connection: Connection, *, query: str, values: Mapping[str, Any]) -> list[Any]:

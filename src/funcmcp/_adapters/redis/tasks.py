@@ -40,6 +40,7 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import record as transitions
 from funcmcp._state.tasks.any_store import MAX_CONFLICTS, successor
 from funcmcp._state.tasks.record import Claim, claimed
+from funcmcp._state.tasks.task_filter import ANY_TASK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from funcmcp._adapters.redis.link import RedisLink
     from funcmcp._state.tasks.record import NewTask, TaskKey, TaskRecord
     from funcmcp._state.tasks.store import TaskLimits
+    from funcmcp._state.tasks.task_filter import TaskFilter
 
 _WAIT = 1.0
 """Seconds for which a worker waits for a signal before it reads the stream again."""
@@ -110,7 +112,7 @@ class RedisTasks(RedisRecords):
         self._wakeup: asyncio.Future[None] | None = None
         self._signal: asyncio.Task[None] | None = None
 
-    async def claim(self, count: int) -> Sequence[Claim]:
+    async def claim(self, count: int, only: TaskFilter = ANY_TASK) -> Sequence[Claim]:  # noqa: ARG002 - for now
         """Give this worker tasks that are due; see `TaskStore.claim`.
 
         While an earlier wait for a signal lasts, nothing can be due but tasks that this process creates: the stream is

@@ -11,6 +11,7 @@ from funcmcp._protocol.errors import MCPError, ToolError
 from funcmcp._public_names import public
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.exception_groups import meaning_of
+from funcmcp._state.tasks.queues import DEFAULT_QUEUE, check_queue
 
 MAX_TTL = 7 * 86_400.0
 """Seconds: a message waits that long in a queue of Azure Storage at most."""
@@ -87,6 +88,9 @@ class TaskOptions:
             `idempotent` or `read_only`, and once if it is neither.
         retry: Whether the tool runs again after an exception, such as ``Retry(5)``; None if it does not.
         delay: Seconds from the call until the tool runs.
+        queue: The queue of the tasks. Workers serve all queues, or those that their operator names. A name has 1 to 40
+            letters, digits, ``.``, ``_`` and ``-``.
+        concurrency: How many tasks of the tool run at once in one process; None for as many as the process runs.
 
     Raises:
         RegistrationError: A value is invalid.
@@ -101,6 +105,8 @@ class TaskOptions:
     attempts: int | None = None
     retry: Retry | None = None
     delay: float = 0.0
+    queue: str = DEFAULT_QUEUE
+    concurrency: int | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in ("optional", "required"):
@@ -118,7 +124,17 @@ class TaskOptions:
             raise RegistrationError(f"poll must be more than 0 seconds and at most the ttl; got {self.poll!r}.")
         if not 0 <= self.delay < self.ttl:
             raise RegistrationError(f"delay must be 0 or more seconds, and less than the ttl; got {self.delay!r}.")
+        self._check_runs()
+
+    def _check_runs(self) -> None:
+        """Raise RegistrationError unless the options of runs are valid."""
         if self.retry is not None and not isinstance(self.retry, Retry):
             raise RegistrationError(f"retry must be Retry(...), such as Retry(5); got {self.retry!r:.60}.")
         if self.attempts is not None and (type(self.attempts) is not int or self.attempts < 1):
             raise RegistrationError(f"attempts must be an integer of at least 1; got {self.attempts!r}.")
+        if self.concurrency is not None and (type(self.concurrency) is not int or self.concurrency < 1):
+            raise RegistrationError(f"concurrency must be an integer of at least 1; got {self.concurrency!r:.60}.")
+        try:
+            check_queue(self.queue)
+        except ValueError as error:
+            raise RegistrationError(str(error)) from None

@@ -25,7 +25,7 @@ from funcmcp._state.tasks.record import NewTask, TaskKey
 from funcmcp._state.tasks.store import TasksFullError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
     from funcmcp._protocol.revisions import TaskRules
     from funcmcp._server.authorization import Guard
@@ -75,12 +75,14 @@ class Tasks:
         self._worker: TaskWorker | None = None
         self._probe: asyncio.Future[None] | None = None
         self._tracer: TaskTracer | None = None
+        self._limits: dict[str, int] = {}
+        self._limits_of: int | None = None
         bus.subscribe(_TOPIC, self._hear)
 
     def run_with(self, runs: TaskRuns) -> None:
         """Run the tools of tasks in this process."""
         self._runs = runs
-        self._worker = TaskWorker(self.store, runs.run, self.changed)
+        self._worker = TaskWorker(self.store, runs.run, self.changed, self._concurrency_of_tools)
 
     def trace_with(self, tracer: TaskTracer) -> None:
         """Trace the runs of tasks."""
@@ -102,6 +104,33 @@ class Tasks:
         """Run so many tasks at once in this process, instead of as many as the store says."""
         if self._worker is not None:
             self._worker.concurrency = count
+
+    @property
+    def queues(self) -> Set[str] | None:
+        """The queues that this process serves; None for all."""
+        return None if self._worker is None else self._worker.queues
+
+    def set_queues(self, names: Set[str] | None) -> None:
+        """Run tasks of these queues only in this process; None for all."""
+        if self._worker is not None:
+            self._worker.queues = names
+
+    @property
+    def queues_of_tools(self) -> dict[str, str]:
+        """The queues of the tools whose calls become tasks, by the names of the tools."""
+        return {tool.name: tool.task.queue for tool in self._catalog.tools if tool.task is not None}
+
+    def _concurrency_of_tools(self) -> Mapping[str, int]:
+        """Return how many tasks of a tool run at once in this process, for the tools that have such a limit."""
+        tools = self._catalog.tools
+        if self._limits_of != tools.version:
+            self._limits = {
+                tool.name: tool.task.concurrency
+                for tool in tools
+                if tool.task is not None and tool.task.concurrency is not None
+            }
+            self._limits_of = tools.version
+        return self._limits
 
     def start(self) -> None:
         """Begin to run tasks in this process, unless that has begun."""
@@ -181,6 +210,7 @@ class Tasks:
             answers={} if answers is None else answers,
             address=address_mark(context.caller),
             fingerprint=fingerprint,
+            queue=options.queue,
         )
         self.start()  # where the application around the server does not run its lifespan
         try:
@@ -299,6 +329,7 @@ class Tasks:
             poll=record.poll,
             attempts=record.attempts,
             address=record.address,
+            queue=record.queue,
         )
         return await self.store.create(task)
 

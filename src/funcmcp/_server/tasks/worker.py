@@ -10,6 +10,10 @@ A platform may also bring a task that it has claimed (`TaskWorker.run`).
 No caller gets all places of a process (`places.Places`). While one has its share and nothing ends, the worker looks
 through the queue once a second for tasks of others, and returns what it may not run.
 
+A worker serves all queues, or those that the operator names, and a tool may have a limit of runs at once. Both are part
+of each claim. What a store brings all the same, because an earlier version has stored it or a limit has changed, goes
+back to its queue.
+
 When the server stops, nothing more is claimed, and runs have the time of `funcmcp._server.drain` to end. A run that
 does not end is cancelled: the task is released for another worker if the tool may be started again, else it fails.
 
@@ -32,10 +36,12 @@ from funcmcp._server.log import log_failure, logger, quote
 from funcmcp._server.tasks.places import Places
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.record import Outcome, failure, interrupted
+from funcmcp._state.tasks.task_filter import TaskFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Set
 
+    from funcmcp._server.tasks.places import Limits
     from funcmcp._state.tasks.record import Claim, Question, TaskKey, TaskRecord
     from funcmcp._state.tasks.store import TaskStore
 
@@ -76,7 +82,7 @@ class NoOutcome(Enum):
     STOPPED = auto()
     """The server stops."""
     NO_PLACE = auto()
-    """The caller has its share of the places of this process."""
+    """The caller or the tool has its share of the places of this process, or it does not serve the queue."""
     LOST = auto()
     """The task was cancelled, or another worker has it."""
 
@@ -100,11 +106,22 @@ class TaskWorker:
         store: The tasks.
         run: Runs the tool of a claimed task; the second argument takes status messages.
         changed: Is called with a task after each change.
+        limits: How many tasks of a tool run at once, for the tools that have such a limit.
 
+    Attributes:
+        queues: The queues that this process serves; None for all.
     """
 
-    def __init__(self, store: TaskStore, run: RunTool, changed: Callable[[TaskRecord], None]) -> None:
-        self._places = Places(store.concurrency)
+    def __init__(
+        self,
+        store: TaskStore,
+        run: RunTool,
+        changed: Callable[[TaskRecord], None],
+        limits: Limits = dict,
+    ) -> None:
+        self.queues: Set[str] | None = None
+        self._limits = limits
+        self._places = Places(store.concurrency, limits)
         self._store = store
         self._run_tool = run
         self._changed = changed
@@ -148,7 +165,10 @@ class TaskWorker:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._begin_on(loop)
+        has_place = claim.record.over or not self._places.is_full(claim.record.tool)
         run = self._begin(claim)
+        if not has_place:
+            run.end(NoOutcome.NO_PLACE)
         await asyncio.wait([run.task])
         return run.is_stored
 
@@ -207,7 +227,7 @@ class TaskWorker:
     def _begin_on(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._runs = {}
-        self._places = Places(self._places.count)
+        self._places = Places(self._places.count, self._limits)
         self._stopping = False
         self._freed = asyncio.Event()
 
@@ -221,16 +241,21 @@ class TaskWorker:
             if count < 1:  # somebody has its share: look for tasks of others behind those that are in the way
                 count = self._store.limits.live_per_principal + self._places.free
             try:
-                for claim in await self._store.claim(count):
-                    has_room = claim.record.over or self._places.has_room(claim.record.payer)
+                only = TaskFilter(self.queues, self._places.of_tools())
+                for claim in await self._store.claim(count, only):
+                    has_place = claim.record.over or self._has_place(claim.record)
                     run = self._begin(claim)  # if the server stops meanwhile, the task is released before its tool runs
-                    if not has_room:
+                    if not has_place:
                         run.end(NoOutcome.NO_PLACE)
             except StoreUnavailableError:
                 await asyncio.sleep(_AWAY_PAUSE)
             except Exception as error:  # noqa: BLE001 - one record that can't be read must not stop all tasks
                 log_failure(error, os.urandom(8).hex(), "task worker")
                 await asyncio.sleep(_FAULT_PAUSE)
+
+    def _has_place(self, record: TaskRecord) -> bool:
+        is_served = self.queues is None or record.queue in self.queues
+        return is_served and self._places.has_room(record.payer, record.tool)
 
     async def _wait_for_place(self) -> None:
         """Return when a run has ended, or if there is a free place, when it is time to look for tasks of others."""
@@ -244,7 +269,7 @@ class TaskWorker:
 
     def _begin(self, claim: Claim) -> _Run:
         run = _Run(claim, self._places)
-        self._places.take(claim.record.payer)
+        self._places.take(claim.record.payer, claim.record.tool)
         run.task = asyncio.ensure_future(self._work(run))
         self._runs[claim.key] = run
         run.task.add_done_callback(lambda _task: self._ended(run))
@@ -255,8 +280,12 @@ class TaskWorker:
     def _ended(self, run: _Run) -> None:
         if self._runs.get(run.claim.key) is run:
             del self._runs[run.claim.key]
-        run.places.give_back(run.claim.record.payer)
+        record = run.claim.record
+        was_full = run.places.is_full(record.tool)
+        run.places.give_back(record.payer, record.tool)
         self._freed.set()
+        if was_full and not run.places.is_full(record.tool) and self._claiming is not None:
+            self._store.wake()  # a claim that waits leaves tasks of this tool to others
 
     async def _work(self, run: _Run) -> None:
         """Run one task and store how its run ended."""

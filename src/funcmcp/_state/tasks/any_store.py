@@ -18,6 +18,7 @@ from funcmcp._public_names import public
 from funcmcp._state.tasks import record as transitions
 from funcmcp._state.tasks.record import current, failure, new_bytes, new_record
 from funcmcp._state.tasks.store import TaskLimits, TasksFullError, check_concurrency, check_lease
+from funcmcp._state.tasks.task_filter import ANY_TASK
 
 R = TypeVar("R")
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from funcmcp._state.tasks.record import Claim, NewTask, Outcome, Question, TaskKey, TaskRecord
+    from funcmcp._state.tasks.task_filter import TaskFilter
 
     Transition: TypeAlias = Callable[[TaskRecord, float], TaskRecord | None]
 
@@ -114,15 +116,15 @@ class BaseTasks:
         record = await self._load(key)
         return None if record is None else current(record, self._clock())
 
-    async def claim(self, count: int) -> Sequence[Claim]:
-        """Give this worker tasks that are due, at most so many. Wait up to a second if none is."""
+    async def claim(self, count: int, only: TaskFilter = ANY_TASK) -> Sequence[Claim]:
+        """Give this worker tasks that are due; see `TaskStore.claim`. Wait up to a second if none is."""
         end, pause, wakes = monotonic() + CLAIM_WAIT, self.first_pause, self._wakes
         while True:
-            claims = await self._claim_due(count)
+            claims = await self._claim_due(count, only)
             left = end - monotonic()
             if claims or left <= 0 or wakes != self._wakes:
                 return claims
-            await self._wait(min(pause, left))
+            await self._wait(min(pause, left, self._until_due(only)))
             pause = min(pause * 2, self.longest_pause)
 
     def wake(self) -> None:
@@ -303,8 +305,13 @@ class BaseTasks:
         await self._delete([key for _, _, key in oldest[: min(len(oldest) // 10 + 1, _MOST_EVICTED)]])
         return bool(oldest)
 
-    async def _claim_due(self, count: int) -> Sequence[Claim]:
-        """Claim tasks that are due now, at most so many."""
+    async def _claim_due(self, count: int, only: TaskFilter) -> Sequence[Claim]:
+        """Claim tasks that are due now.
+
+        Args:
+            count: How many at most.
+            only: Which tasks: `TaskFilter.accepts` says so for each.
+        """
         raise NotImplementedError
 
     async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
@@ -314,6 +321,10 @@ class BaseTasks:
     def _scan(self) -> AsyncIterator[TaskRecord]:
         """Yield the records of all owners as they are stored. A task may come twice."""
         raise NotImplementedError
+
+    def _until_due(self, only: TaskFilter) -> float:  # noqa: ARG002 - for subclasses
+        """Return the seconds until a task becomes due, if the store knows that without a look at all tasks."""
+        return math.inf
 
     async def _wait(self, seconds: float) -> None:
         """Wait until this process makes a task due, or for a while."""

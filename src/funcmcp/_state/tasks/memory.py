@@ -1,4 +1,8 @@
-"""Tasks in this process's memory. They end with the process."""
+"""Tasks in this process's memory. They end with the process.
+
+How it works: the tasks of a queue and a tool that are due, or will be, are in a heap of their own. A claim takes the
+first task of all heaps that its worker serves.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,13 @@ from funcmcp._state.tasks.store import MIB, TaskLimits, TasksFullError, position
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+    from typing import TypeAlias
 
     from funcmcp._state.tasks.any_store import Transition
     from funcmcp._state.tasks.record import NewTask, TaskKey, TaskRecord
+    from funcmcp._state.tasks.task_filter import TaskFilter
+
+    Heap: TypeAlias = list[tuple[float, int, TaskKey]]
 
 
 @public("funcmcp.tasks")
@@ -47,9 +55,9 @@ class MemoryTasks(BaseTasks):
         self._tasks: dict[TaskKey, _Task] = {}
         self._by_payer: dict[str, _Payer] = {}
         self._bytes = 0
-        self._due: list[tuple[float, int, TaskKey]] = []
+        self._due: dict[tuple[str, str], Heap] = {}
         self._pushed = 0
-        self._removals: list[tuple[float, int, TaskKey]] = []
+        self._removals: Heap = []
 
     async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
         now = self._clock()
@@ -103,11 +111,16 @@ class MemoryTasks(BaseTasks):
             if key in self._tasks:
                 self._remove(key)
 
-    async def _claim_due(self, count: int) -> list[Claim]:
+    async def _claim_due(self, count: int, only: TaskFilter) -> list[Claim]:
         now = self._clock()
         claims: list[Claim] = []
-        while self._due and self._due[0][0] <= now and len(claims) < count:
-            _, _, key = heapq.heappop(self._due)
+        while len(claims) < count:
+            name = self._first_due(only, claims)
+            if name is None or self._due[name][0][0] > now:
+                break
+            _, _, key = heapq.heappop(self._due[name])
+            if not self._due[name]:
+                del self._due[name]
             task = self._tasks.get(key)
             if task is None:
                 continue
@@ -116,6 +129,11 @@ class MemoryTasks(BaseTasks):
             if changed is not None:  # else the entry is older than the last change, which has an entry of its own
                 claims.append(Claim(changed, call, now))
         return claims
+
+    def _first_due(self, only: TaskFilter, claims: Sequence[Claim]) -> tuple[str, str] | None:
+        """Return queue and tool of the first of the tasks that a worker can run in addition to its claims."""
+        heaps = [(heap[0], name) for name, heap in self._due.items() if only.accepts(*name, claims)]
+        return min(heaps)[1] if heaps else None
 
     def _claimed(self, record: TaskRecord, now: float) -> TaskRecord | None:
         return claimed(record, now, self.lease)
@@ -142,16 +160,16 @@ class MemoryTasks(BaseTasks):
         if task.payer is not None:
             self._by_payer[task.payer].live.pop(task.record.key, None)
 
-    async def _wait(self, seconds: float) -> None:
-        if self._due:
-            seconds = min(seconds, max(0.0, self._due[0][0] - self._clock()))
-        await super()._wait(seconds)
+    def _until_due(self, only: TaskFilter) -> float:
+        name = self._first_due(only, ())
+        return math.inf if name is None else max(0.0, self._due[name][0][0] - self._clock())
 
     def _push_due(self, record: TaskRecord) -> None:
         if record.due is not None and record.due < math.inf:
-            self._push(self._due, record.due, record.key)
+            heap = self._due.setdefault((record.queue, record.tool), [])
+            self._push(heap, record.due, record.key)
 
-    def _push(self, heap: list[tuple[float, int, TaskKey]], moment: float, key: TaskKey) -> None:
+    def _push(self, heap: Heap, moment: float, key: TaskKey) -> None:
         self._pushed += 1
         heapq.heappush(heap, (moment, self._pushed, key))
 

@@ -35,6 +35,7 @@ from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import INTERNAL_ERROR
 from funcmcp._protocol.tasks import CANCELLED, COMPLETED, FAILED, INPUT_REQUIRED, STATUSES, TERMINAL, WORKING
 from funcmcp._public_names import public
+from funcmcp._state.tasks.queues import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,6 +125,7 @@ class NewTask:
         answers: Answers that the client gave before there was a task; see `TaskRecord`.
         address: The mark of the address from which an anonymous caller created it; None if it is unknown.
         fingerprint: The digest of the tool and its arguments, if the client may repeat the call; else empty.
+        queue: The queue whose workers run it.
     """
 
     key: TaskKey
@@ -137,6 +139,7 @@ class NewTask:
     answers: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     address: str | None = None
     fingerprint: str = ""
+    queue: str = DEFAULT_QUEUE
 
     @property
     def payer(self) -> str | None:
@@ -176,6 +179,7 @@ class TaskRecord:
         removed: When a store may remove it.
         fingerprint: See `NewTask`.
         address: See `NewTask`.
+        queue: See `NewTask`.
         extra: Members of the stored JSON that this version does not know.
     """
 
@@ -205,6 +209,7 @@ class TaskRecord:
     removed: float = 0.0
     fingerprint: str = ""
     address: str | None = None
+    queue: str = DEFAULT_QUEUE
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -277,6 +282,7 @@ def new_record(task: NewTask, now: float) -> TaskRecord:
         removed=expires + task.keep,
         fingerprint=task.fingerprint,
         address=task.address,
+        queue=task.queue,
     )
 
 

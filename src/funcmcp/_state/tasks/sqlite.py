@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.any_store import Transition
     from funcmcp._state.tasks.record import NewTask, TaskRecord
     from funcmcp._state.tasks.store import TaskLimits
+    from funcmcp._state.tasks.task_filter import TaskFilter
 
 T = TypeVar("T")
 
@@ -63,18 +64,24 @@ _ANONYMOUS = ""
 _UNKNOWN, _ALL = "", "*"
 """A payer that is not known, and the payer under which the bytes of all tasks are."""
 
-_SCHEMA = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS funcmcp_tasks_3 (
   server TEXT NOT NULL, owner TEXT NOT NULL, id TEXT NOT NULL, position TEXT NOT NULL,
   state BLOB NOT NULL, call BLOB NOT NULL, outcome BLOB,
   due REAL, live_until REAL, removed REAL NOT NULL, payer TEXT NOT NULL, bytes INTEGER NOT NULL,
   holder TEXT, token TEXT, lease REAL,
+  queue TEXT NOT NULL DEFAULT 'default', tool TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (server, owner, id)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS funcmcp_task_bytes_3 (
   server TEXT NOT NULL, payer TEXT NOT NULL, bytes INTEGER NOT NULL,
   PRIMARY KEY (server, payer)
 ) WITHOUT ROWID;
+"""
+_COLUMNS = {"queue": "queue TEXT NOT NULL DEFAULT 'default'", "tool": "tool TEXT NOT NULL DEFAULT ''"}
+"""What the table of an earlier version lacks. Rows that such a version inserts have the default values."""
+
+_INDEXES = """
 CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_3_created AFTER INSERT ON funcmcp_tasks_3 BEGIN
   INSERT INTO funcmcp_task_bytes_3 VALUES (new.server, new.payer, new.bytes), (new.server, '*', new.bytes)
     ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
@@ -88,6 +95,7 @@ CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_3_removed AFTER DELETE ON funcmcp_tas
   DELETE FROM funcmcp_task_bytes_3 WHERE server = old.server AND payer = old.payer AND bytes = 0;
 END;
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_due ON funcmcp_tasks_3 (server, due) WHERE due IS NOT NULL;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_queue ON funcmcp_tasks_3 (server, queue, due) WHERE due IS NOT NULL;
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_lease ON funcmcp_tasks_3 (server, lease) WHERE lease IS NOT NULL;
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_holder ON funcmcp_tasks_3 (holder) WHERE holder IS NOT NULL;
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_removed ON funcmcp_tasks_3 (server, removed);
@@ -99,12 +107,13 @@ _SELECT = """
 SELECT CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_3 WHERE server = ? AND owner = ? AND id = ?
 """
 _DUE = """
-SELECT owner, id, CAST(call AS BLOB) FROM (
-  SELECT * FROM (SELECT * FROM funcmcp_tasks_3 WHERE server = :server AND lease <= :uptime ORDER BY lease LIMIT :count)
-  UNION ALL
-  SELECT * FROM (SELECT * FROM funcmcp_tasks_3 WHERE server = :server AND due <= :now ORDER BY due LIMIT :count)
-) LIMIT :count
+SELECT * FROM (
+  SELECT owner, id, CAST(call AS BLOB), queue, tool, {moment} AS moment, {order} AS kind FROM funcmcp_tasks_3
+  WHERE server = :server AND {moment} <= {now}{queue}{tools} ORDER BY {moment} LIMIT :count
+)
 """
+"""Tasks of one queue, or of all, that are due or whose leases have ended."""
+
 _DELAY = """
 UPDATE funcmcp_tasks_3 SET due = CASE WHEN lease IS NULL THEN ? END, lease = CASE WHEN lease IS NOT NULL THEN ? END
 WHERE server = ? AND owner = ? AND id = ?
@@ -220,7 +229,7 @@ class SQLiteTasks(BaseTasks):
 
     def _opened(self) -> SQLiteFile:
         if self._file is None or self._file.process != os.getpid():  # a server may have been made before a fork
-            self._file = SQLiteFile(self._path, _SCHEMA)
+            self._file = SQLiteFile(self._path, _create_tables)
         return self._file
 
     async def _use(self, result: Awaitable[T]) -> T:
@@ -264,8 +273,8 @@ class SQLiteTasks(BaseTasks):
         self._check_bytes(connection, payer, size, now)
         connection.execute(
             "INSERT INTO funcmcp_tasks_3"
-            " (server, owner, id, position, state, call, due, live_until, removed, payer, bytes)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " (server, owner, id, position, state, call, due, live_until, removed, payer, bytes, queue, tool)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *self._row(task.key),
                 position(record),
@@ -276,6 +285,8 @@ class SQLiteTasks(BaseTasks):
                 record.removed,
                 payer,
                 size,
+                record.queue,
+                record.tool,
             ),
         )
         self._count += 1
@@ -327,11 +338,12 @@ class SQLiteTasks(BaseTasks):
         row = connection.execute(_BYTES, (self._server, payer)).fetchone()
         return 0 if row is None else int(row[0])
 
-    async def _claim_due(self, count: int) -> list[Claim]:
+    async def _claim_due(self, count: int, only: TaskFilter) -> list[Claim]:
         ended = await self._read(self._ended_holders)
-        if not ended and not await self._read(self._has_due):  # without a lock: most looks find nothing
+        # Without a lock: most looks find nothing.
+        if not ended and not await self._read(lambda connection: self._due_rows(connection, 1, only)):
             return []
-        return await self._write(lambda connection: self._claim_rows(connection, count, ended))
+        return await self._write(lambda connection: self._claim_rows(connection, count, only, ended))
 
     def _ended_holders(self, connection: sqlite3.Connection) -> list[str]:
         """Return the processes with claims that have ended, if it is time to look for them."""
@@ -342,33 +354,60 @@ class SQLiteTasks(BaseTasks):
         holders = [holder for (holder,) in connection.execute(query)]
         return [holder for holder in holders if not self._lock.is_held(holder)]
 
-    def _has_due(self, connection: sqlite3.Connection) -> bool:
-        values = {"server": self._server, "now": self._clock(), "uptime": monotonic(), "count": 1}
-        return connection.execute(_DUE, values).fetchone() is not None
+    def _due_rows(
+        self, connection: sqlite3.Connection, count: int, only: TaskFilter, claims: Sequence[Claim] = ()
+    ) -> list[Any]:
+        """Return owner, id, call, queue and tool of tasks that a worker can run in addition to its claims."""
+        if only.queues is not None and not only.queues:
+            return []
+        values = {"server": self._server, "now": self._clock(), "uptime": monotonic(), "count": count}
+        tools = {f"tool{index}": tool for index, tool in enumerate(only.full_tools(claims))}
+        without_tools = f" AND tool NOT IN ({', '.join(f':{name}' for name in tools)})" if tools else ""
+        queues = {f"queue{index}": queue for index, queue in enumerate(sorted(only.queues or ()))}
+        in_queues = [f" AND queue = :{name}" for name in queues]
+        if only.queues is None:
+            in_queues = [""]
+        parts = [
+            _DUE.format(moment=moment, now=now, order=order, queue=queue, tools=without_tools)
+            for order, (moment, now) in enumerate([("lease", ":uptime"), ("due", ":now")])
+            for queue in in_queues
+        ]
+        query = f"{' UNION ALL '.join(parts)} ORDER BY kind, moment LIMIT :count"
+        return [row[:5] for row in connection.execute(query, {**values, **tools, **queues})]
 
-    def _claim_rows(self, connection: sqlite3.Connection, count: int, ended: Sequence[str]) -> list[Claim]:
+    def _claim_rows(
+        self, connection: sqlite3.Connection, count: int, only: TaskFilter, ended: Sequence[str]
+    ) -> list[Claim]:
         """Claim tasks that are due, after the leases of processes that have ended."""
         self._lock.hold()
         for holder in ended:
             connection.execute("UPDATE funcmcp_tasks_3 SET lease = 0 WHERE holder = ?", (holder,))
         claims: list[Claim] = []
-        now = self._clock()
-        values = {"server": self._server, "now": now, "uptime": monotonic(), "count": count}
-        for owner, task_id, call in connection.execute(_DUE, values).fetchall():
-            key = TaskKey(owner or None, task_id)
-            stored = self._select(connection, key)
-            record = None if stored is None else current(stored, now)
-            if stored is None:  # written by another version, which may read it
-                connection.execute(_DELAY, (now + self.lease, monotonic() + self.lease, *self._row(key)))
-                continue
-            if record is None:  # removed
-                connection.execute(_DELAY, (None, None, *self._row(key)))
-                continue
-            changed = claimed(record, max(now, record.due or now), 0.0)
-            self._update(connection, stored, changed or record, now)
-            if changed is not None:
-                claims.append(Claim(changed, call, now))
+        has_more = True
+        while has_more and len(claims) < count:
+            has_more = False
+            for owner, task_id, call, queue, tool in self._due_rows(connection, count - len(claims), only, claims):
+                if not only.accepts(queue, tool, claims):  # the tasks before it have taken the places of its tool
+                    has_more = True
+                    continue
+                claim = self._claim_row(connection, TaskKey(owner or None, task_id), call)
+                if claim is not None:
+                    claims.append(claim)
         return claims
+
+    def _claim_row(self, connection: sqlite3.Connection, key: TaskKey, call: bytes) -> Claim | None:
+        now = self._clock()
+        stored = self._select(connection, key)
+        record = None if stored is None else current(stored, now)
+        if stored is None:  # written by another version, which may read it
+            connection.execute(_DELAY, (now + self.lease, monotonic() + self.lease, *self._row(key)))
+            return None
+        if record is None:  # removed
+            connection.execute(_DELAY, (None, None, *self._row(key)))
+            return None
+        changed = claimed(record, max(now, record.due or now), 0.0)
+        self._update(connection, stored, changed or record, now)
+        return None if changed is None else Claim(changed, call, now)
 
     def _apply(self, connection: sqlite3.Connection, key: TaskKey, transition: Transition) -> TaskRecord | None:
         now = self._clock()
@@ -416,3 +455,29 @@ class SQLiteTasks(BaseTasks):
 
 def _rows(connection: sqlite3.Connection, *, query: str, values: Sequence[object]) -> list[Any]:
     return connection.execute(query, values).fetchall()
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables, unless they exist, and add what those of an earlier version lack."""
+    connection.executescript(_TABLES)
+    if not _missing_columns(connection):
+        connection.executescript(_INDEXES)
+        return
+    connection.execute("BEGIN IMMEDIATE")  # another process may be about to do the same
+    try:
+        for declaration in _missing_columns(connection):
+            connection.execute(f"ALTER TABLE funcmcp_tasks_3 ADD COLUMN {declaration}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.executescript(_INDEXES)
+
+
+def _missing_columns(connection: sqlite3.Connection) -> list[str]:
+    """Return the declarations of missing columns; none for a table that is not one of tasks."""
+    names = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('funcmcp_tasks_3')")}
+    if "server" not in names:
+        return []
+    return [declaration for name, declaration in _COLUMNS.items() if name not in names]

@@ -42,16 +42,16 @@ class SQLiteFile:
 
     Args:
         path: The file. It is created if it does not exist.
-        schema: Statements that create the tables, unless they exist.
+        create: Creates the tables, unless they exist.
 
     Attributes:
         process: The process that has the connections; they can't be used after a fork.
     """
 
-    def __init__(self, path: Path, schema: str) -> None:
+    def __init__(self, path: Path, create: Callable[[sqlite3.Connection], object]) -> None:
         self.process = os.getpid()
         self._path = path
-        self._schema = schema
+        self._create = create
         self._waiting: deque[_Write] = deque()
         self._opening = Lock()
         self._writes = ThreadPoolExecutor(1, thread_name_prefix="funcmcp-task-writes")
@@ -124,7 +124,7 @@ class SQLiteFile:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.executescript(self._schema)
+            self._create(connection)
         except BaseException:
             connection.close()
             raise

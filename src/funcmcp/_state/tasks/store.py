@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from funcmcp._public_names import public
+from funcmcp._state.tasks.task_filter import ANY_TASK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from funcmcp._state.tasks.record import Claim, NewTask, Outcome, Question, TaskKey, TaskRecord
+    from funcmcp._state.tasks.task_filter import TaskFilter
 
 MIB = 1024 * 1024
 
@@ -120,8 +122,13 @@ class TaskStore(Protocol):
     async def read(self, key: TaskKey) -> TaskRecord | None:
         """Return a task as it is now; None if it does not exist, or belongs to another owner."""
 
-    async def claim(self, count: int) -> Sequence[Claim]:
-        """Give this worker tasks that are due, at most so many. Wait up to a second if none is."""
+    async def claim(self, count: int, only: TaskFilter = ANY_TASK) -> Sequence[Claim]:
+        """Give this worker tasks that are due. Wait up to a second if none is.
+
+        Args:
+            count: How many at most.
+            only: Which tasks.
+        """
 
     def wake(self) -> None:
         """End a `claim` that waits, at once if that is possible."""
