@@ -52,7 +52,12 @@ def test_a_missing_capability_is_told_as_an_object_of_objects() -> None:
     payload = MissingClientCapability({"sampling": {}, "elicitation": {"url": {}}}).payload()
     assert payload["code"] == -32021
     assert payload["data"] == {"requiredCapabilities": {"sampling": {}, "elicitation": {"url": {}}}}
-    assert str(payload["message"]).endswith("sampling, elicitation")
+    assert str(payload["message"]).endswith("declares: sampling, elicitation.url")
+
+
+def test_a_missing_extension_is_named() -> None:
+    error = MissingClientCapability({"extensions": {"io.modelcontextprotocol/tasks": {}}})
+    assert str(error).endswith("declares: extensions.io.modelcontextprotocol/tasks")
 
 
 def test_a_tool_error_is_not_a_protocol_error() -> None:

@@ -11,12 +11,13 @@ Source: JSON-RPC 2.0 section 5.1; MCP 2026-07-28 "basic/index, Error Codes".
 from __future__ import annotations
 
 import copyreg
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -97,9 +98,18 @@ class MissingClientCapability(MCPError):
     def __init__(self, capabilities: Mapping[str, object]) -> None:
         super().__init__(
             MISSING_CLIENT_CAPABILITY,
-            f"This request needs a client that declares: {', '.join(capabilities)}",
+            f"This request needs a client that declares: {', '.join(_names(capabilities))}",
             {"requiredCapabilities": dict(capabilities)},
         )
+
+
+def _names(capabilities: Mapping[str, object]) -> Iterator[str]:
+    """Yield the names of capabilities, such as "sampling" and "extensions.io.modelcontextprotocol/tasks"."""
+    for name, members in capabilities.items():
+        if isinstance(members, Mapping) and members:
+            yield from (f"{name}.{member}" for member in members)
+        else:
+            yield name
 
 
 @public("funcmcp")

@@ -13,7 +13,7 @@ from funcmcp._auth.owner import owner_of
 from funcmcp._auth.policy import Auth
 from funcmcp._auth.principal import Principal
 from funcmcp._protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, MCPError, ToolError
-from funcmcp._protocol.tasks import EXTENSION
+from funcmcp._protocol.tasks import EXTENSION, RELATED_TASK
 from funcmcp._server.catalog.features import JSONResult, RawResponse
 from funcmcp._server.catalog.task_options import TaskOptions
 from funcmcp._server.handlers import tasks as module
@@ -433,6 +433,46 @@ async def test_an_answer_on_the_stream_that_does_not_fit_ends_the_request_but_no
         reply = await ask(served, "tasks/result", {"taskId": task_id}, revision=NEWEST, channel=channel)
         assert reply["error"]["code"] == INVALID_PARAMS
         assert (await get(served, task_id, revision=NEWEST))["status"] == "input_required"
+
+
+class Silent(Recorder):
+    """A channel to a client that never answers a question."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asking = asyncio.Event()
+
+    async def ask(self, questions: Any) -> Any:
+        self.is_asking.set()
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("end", ["cancel", "expire", "answer"])
+async def test_tasks_result_stops_asking_when_the_task_needs_no_answer(
+    monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(module, "_LOOK_INTERVAL", 0.02)
+    channel = Silent()
+    clock = Clock()
+    async with serving(job(handler=ask_name), tasks=MemoryTasks(clock=clock)) as served:
+        task_id = await create(served, "job", revision=NEWEST)
+        await until(served, task_id, "input_required", revision=NEWEST)
+        params = {"taskId": task_id}
+        waiting = asyncio.ensure_future(ask(served, "tasks/result", params, revision=NEWEST, channel=channel))
+        async with asyncio.timeout(PATIENCE):
+            await channel.is_asking.wait()
+            if end == "cancel":
+                await ask(served, "tasks/cancel", params, revision=NEWEST)
+                expected: dict[str, Any] = {"error": {"code": -32603, "message": "The task was cancelled."}}
+            elif end == "expire":
+                clock.now += 4000
+                expected = {"error": {"code": -32603, "message": "The task did not finish within 3600 seconds."}}
+            else:
+                await ask(served, "tasks/result", params, revision=NEWEST, channel=Recorder({"name.1": NAME}))
+                expected = {"result": {**text_result("Ada"), "_meta": {RELATED_TASK: params}}}
+            reply = await waiting
+        assert reply == {"jsonrpc": "2.0", "id": 1, **expected}
+        assert served.load.streams.used == 0
 
 
 async def test_a_question_to_a_client_without_a_stream_is_refused_in_words() -> None:

@@ -126,6 +126,19 @@ async def test_no_caller_gets_all_places(owner: str | None) -> None:
     await bench.worker.stop(20)
 
 
+async def test_a_task_behind_many_of_another_caller_runs_at_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_RETURN_DELAY", 1000.0)  # what the first look returns does not come back
+    bench = Bench(MemoryTasks(concurrency=4))
+    for number in range(30):
+        await bench.create(f"long{number}", owner="a" * 32)
+    await bench.create("other", owner="b" * 32)
+    bench.worker.start()
+    await bench.until_running("other")
+    assert bench.running == ["long0", "long1", "long2", "other"]
+    bench.go.set()
+    await bench.worker.stop(20)
+
+
 async def test_a_task_without_a_place_is_returned_as_soon_as_the_store_can_be_reached() -> None:
     store = FaultyTasks()
     bench = Bench(store)

@@ -22,7 +22,7 @@ from funcmcp._state.tasks.record import interrupted
 from funcmcp._state.tasks.store import TasksFullError, position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.connections.hub import Change, Hub, Listener
@@ -150,22 +150,42 @@ class TaskMethods:
             if record.over:
                 return record
             if record.status == INPUT_REQUIRED:
-                await self._ask(context, record)
+                await self._ask(context, record, changes)
             else:
                 await _next_change(changes)
 
-    async def _ask(self, context: RequestContext, record: TaskRecord) -> None:
-        """Ask the client the outstanding questions, and take the answers."""
+    async def _ask(self, context: RequestContext, record: TaskRecord, changes: Listener) -> None:
+        """Ask the client the outstanding questions, and take the answers.
+
+        Return without answers if the task needs them no longer: it was cancelled, its time is up, or the answers came
+        by another request.
+        """
         meta = {RELATED_TASK: {"taskId": record.key.task_id}}
         requests = {
             key: {**question.request, "params": {**question.request.get("params", {}), "_meta": meta}}
             for key, question in record.questions.items()
         }
+        asking = asyncio.ensure_future(context.channel.ask(requests))
+        settling = asyncio.ensure_future(self._settled(context, requests.keys(), changes))
         try:
-            answers = await context.channel.ask(requests)
+            await asyncio.wait((asking, settling), return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                await self._take(record, asking.result())
+            else:
+                settling.result()
         except ToolError as error:
             raise MCPError(INTERNAL_ERROR, str(error)) from None
-        await self._take(record, answers)
+        finally:
+            asking.cancel()
+            settling.cancel()
+            await asyncio.gather(asking, settling, return_exceptions=True)
+
+    async def _settled(self, context: RequestContext, questions: Collection[str], changes: Listener) -> None:
+        """Wait until the task has none of these questions open."""
+        record = await self._tasks.find(context)
+        while record.questions.keys() & set(questions):
+            await _next_change(changes)
+            record = await self._tasks.find(context)
 
     async def _take(self, record: TaskRecord, responses: dict[str, Any]) -> None:
         """Store the answers to outstanding questions.

@@ -244,9 +244,8 @@ class TaskWorker:
                 only = TaskFilter(self.queues, self._places.of_tools())
                 for claim in await self._store.claim(count, only):
                     has_place = claim.record.over or self._has_place(claim.record)
-                    run = self._begin(claim)  # if the server stops meanwhile, the task is released before its tool runs
-                    if not has_place:
-                        run.end(NoOutcome.NO_PLACE)
+                    # If the server stops meanwhile, the task is released before its tool runs.
+                    self._begin(claim, has_place=has_place)
             except StoreUnavailableError:
                 await asyncio.sleep(_AWAY_PAUSE)
             except Exception as error:  # noqa: BLE001 - one record that can't be read must not stop all tasks
@@ -267,20 +266,25 @@ class TaskWorker:
         if timer is not None:
             timer.cancel()
 
-    def _begin(self, claim: Claim) -> _Run:
-        run = _Run(claim, self._places)
-        self._places.take(claim.record.payer, claim.record.tool)
+    def _begin(self, claim: Claim, *, has_place: bool = True) -> _Run:
+        run = _Run(claim, self._places if has_place else None)
+        if run.places is not None:
+            run.places.take(claim.record.payer, claim.record.tool)
         run.task = asyncio.ensure_future(self._work(run))
         self._runs[claim.key] = run
         run.task.add_done_callback(lambda _task: self._ended(run))
         if self._stopping:
             run.end(NoOutcome.STOPPED)
+        if not has_place:
+            run.end(NoOutcome.NO_PLACE)
         return run
 
     def _ended(self, run: _Run) -> None:
         if self._runs.get(run.claim.key) is run:
             del self._runs[run.claim.key]
         record = run.claim.record
+        if run.places is None:
+            return
         was_full = run.places.is_full(record.tool)
         run.places.give_back(record.payer, record.tool)
         self._freed.set()
@@ -394,7 +398,7 @@ class _Run:
 
     Attributes:
         claim: The claim.
-        places: Where it has a place.
+        places: Where it has a place; None if it has none and is returned.
         task: The asyncio task of the run.
         reason: Why the run is to end without an outcome; None as long as it is not.
         cancellable: Whether the tool runs now.
@@ -402,7 +406,7 @@ class _Run:
         is_stored: Whether the store has the end of the run.
     """
 
-    def __init__(self, claim: Claim, places: Places) -> None:
+    def __init__(self, claim: Claim, places: Places | None) -> None:
         self.claim = claim
         self.places = places
         self.task: asyncio.Task[None]
