@@ -120,6 +120,15 @@ async def test_a_blob_is_replaced_only_if_it_has_not_changed(connected: Storage)
     assert await connected.blobs("") == []
 
 
+@pytest.mark.parametrize("size", [1, 2, 4, 5000])
+async def test_a_list_is_read_in_pages(connected: Storage, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(storage, "_PAGE_SIZE", size)
+    assert await connected.blobs("a/") == []
+    for name in ("a/1", "a/2", "a/3", "a/4", "b/5"):
+        await connected.create(name, b"", {"name": name[-1]})
+    assert await connected.blobs("a/") == [(f"a/{number}", {"name": str(number)}) for number in range(1, 5)]
+
+
 async def test_no_url_of_a_blob_gets_into_the_log(connected: Storage, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     await connected.create("secret-name", b"1", {})

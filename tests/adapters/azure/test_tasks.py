@@ -15,7 +15,6 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from funcmcp._adapters.azure import storage
 from funcmcp._adapters.azure.task_blobs import name_of
 from funcmcp._adapters.azure.tasks import AzureTasks
 from funcmcp._state.sessions.store import StoreUnavailableError
@@ -305,8 +304,9 @@ async def test_a_creation_that_stops_half_way_leaves_nothing_to_run(
             raise StoreUnavailableError
 
     monkeypatch.setattr(store, "_send", send)
-    with pytest.raises(StoreUnavailableError):
+    with pytest.raises(StoreUnavailableError) as caught:
         await store.create(new_task())
+    assert not caught.value.nothing_written
     assert kinds == ["remove", "run"]  # the first deletes what the second did not start
 
 
@@ -387,7 +387,6 @@ async def test_while_the_storage_is_away_everything_fails_in_a_bounded_time(
     monkeypatch.setenv("AWAY", azurite.connection_string.replace(":" + str(azurite.blob_port), ":9"))
     away = AzureTasks("AWAY")
     away._storage._timeout = 0.2
-    monkeypatch.setattr(storage, "_LIST_SECONDS", 0.2)
     for step in (
         away.create(new_task()),
         away.read(task.key),
@@ -399,5 +398,8 @@ async def test_while_the_storage_is_away_everything_fails_in_a_bounded_time(
         with pytest.raises(StoreUnavailableError):
             async with asyncio.timeout(PATIENCE):
                 await step
+    with pytest.raises(StoreUnavailableError) as caught:
+        await away.create(new_task())
+    assert caught.value.nothing_written
     await away.aclose()
     assert await store.finish(claim, RESULT)

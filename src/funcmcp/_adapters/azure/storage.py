@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LIST_SECONDS = 60.0
-"""Seconds that a list of many blobs may take."""
+_PAGE_SIZE = 5000
+"""Blobs in a page of a list. The time limit is for a page, so that a storage that does not answer fails soon."""
 
 _RETRIES = 2
 _PACKAGES = {
@@ -279,12 +279,25 @@ class Storage:
 
     async def blobs(self, beginning: str) -> list[tuple[str, Mapping[str, str]]]:
         """Return names and metadata of the blobs whose names begin with a text."""
+        blobs, token = await self._page(beginning, None)
+        while token:
+            page, token = await self._page(beginning, token)
+            blobs += page
+        return blobs
 
-        async def listed(clients: Clients) -> list[tuple[str, Mapping[str, str]]]:
-            pages = clients.container.list_blobs(name_starts_with=beginning, include=["metadata"])
-            return [(blob.name, blob.metadata or {}) async for blob in pages]
+    async def _page(self, beginning: str, token: str | None) -> tuple[list[tuple[str, Mapping[str, str]]], str | None]:
+        """Return one page of a list of blobs, and the token of the next page, if there is one."""
 
-        return await self._do(listed, _LIST_SECONDS)
+        async def listed(clients: Clients) -> tuple[list[tuple[str, Mapping[str, str]]], str | None]:
+            listing = clients.container.list_blobs(
+                name_starts_with=beginning, include=["metadata"], results_per_page=_PAGE_SIZE
+            )
+            pages: Any = listing.by_page(token)
+            page = await anext(pages)
+            blobs = [(blob.name, blob.metadata or {}) async for blob in page]
+            return blobs, pages.continuation_token
+
+        return await self._do(listed)
 
     async def delete(self, name: str) -> None:
         """Delete a blob, if it exists."""
@@ -342,18 +355,17 @@ class Storage:
         if clients is not None and self._loop is asyncio.get_running_loop():
             await clients.aclose()
 
-    async def _do(self, work: Callable[[Clients], Awaitable[T]], seconds: float | None = None) -> T:
+    async def _do(self, work: Callable[[Clients], Awaitable[T]]) -> T:
         """Run a step and return the result of *work*; raise StoreUnavailableError if it fails or takes too long.
 
         Args:
             work: Sends the requests. It handles the responses that are no failure, such as a missing blob.
-            seconds: The time limit; None for that of the constructor.
         """
         from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 - slow to import
 
         try:
             clients = self._clients_of_loop()
-            async with asyncio.timeout(self._timeout if seconds is None else seconds):
+            async with asyncio.timeout(self._timeout):
                 try:
                     result = await work(clients)
                 except ResourceNotFoundError as error:

@@ -193,16 +193,23 @@ class AzureTasks(BaseTasks):
         if name is None:
             raise ValueError("The key of the task is invalid.")
         now = self._clock()
+        try:
+            await self._prepare(name, record, task, size, now)
+        except StoreUnavailableError as error:
+            raise StoreUnavailableError(error.retry_after, store="task store", nothing_written=True) from error
+        await self._write_new(name, record, task, size)
+        await self._send(name, _RUN, task.delay)
+        self._kept.add(task.payer, record.removed, size)
+        return record
+
+    async def _prepare(self, name: BlobName, record: TaskRecord, task: NewTask, size: int, now: float) -> None:
+        """Do what a new task needs before it exists."""
         stored = await self._read(name) if task.fingerprint else None
         if stored is not None and stored.removed <= now:  # the message that removes it has not come yet
             await self._remove(name)
         await self._check_room(_Need(task.payer, size, is_new=True), now)
         await self._check_owner(task.key.owner, now)
         await self._send(name, _REMOVE, record.expires - now)
-        await self._write_new(name, record, task, size)
-        await self._send(name, _RUN, task.delay)
-        self._kept.add(task.payer, record.removed, size)
-        return record
 
     async def _load(self, key: TaskKey) -> TaskRecord | None:
         name = name_of(key)
