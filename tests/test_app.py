@@ -278,6 +278,7 @@ def test_a_mistake_at_registration_says_what_to_write() -> None:
         ),
         ("redis", "import funcmcp._adapters.redis.sessions", "redis"),
         ("opentelemetry", "MCPServer('x').trace()", "otel"),
+        ("opentelemetry", "MCPServer('x').measure()", "otel"),
         ("joserfc", "import funcmcp._auth.tokens.bearer", "auth"),
     ],
 )
@@ -304,6 +305,7 @@ def test_a_class_without_parentheses_is_not_a_server() -> None:
         lambda _: mcp.run("http"),
         lambda _: mcp.run_async(),
         lambda _: mcp.trace(),
+        lambda _: mcp.measure(),
     ):
         with pytest.raises(TypeError, match=r'write mcp = MCPServer\("name"\)'):
             register(lambda: "")

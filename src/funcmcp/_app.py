@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Sequence
     from typing import Literal, Unpack
 
+    from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
     from funcmcp._adapters.asgi.in_process_calls import Application
@@ -506,6 +507,24 @@ class MCPServer(DirectCalls, ASGIApplication):
         tasks = self._server.open_tasks()
         if tasks is not None:
             tasks.trace_with(TaskTracing(tracer_provider))
+
+    @on_instance
+    def measure(self, meter_provider: MeterProvider | None = None) -> None:
+        """Measure tasks with OpenTelemetry. Call it once, before serving.
+
+        Needs ``pip install "funcmcp[otel]"``. Without this call the server loads nothing of OpenTelemetry, and counts
+        nothing. See docs/guides/telemetry.md.
+
+        Args:
+            meter_provider: Creates the instruments. The default is the global one of the process.
+        """
+        from funcmcp._adapters.opentelemetry_metrics import TaskMetrics  # noqa: PLC0415 - vendor code
+        from funcmcp._server.tasks.backlog import BacklogWatch  # noqa: PLC0415 - few servers have tools with task=
+
+        tasks = self._server.open_tasks()
+        if tasks is not None:
+            backlog = BacklogWatch(tasks.store)
+            tasks.measure_with(TaskMetrics(self.name, backlog, meter_provider), backlog)
 
     @on_instance
     def run(self, transport: Transport | None = None, *, host: str | None = None, port: int | None = None) -> None:

@@ -489,6 +489,29 @@ class Rules:
         await self.wait(1.1)
         assert {record.key async for record in store.scan()} == {task.key for task in tasks}
 
+    async def test_the_backlog_has_tasks_that_are_due_and_that_no_worker_has(self) -> None:
+        store = self.store
+        if await store.backlog() is None:  # the store can't tell
+            return
+        await store.create(new_task(delay=60.0))
+        assert await store.backlog() == (0, 0.0)
+        for _ in range(2):
+            await store.create(new_task())
+        await self.wait(0.5)
+        backlog = await store.backlog()
+        assert backlog is not None
+        assert (backlog.waiting, backlog.oldest > LEASE) == (2, True)
+        claims: list[Claim] = []
+        while len(claims) < backlog.waiting:
+            claims += await store.claim(2)
+        assert await store.finish(claims[0], RESULT)
+        assert await store.ask(claims[1], QUESTIONS)
+        assert await store.backlog() == (0, 0.0)
+        assert await store.answer(claims[1].key, dict.fromkeys(["name.1", "size.2"], ANSWER))
+        backlog = await store.backlog()
+        assert backlog is not None
+        assert backlog.waiting == 1
+
     async def test_watching_is_noted_and_changes_nothing_else(self) -> None:
         store = self.store
         task = new_task()

@@ -41,11 +41,12 @@ if TYPE_CHECKING:
         to_json,
     )
     from funcmcp._state.tasks.sqlite import SQLiteTasks
-    from funcmcp._state.tasks.store import TaskLimits, TasksFullError, TaskStore, position
+    from funcmcp._state.tasks.store import Backlog, TaskLimits, TasksFullError, TaskStore, position
     from funcmcp._state.tasks.task_filter import TaskFilter
 
 __all__ = [
     "AzureTasks",
+    "Backlog",
     "BaseTasks",
     "Claim",
     "MemoryTasks",
@@ -93,7 +94,7 @@ _HOMES = {
         "to_json",
     ],
     "_state.tasks.sqlite": ["SQLiteTasks"],
-    "_state.tasks.store": ["TaskLimits", "TaskStore", "TasksFullError", "position"],
+    "_state.tasks.store": ["Backlog", "TaskLimits", "TaskStore", "TasksFullError", "position"],
 }
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have

@@ -212,6 +212,7 @@ METHODS_FOR_AUTHORS = {
     "list_resource_templates",
     "list_resources",
     "list_tools",
+    "measure",
     "mount",
     "name",
     "prompt",

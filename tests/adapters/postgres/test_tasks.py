@@ -122,6 +122,18 @@ async def test_a_new_task_wakes_a_waiting_worker_of_another_process(
     assert claims[0].key == task.key
 
 
+async def test_a_task_whose_lease_has_lapsed_waits(store: PostgresTasks, other: PostgresTasks) -> None:
+    other.lease = 0.1
+    await store.create(new_task(attempts=2))
+    await claim_one(other)
+
+    async def is_waiting() -> bool:
+        return (await store.backlog()).waiting == 1
+
+    await until(is_waiting)
+    assert 0 < (await store.backlog()).oldest < PATIENCE
+
+
 _CLAIM_AND_WAIT = """
 import asyncio, sys
 from funcmcp.tasks import NewTask, PostgresTasks, TaskKey

@@ -483,6 +483,19 @@ async def test_a_lapsed_task_is_found_behind_many_that_run(store: RedisTasks, ot
             claims += await store.claim(1)
 
 
+async def test_the_backlog_has_tasks_that_no_worker_has_looked_for(store: RedisTasks, other: RedisTasks) -> None:
+    """A task with a delay that is over, and one whose worker has died: no worker has given them new entries."""
+    other.lease = 0.2
+    await store.create(new_task(attempts=2))
+    await claim_one(other)
+    await store.create(new_task(delay=0.1))
+    async with asyncio.timeout(PATIENCE):
+        while (await other.backlog()).waiting < 2:  # noqa: ASYNC110 - time has to pass in Redis
+            await asyncio.sleep(0.02)
+    assert (await other.backlog()).oldest < PATIENCE
+    assert (await store.backlog()).waiting == 1  # its lease is longer
+
+
 # Lost replies. The client library sends a command again if its connection breaks before the reply has come.
 
 

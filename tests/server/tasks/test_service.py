@@ -12,6 +12,7 @@ from funcmcp._protocol.codec import decode
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.catalog.task_options import TaskOptions
 from funcmcp._server.tasks import service
+from funcmcp._server.tasks.backlog import BacklogWatch
 from funcmcp._server.tasks.service import Tasks, change_of, requested_ttl, rules_of
 from funcmcp._state.bus import LocalBus
 from funcmcp._state.sessions.store import StoreUnavailableError
@@ -24,10 +25,12 @@ from tests.server.parts import context, reply_to, server, text_result, tool
 from tests.server.task_parts import ask, asking, create, get, serving, until, waiting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
     from funcmcp._server.calls.context import RequestContext
-    from funcmcp._state.tasks.record import TaskRecord
+    from funcmcp._server.tasks.worker import RunEnd
+    from funcmcp._state.tasks.record import Claim, TaskRecord
 
 
 class SharedMemoryTasks(MemoryTasks):
@@ -81,6 +84,40 @@ async def test_memory_is_worked_on_from_the_first_task() -> None:
     assert served.tasks._worker._claiming is None
     await until(served, await create(served, "job"), "completed")
     await served.tasks.stop(20)
+
+
+class Counter:
+    """Counts tasks and runs by what happened."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def created(self, record: TaskRecord) -> None:
+        self.events.append(f"created {record.tool}")
+
+    async def measure(self, claim: Claim, run: Callable[[], Coroutine[Any, Any, RunEnd]]) -> RunEnd:
+        self.events.append(f"started {claim.record.tool}")
+        return await run()
+
+    def ended(self, record: TaskRecord) -> None:
+        self.events.append(f"{record.status} {record.tool}")
+
+
+async def test_a_meter_counts_tasks_and_their_runs() -> None:
+    async with serving(tool("job", task=TaskOptions())) as served:
+        assert served.tasks is not None
+        counter, watch = Counter(), BacklogWatch(served.tasks.store)
+        served.tasks.measure_with(counter, watch)
+        await until(served, await create(served, "job"), "completed")
+        assert counter.events == ["created job", "started job", "completed job"]
+        assert watch.latest is not None
+    assert watch.latest is None
+
+
+def test_tasks_that_nothing_runs_can_be_measured() -> None:
+    served = server(tool("job", task=TaskOptions()))
+    tasks = Tasks(MemoryTasks(), catalog=served.catalog, guard=None, hub=served.hub, bus=LocalBus())
+    tasks.measure_with(Counter(), BacklogWatch(tasks.store))
 
 
 async def test_a_task_whose_tool_this_instance_lacks_is_found_by_its_owner() -> None:

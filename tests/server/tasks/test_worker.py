@@ -16,6 +16,7 @@ from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.memory import MemoryTasks
 from funcmcp._state.tasks.record import NewTask, Outcome, Question, TaskKey
 from funcmcp._state.tasks.task_filter import ANY_TASK
+from tests.clock import Clock
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -535,6 +536,24 @@ async def test_a_run_is_stopped_when_the_time_of_its_task_is_up() -> None:
     assert bench.worker._runs == {}
     assert [change.status for change in bench.changes] == ["failed"]
     assert record.message == "The task did not finish within 0.05 seconds."
+    await bench.worker.stop(20)
+
+
+async def test_a_run_whose_time_is_up_after_its_task_was_cancelled_is_not_published_again() -> None:
+    bench = Bench(MemoryTasks(clock=Clock()))  # which stands still: only the run's own time is up
+
+    async def run(claim: Claim, _report: Callable[[str], None]) -> RunEnd:
+        await bench.store.cancel(claim.key)  # by another process, whose message comes late
+        await asyncio.sleep(2 * PATIENCE)
+        return RESULT
+
+    bench.worker._run_tool = run
+    bench.worker.start()
+    await bench.until(await bench.create(ttl=0.05), "cancelled")
+    async with asyncio.timeout(PATIENCE):
+        while bench.worker._runs:  # noqa: ASYNC110 - the worker has no event
+            await asyncio.sleep(0.002)
+    assert bench.changes == []
     await bench.worker.stop(20)
 
 

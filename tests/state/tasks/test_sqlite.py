@@ -184,6 +184,19 @@ async def test_a_lapsed_task_runs_again_although_the_clock_was_set_back(
     await store.aclose()
 
 
+async def test_a_task_whose_worker_has_ended_waits(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SQLiteTasks(tmp_path / "tasks.db", clock=clock)
+    await store.create(new_task(attempts=2))
+    assert await store.claim(1)
+    uptime = monotonic() + store.lease + 7
+    monkeypatch.setattr(sqlite, "monotonic", lambda: uptime)
+    backlog = await store.backlog()
+    assert (backlog.waiting, 6 < backlog.oldest < 8) == (1, True)
+    await store.aclose()
+
+
 _CREATE_AND_DIE = """
 import asyncio, os, signal, sys
 from funcmcp._state.tasks.record import NewTask, TaskKey

@@ -335,6 +335,14 @@ class Storage:
 
         return await self._do(receive)
 
+    async def peek(self, count: int) -> list[bytes]:
+        """Return the texts of the first messages that are not hidden, without receiving them."""
+
+        async def peek(clients: Clients) -> list[bytes]:
+            return [str(message.content).encode() for message in await clients.queue.peek_messages(count)]
+
+        return await self._do(peek)
+
     async def delete_message(self, message: Message) -> None:
         """Delete a message, unless another receiver has it."""
 

@@ -75,7 +75,7 @@ from funcmcp._state.tasks.record import (
     from_json,
     to_json,
 )
-from funcmcp._state.tasks.store import TasksFullError
+from funcmcp._state.tasks.store import Backlog, TasksFullError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -309,6 +309,19 @@ class AzureTasks(BaseTasks):
             loaded = await asyncio.gather(*(self._read(name) for name in names if name is not None))
             for record in [stored.record for stored in loaded if stored is not None and stored.record is not None]:
                 yield record
+
+    async def backlog(self) -> Backlog:
+        """Return how many tasks wait for a worker, at most 32; see `TaskStore.backlog`.
+
+        The queue shows no more messages that are not hidden. The oldest task is that of the first of them.
+        """
+        contents = [self._read_message(content) for content in await self._storage.peek(_MAX_MESSAGES)]
+        names = [content[1] for content in contents if content is not None and content[0] == _RUN]
+        stored = await self._read(names[0], with_outcome=False) if names else None
+        now, due = self._clock(), None
+        if stored is not None and stored.record is not None:
+            due = stored.record.due
+        return Backlog(len(names), 0.0 if due is None else max(0.0, now - due))
 
     async def aclose(self) -> None:
         """Close the connections."""

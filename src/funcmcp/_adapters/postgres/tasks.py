@@ -37,7 +37,7 @@ from funcmcp._public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.any_store import BaseTasks, OwnedTasks, successor
 from funcmcp._state.tasks.record import Claim, TaskKey, changed_bytes, claimed, current, from_json, to_json
-from funcmcp._state.tasks.store import TasksFullError, position
+from funcmcp._state.tasks.store import Backlog, TasksFullError, position
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -142,6 +142,10 @@ _CLAIMED = f"""
 SELECT owner, id, {_CLOCK}, version, state, outcome, call, payer, bytes FROM funcmcp_tasks_1
 WHERE server = %(server)s AND holder = %(holder)s AND version = %(version)s AND token IS NOT NULL
 """
+_BACKLOG = f"""
+SELECT count(*), greatest({_NOW} - min(due) FILTER (WHERE due > 0), 0) FROM funcmcp_tasks_1
+WHERE server = %(server)s AND due <= {_NOW}
+"""
 _DELAY = f"UPDATE funcmcp_tasks_1 SET due = %(due)s WHERE {_OF_TASK}"
 _DELETE = """
 DELETE FROM funcmcp_tasks_1
@@ -245,6 +249,11 @@ class PostgresTasks(BaseTasks):
         """Extend the lease of a claim. False: the task is over, or another worker has it."""
         values = {**self._values(claim.key), "token": claim.token, "lease": self.lease}
         return await self._link.do(partial(_changes_a_row, query=_RENEW, values=values))
+
+    async def backlog(self) -> Backlog:
+        """Return how many tasks wait for a worker; see `TaskStore.backlog`."""
+        ((waiting, oldest),) = await self._link.do(partial(_rows, query=_BACKLOG, values={"server": self._server}))
+        return Backlog(waiting, oldest)
 
     async def aclose(self) -> None:
         """Release tasks that no worker has begun, and close the connections."""

@@ -334,6 +334,37 @@ return #ARGV
 KEYS: stream, delayed tasks, signals, and the tasks. ARGV: the members of the tasks.
 """
 
+BACKLOG = Script("""
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local waiting, oldest = 0, 0
+local function count(tasks, since)
+  if tasks > 0 then waiting, oldest = waiting + tasks, math.max(oldest, now - since) end
+end
+local delayed = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'WITHSCORES', 'LIMIT', 0, 1)
+if delayed[2] then count(redis.call('ZCOUNT', KEYS[2], '-inf', now), delayed[2]) end
+local begin, taken = '-', 0
+local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
+if not groups.err and #groups > 0 then
+  for index = 1, #groups[1], 2 do
+    if groups[1][index] == 'last-delivered-id' then begin = '(' .. groups[1][index + 1] end
+  end
+  taken = redis.call('XPENDING', KEYS[1], 'workers')[1]
+  for _, entry in ipairs(redis.call('XPENDING', KEYS[1], 'workers', 'IDLE', ARGV[1], '-', '+', 1000)) do
+    count(1, now - entry[3] + ARGV[1])
+  end
+end
+local first = redis.call('XRANGE', KEYS[1], begin, '+', 'COUNT', 1)[1]
+if first then count(redis.call('XLEN', KEYS[1]) - taken, string.match(first[1], '%d+')) end
+return {waiting, oldest}
+""")
+"""Count the tasks that are due and that no worker has: entries that nobody has read, at most 1,000 entries whose leases
+have lapsed, and delayed tasks that are due.
+
+KEYS: stream, delayed tasks. ARGV: the milliseconds of the lease. Return their number, and the milliseconds since the
+first of them became due.
+"""
+
 DROP = Script(
     _WITHOUT_ROOM
     + """

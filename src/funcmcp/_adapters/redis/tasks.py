@@ -34,12 +34,13 @@ from funcmcp._adapters.redis.task_records import (
     key_of,
     member_of,
 )
-from funcmcp._adapters.redis.task_scripts import ADD_DUE, DROP, RENEW, REPLACE, TAKE, Call, run_all
+from funcmcp._adapters.redis.task_scripts import ADD_DUE, BACKLOG, DROP, RENEW, REPLACE, TAKE, Call, run_all
 from funcmcp._public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import record as transitions
 from funcmcp._state.tasks.any_store import MAX_CONFLICTS, successor
 from funcmcp._state.tasks.record import Claim, claimed
+from funcmcp._state.tasks.store import Backlog
 from funcmcp._state.tasks.task_filter import ANY_TASK
 
 if TYPE_CHECKING:
@@ -145,6 +146,12 @@ class RedisTasks(RedisRecords):
         arguments = (claim.token, member_of(claim.key), int(self.lease * 1000))
         renewed: int = await self._run(RENEW, int, keys, arguments)
         return renewed > 0
+
+    async def backlog(self) -> Backlog:
+        """Return how many tasks wait for a worker; see `TaskStore.backlog`."""
+        keys = (self._stream, self._delayed)
+        waiting, milliseconds = await self._run(BACKLOG, list, keys, (int(self.lease * 1000),))
+        return Backlog(waiting, milliseconds / 1000)
 
     async def aclose(self) -> None:
         """Release tasks that no worker has begun, and close the connections."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from funcmcp._server.catalog.features import Tool
     from funcmcp._server.results import Results
     from funcmcp._server.tasks.worker import RunEnd
-    from funcmcp._state.tasks.record import Claim
+    from funcmcp._state.tasks.record import Claim, TaskRecord
     from funcmcp._state.tasks.store import TaskStore
 
     ToolAnswer: TypeAlias = dict[str, Any] | bytes | RawResponse
@@ -50,6 +50,24 @@ class TaskTracer(Protocol):
         """
 
 
+class TaskMeter(Protocol):
+    """Measures tasks. Names of tools are those of the server, or of a store that other versions of it use as well."""
+
+    def created(self, record: TaskRecord) -> None:
+        """Count a task that this process has created."""
+
+    async def measure(self, claim: Claim, run: Callable[[], Coroutine[Any, Any, RunEnd]]) -> RunEnd:
+        """Run the tool of a task, and count the run and how it ended.
+
+        Args:
+            claim: The task.
+            run: Runs the tool.
+        """
+
+    def ended(self, record: TaskRecord) -> None:
+        """Count a task that this process has ended."""
+
+
 class TaskRuns:
     """Runs the tools of tasks.
 
@@ -61,6 +79,7 @@ class TaskRuns:
 
     Attributes:
         tracer: Traces the runs. None: they are not traced.
+        meter: Measures the runs. None: they are not measured.
     """
 
     def __init__(self, catalog: Catalog, results: Results, call: CallTool, store: TaskStore) -> None:
@@ -70,6 +89,7 @@ class TaskRuns:
         self._store = store
         self._result_bytes = store.limits.result_bytes
         self.tracer: TaskTracer | None = None
+        self.meter: TaskMeter | None = None
 
     async def run(self, claim: Claim, report: Callable[[str], None]) -> RunEnd:
         """Run the tool of a task.
@@ -86,9 +106,12 @@ class TaskRuns:
         context = decode_call(claim.call, tool, task_id=record.key.task_id, channel=channel)
         if context is None:
             return NoOutcome.UNKNOWN
-        if self.tracer is None:
-            return await self._run_attempt(context, tool, claim)
-        return await self.tracer.trace(context, claim, partial(self._run_attempt, context, tool, claim))
+        run = partial(self._run_attempt, context, tool, claim)
+        if self.tracer is not None:
+            run = partial(self.tracer.trace, context, claim, run)
+        if self.meter is not None:
+            return await self.meter.measure(claim, run)
+        return await run()
 
     async def _run_attempt(self, context: TaskContext, tool: Tool, claim: Claim) -> RunEnd:
         """Run a tool; if it fails and may be run again, return when."""

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from funcmcp._server.catalog.catalog import Catalog
     from funcmcp._server.catalog.task_options import TaskOptions
     from funcmcp._server.connections.hub import Hub
-    from funcmcp._server.tasks.runs import TaskRuns, TaskTracer
+    from funcmcp._server.tasks.backlog import BacklogWatch
+    from funcmcp._server.tasks.runs import TaskMeter, TaskRuns, TaskTracer
     from funcmcp._state.bus import Bus, Message
     from funcmcp._state.tasks.record import Claim, TaskRecord
     from funcmcp._state.tasks.store import TaskStore
@@ -77,6 +78,8 @@ class Tasks:
         self._tracer: TaskTracer | None = None
         self._limits: dict[str, int] = {}
         self._limits_of: int | None = None
+        self._meter: TaskMeter | None = None
+        self._backlog: BacklogWatch | None = None
         bus.subscribe(_TOPIC, self._hear)
 
     def run_with(self, runs: TaskRuns) -> None:
@@ -89,6 +92,12 @@ class Tasks:
         self._tracer = tracer
         if self._runs is not None:
             self._runs.tracer = tracer
+
+    def measure_with(self, meter: TaskMeter, backlog: BacklogWatch) -> None:
+        """Measure tasks and their runs, and look from time to time how many tasks wait."""
+        self._meter, self._backlog = meter, backlog
+        if self._runs is not None:
+            self._runs.meter = meter
 
     @property
     def has_tools(self) -> bool:
@@ -134,6 +143,8 @@ class Tasks:
 
     def start(self) -> None:
         """Begin to run tasks in this process, unless that has begun."""
+        if self._backlog is not None:
+            self._backlog.start()
         if self._worker is not None:
             self._worker.start()
 
@@ -166,6 +177,8 @@ class Tasks:
         """Run no more tasks, and close the store. Tasks that run have some seconds to end."""
         if self._worker is not None:
             await self._worker.stop(seconds)
+        if self._backlog is not None:
+            await self._backlog.stop()
         await self.store.aclose()
 
     async def create(
@@ -222,6 +235,8 @@ class Tasks:
                 raise
             record = await self._confirm(task, error)
         _log(record, "created")
+        if self._meter is not None:
+            self._meter.created(record)
         # The same call may have come at the same time: the task is the one that was created first.
         return await self._earlier(key, fingerprint) or record
 
@@ -338,9 +353,11 @@ class Tasks:
             await self.store.read(TaskKey(None, "0"))
 
     def changed(self, record: TaskRecord) -> None:
-        """Publish a change of a task, if a client waits for it, and log its end."""
+        """Publish a change of a task, if a client waits for it; log and count its end."""
         if record.over:
             _log(record, record.status)
+            if self._meter is not None:
+                self._meter.ended(record)
         if record.watched:
             self._hub.publish(change_of(record.key))
 

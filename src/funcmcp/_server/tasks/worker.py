@@ -370,7 +370,10 @@ class TaskWorker:
             return await store.release(claim)
         if end is NoOutcome.STOPPED:
             return await store.finish(claim, interrupted())
-        return await store.read(claim.key)  # it has failed by the clock of the store, or belongs to another worker
+        record = await store.read(claim.key)
+        if record is None or record.updated != record.expires:
+            return None  # another process has ended it, or has claimed it
+        return record  # it has failed by the clock of the store
 
     async def _return(self, claim: Claim) -> TaskRecord | None:
         """Return a task that this process can't run to the queue; fail it after too many deliveries."""

@@ -1,8 +1,8 @@
 """What all stores of tasks have in common: waiting claims, transitions, limits, pages, and outages.
 
 A store of a kind subclasses `BaseTasks` and has nine methods: `_insert`, `_load`, `_load_call`, `_change`, `_delete`,
-`_claim_due`, `_page`, `_scan` and `aclose`. They raise StoreUnavailableError while the store can't be reached.
-`TaskStore` says what the public methods mean.
+`_claim_due`, `_page`, `_scan` and `aclose`. A store that can count its waiting tasks also overrides `backlog`. They
+raise StoreUnavailableError while the store can't be reached. `TaskStore` says what the public methods mean.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from funcmcp._state.tasks.record import Claim, NewTask, Outcome, Question, TaskKey, TaskRecord
+    from funcmcp._state.tasks.store import Backlog
     from funcmcp._state.tasks.task_filter import TaskFilter
 
     Transition: TypeAlias = Callable[[TaskRecord, float], TaskRecord | None]
@@ -220,6 +221,10 @@ class BaseTasks:
             if record is not None and record.key not in seen:
                 seen.add(record.key)
                 yield record
+
+    async def backlog(self) -> Backlog | None:
+        """Return how many tasks wait for a worker; None, unless a store overrides this. See `TaskStore.backlog`."""
+        return None
 
     async def aclose(self) -> None:
         """Close connections and files."""

@@ -15,7 +15,7 @@ from funcmcp._protocol.durations import seconds_until
 from funcmcp._public_names import public
 from funcmcp._state.tasks.any_store import BaseTasks, successor
 from funcmcp._state.tasks.record import Claim, changed_bytes, claimed, current
-from funcmcp._state.tasks.store import MIB, TaskLimits, TasksFullError, position
+from funcmcp._state.tasks.store import MIB, Backlog, TaskLimits, TasksFullError, position
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -97,6 +97,13 @@ class MemoryTasks(BaseTasks):
     async def _scan(self) -> AsyncIterator[TaskRecord]:
         for task in list(self._tasks.values()):
             yield task.record
+
+    async def backlog(self) -> Backlog:
+        """Return how many tasks wait for a worker; see `TaskStore.backlog`."""
+        now = self._clock()
+        due = [task.record.due for task in self._tasks.values() if task.record.due is not None]
+        waiting = [moment for moment in due if moment <= now]
+        return Backlog(len(waiting), max(0.0, now - min(waiting, default=now)))
 
     def __len__(self) -> int:
         self._remove_old(self._clock())

@@ -27,7 +27,7 @@ from funcmcp._state.tasks.any_store import BaseTasks, OwnedTasks, successor
 from funcmcp._state.tasks.process_lock import ProcessLock
 from funcmcp._state.tasks.record import Claim, TaskKey, changed_bytes, claimed, current, from_json, to_json
 from funcmcp._state.tasks.sqlite_file import SQLiteFile
-from funcmcp._state.tasks.store import TasksFullError, position
+from funcmcp._state.tasks.store import Backlog, TasksFullError, position
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -114,6 +114,13 @@ SELECT * FROM (
 """
 """Tasks of one queue, or of all, that are due or whose leases have ended."""
 
+_BACKLOG = """
+SELECT count(*), max(age) FROM (
+  SELECT :uptime - nullif(lease, 0) AS age FROM funcmcp_tasks_3 WHERE server = :server AND lease <= :uptime
+  UNION ALL
+  SELECT :now - due FROM funcmcp_tasks_3 WHERE server = :server AND due <= :now
+)
+"""
 _DELAY = """
 UPDATE funcmcp_tasks_3 SET due = CASE WHEN lease IS NULL THEN ? END, lease = CASE WHEN lease IS NOT NULL THEN ? END
 WHERE server = ? AND owner = ? AND id = ?
@@ -202,6 +209,12 @@ class SQLiteTasks(BaseTasks):
             ]
             for record in [record for record in records if record is not None]:
                 yield record
+
+    async def backlog(self) -> Backlog:
+        """Return how many tasks wait for a worker; see `TaskStore.backlog`."""
+        values = {"server": self._server, "now": self._clock(), "uptime": monotonic()}
+        waiting, oldest = await self._read(lambda connection: connection.execute(_BACKLOG, values).fetchone())
+        return Backlog(waiting, max(0.0, oldest or 0.0))
 
     async def aclose(self) -> None:
         """Close the file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from funcmcp._public_names import public
 from funcmcp._state.tasks.task_filter import ANY_TASK
@@ -86,6 +86,19 @@ class TasksFullError(Exception):
         self.retry_after = retry_after
         self.is_owner_limit = is_owner_limit
         self.of_live = of_live
+
+
+@public("funcmcp.tasks")
+class Backlog(NamedTuple):
+    """The tasks that are due and that no worker has. One whose lease has lapsed is due, one with a delay is not yet.
+
+    Attributes:
+        waiting: The number of tasks.
+        oldest: Seconds since the first of them became due; 0 if there are none.
+    """
+
+    waiting: int
+    oldest: float
 
 
 @public("funcmcp.tasks")
@@ -204,6 +217,13 @@ class TaskStore(Protocol):
 
     def scan(self) -> AsyncIterator[TaskRecord]:
         """Yield the tasks of all owners, in any order and each once, for operators. It reads every task."""
+
+    async def backlog(self) -> Backlog | None:
+        """Return how many tasks wait for a worker, for metrics; None if the store can't tell.
+
+        It is asked for every few seconds, so it must not read every task. Tasks that were cancelled, or whose time is
+        up, may count until a worker has seen them.
+        """
 
     async def aclose(self) -> None:
         """Close connections and files."""
