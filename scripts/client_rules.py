@@ -46,7 +46,7 @@ def _row(rule: Rule) -> str:
 def _label(source: str) -> str:
     thread, package = _THREAD.fullmatch(source), _PACKAGE.fullmatch(source)
     if thread is not None:
-        return f"{thread[1]}#{thread[2]}"
+        return f"{thread[1].partition('/')[2]}#{thread[2]}"
     if package is not None:
         return f"{package[1]} {package[2]}"
     host = _HOST.match(source)

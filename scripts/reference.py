@@ -80,11 +80,11 @@ def write_reference() -> dict[str, str]:
 
 
 def _contents() -> str:
-    rows = ["| module | names |", "|---|---|"]
+    rows = []
     for name in MODULES:
         names = sorted(importlib.import_module(name).__all__, key=str.lower)
         links = ", ".join(f"[`{public}`]({_link(name, public)})" for public in names)
-        rows.append(f"| [`{name}`]({_page(name)}) | {links} |")
+        rows.append(f"- [`{name}`]({_page(name)}): {links}")
     return "\n".join(rows)
 
 

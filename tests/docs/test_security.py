@@ -1,4 +1,4 @@
-"""Each row of the table of threats in docs/guides/security.md is complete, and the tests that it names exist."""
+"""Each threat in docs/guides/security.md has its rule, and the tests that it names exist."""
 
 from __future__ import annotations
 
@@ -17,19 +17,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "guides" / "security.md").read_text(encoding="utf-8")
-COLUMNS = ["#", "threat", "rule", "what funcmcp does", "shown by"]
 THREATS = 52
 _TEST = re.compile(r"`(tests/[\w/]+\.py)::([\w:]+)`")
+_THREAT = re.compile(r"^#### (\d+)\. (.+)\n((?:(?!#).*\n)*)", re.MULTILINE)
 
 
-def rows() -> list[list[str]]:
-    """Return the cells of all rows."""
-    lines = re.findall(r"^\| \d+ \|.*\|$", DOCUMENT, re.MULTILINE)
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
-
-
-def numbers() -> list[int]:
-    return [int(row[0]) for row in rows()]
+def threats() -> dict[int, str]:
+    """Return the text of each threat by its number."""
+    return {int(number): text for number, _, text in _THREAT.findall(DOCUMENT)}
 
 
 @functools.cache
@@ -46,21 +41,17 @@ def _tests(body: list[ast.stmt], before: str) -> Iterator[str]:
             yield before + node.name
 
 
-def test_each_threat_has_one_row() -> None:
-    assert sorted(numbers()) == list(range(1, THREATS + 1))
+def test_each_threat_occurs_once() -> None:
+    numbers = [int(number) for number, _, _ in _THREAT.findall(DOCUMENT)]
+    assert sorted(numbers) == list(range(1, THREATS + 1))
 
 
-def test_every_table_of_threats_has_the_same_columns() -> None:
-    heads = re.findall(r"^\| # \|.*\|$", DOCUMENT, re.MULTILINE)
-    assert heads
-    assert all([cell.strip() for cell in head.strip("|").split("|")] == COLUMNS for head in heads)
-
-
-@pytest.mark.parametrize("row", rows(), ids=[f"row {number}" for number in numbers()])
-def test_a_row_names_tests_that_exist(row: list[str]) -> None:
-    assert len(row) == len(COLUMNS)
-    assert all(row)
-    shown = row[4].split("<br>")
+@pytest.mark.parametrize("number", threats(), ids="threat {}".format)
+def test_a_threat_has_a_rule_and_names_tests_that_exist(number: int) -> None:
+    rule, _, tests = threats()[number].partition("\nShown by:\n")
+    assert re.fullmatch(r"\n\*\*Rule\.\*\* .+\n\n\S.+", rule, re.DOTALL)
+    shown = re.findall(r"^- (.+)$", tests, re.MULTILINE)
+    assert shown
     for test in shown:
         match = _TEST.fullmatch(test)
         assert match is not None, test
@@ -68,10 +59,10 @@ def test_a_row_names_tests_that_exist(row: list[str]) -> None:
     assert len(set(shown)) == len(shown)
 
 
-def test_rules_about_threats_have_rows() -> None:
+def test_rules_about_threats_are_on_the_page() -> None:
     named = {int(name.removeprefix("THREAT_")) for name in vars(rules) if name.startswith("THREAT_")}
     assert named
-    assert named <= set(numbers())
+    assert named <= set(threats())
 
 
 def test_the_page_has_its_sections() -> None:
