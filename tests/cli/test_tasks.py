@@ -132,6 +132,19 @@ def test_options_choose_the_tasks_of_a_list(folder: Path) -> None:
     assert [task["task"] for task in listed(folder, "--queue", "slow")] == [name_of(2)]
     both = listed(folder, "--status", "failed", "--status", "input_required")
     assert {task["task"] for task in both} == {name_of(1), name_of(2)}
+    assert [task["task"] for task in listed(folder, "--status", "running")] == [name_of(3)]
+
+
+def test_a_task_whose_tool_failed_is_listed_as_failed(folder: Path) -> None:
+    async def fail(store: SQLiteTasks) -> None:
+        await store.create(NewTask(key_of(1), "export", b"{}"))
+        (claim,) = await store.claim(1)
+        await store.finish(claim, Outcome(b'{"content":[],"isError":true}', tool_failed=True, message="No disk"))
+
+    fill(folder, fail)
+    (task,) = listed(folder, "--status", "failed")
+    assert (task["status"], task["error"]) == ("failed", "No disk")
+    assert listed(folder, "--status", "completed") == []
 
 
 def test_a_list_for_people_is_a_table(folder: Path) -> None:
@@ -236,7 +249,9 @@ def test_what_can_not_be_done_is_one_clear_line(folder: Path, arguments: list[st
 def test_a_status_that_does_not_exist_is_refused(folder: Path) -> None:
     ended = funcmcp("tasks", "list", "server.py", "--status", "done", folder=folder)
     assert ended.returncode == 2
-    assert "--status 'done' is not one of cancelled, completed, failed, input_required, working." in ended.stderr
+    assert (
+        "--status 'done' is not one of cancelled, completed, failed, input_required, running, working." in ended.stderr
+    )
 
 
 def test_a_store_that_is_away_is_named(folder: Path) -> None:

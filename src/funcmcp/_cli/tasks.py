@@ -18,7 +18,7 @@ import typer
 from funcmcp._cli.commands import Target, app
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.output import write_json, write_line, write_text
-from funcmcp._protocol.tasks import STATUSES
+from funcmcp._protocol.tasks import FAILED, STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -32,7 +32,8 @@ Names = Annotated[
 ]
 AsJSON = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
-_STATUSES = sorted(STATUSES)
+_RUNNING = "running"
+_STATUSES = sorted([*STATUSES, _RUNNING])
 _NOT_FAILED = "Only tasks that have failed can be retried."
 _LOST_CALL = "Its arguments were not kept: an earlier version ended it, or it was removed meanwhile."
 _SHORTEST_NAME = 6
@@ -71,7 +72,7 @@ def list_tasks(  # noqa: PLR0913 - one for each option of the command
 
     def is_chosen(record: TaskRecord) -> bool:
         return (
-            (not status or record.status in status)
+            (not status or _status(record) in status or (record.claimed and _RUNNING in status))
             and tool in (None, record.tool)
             and queue in (None, record.queue)
             and owner in (None, record.key.owner or "anonymous")
@@ -254,7 +255,7 @@ def _members(record: TaskRecord) -> dict[str, Any]:
         "task": _digest(record),
         "tool": record.tool,
         "queue": record.queue,
-        "status": record.status,
+        "status": _status(record),
         "owner": record.key.owner or "anonymous",
         "created": _date(record.created),
         "updated": _date(record.updated),
@@ -268,6 +269,11 @@ def _members(record: TaskRecord) -> dict[str, Any]:
         "expires": _date(record.expires),
         "removed": _date(record.removed),
     }
+
+
+def _status(record: TaskRecord) -> str:
+    """Return the status for operators: a task whose tool failed has failed, although 2026-07-28 calls it completed."""
+    return FAILED if record.failed else record.status
 
 
 def _error(record: TaskRecord) -> str | None:
@@ -300,7 +306,7 @@ def _print_table(records: Sequence[TaskRecord]) -> None:
             members["task"],
             record.tool,
             *([record.queue] if has_queues else []),
-            "running" if record.claimed else record.status,
+            _RUNNING if record.claimed else members["status"],
             members["owner"],
             str(timedelta(seconds=int(members["age"]))),
             str(record.attempt),

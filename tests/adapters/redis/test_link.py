@@ -197,3 +197,20 @@ def test_requests_that_find_all_connections_in_use_do_not_make_redis_look_away(
 
     run(new_loop, many_at_once())
     assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "code"), [("min-replicas-to-write", 1, "NOREPLICAS"), ("maxmemory", 1, "OutOfMemoryError")]
+)
+async def test_the_log_says_why_redis_refuses_a_command(
+    caplog: pytest.LogCaptureFixture, setting: str, value: int, code: str
+) -> None:
+    with redis_server() as server:
+        link = RedisLink(server.url)
+        await link.do(lambda redis: redis.config_set(setting, value))
+        with pytest.raises(StoreUnavailableError):
+            await link.do(lambda redis: redis.set("secret", "value"))
+        await link.aclose()
+    assert [record.message for record in caplog.records] == [
+        f"Redis refuses a command ({code}). Requests that need Redis are answered with 503."
+    ]

@@ -806,7 +806,7 @@ async def test_too_many_tasks_of_one_principal_are_refused_and_others_are_served
             await create(served, "job", http=HTTP(ALICE))
         with pytest.raises(LimitReachedError) as caught:
             await create(served, "job", http=HTTP(ALICE))
-        assert (caught.value.is_caller_limit, caught.value.retry_after > 3500) == (True, True)
+        assert (caught.value.is_caller_limit, caught.value.retry_after) == (True, 60)
         await create(served, "job", http=HTTP(BOB))
         await create(served, "job")
         with pytest.raises(LimitReachedError) as caught:
@@ -841,7 +841,7 @@ async def test_the_arguments_of_one_callers_tasks_have_so_many_bytes_and_others_
         await create(served, "job", {"text": "x" * 15_000}, http=http)
         with pytest.raises(LimitReachedError, match="The arguments and results of your tasks") as caught:
             await create(served, "job", {"text": "x" * 15_000}, http=http)
-        assert (caught.value.is_caller_limit, caught.value.retry_after > 3500) == (True, True)
+        assert (caught.value.is_caller_limit, caught.value.retry_after) == (True, 60)
         await create(served, "job", {"text": "x" * 15_000}, http=HTTP(None, "address:192.0.2.2"))
         with pytest.raises(LimitReachedError, match="The arguments and results of all tasks") as caught:
             await create(served, "job", {"text": "x" * 15_000})

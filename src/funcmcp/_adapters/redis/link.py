@@ -130,8 +130,7 @@ class RedisLink:
             if now >= self._next_warning:
                 self._next_warning = now + _WARNING_INTERVAL
                 logger.warning(
-                    "Redis refuses a command (%s). Requests that need Redis are answered with 503.",
-                    type(error).__name__,
+                    "Redis refuses a command (%s). Requests that need Redis are answered with 503.", _code_of(error)
                 )
             return
         self._paused_until = now + _FAILURE_PAUSE
@@ -172,6 +171,12 @@ class RedisLink:
             **{**options, **pool_options(self._url, prefix=self.prefix, timeout=self.timeout)}
         )
         return Redis(connection_pool=pool)
+
+
+def _code_of(error: ResponseError) -> str:
+    """Return the code of a refusal, such as MISCONF, or the name of its class. Its text may contain data."""
+    code = str(error).partition(" ")[0]
+    return code if type(error) is ResponseError and code.isalpha() and code.isupper() else type(error).__name__
 
 
 def link_to(redis: str | RedisLink) -> RedisLink:

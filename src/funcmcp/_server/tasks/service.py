@@ -48,6 +48,9 @@ _TOPIC = "tasks"
 _CONFIRMATIONS, _CONFIRMATION_PAUSE = 3, 0.3
 """How often the store is asked for a task whose creation it has not confirmed, and the seconds before each time."""
 
+_LONGEST_WAIT = 60
+"""The most seconds of a Retry-After. Room comes as soon as a task ends, mostly long before one expires."""
+
 _MIN_REQUESTED_TTL = 60.0
 """Seconds after the delay of a task that a client may request at least, if the tool allows them."""
 
@@ -371,7 +374,8 @@ class Tasks:
 
 def limit_reached_by(error: TasksFullError) -> LimitReachedError:
     """Return the error that a client gets."""
-    return LimitReachedError(f"{error}.", error.retry_after, is_caller_limit=error.is_owner_limit)
+    wait = min(error.retry_after, _LONGEST_WAIT)
+    return LimitReachedError(f"{error}.", wait, is_caller_limit=error.is_owner_limit)
 
 
 def task_digest(task_id: str) -> str:

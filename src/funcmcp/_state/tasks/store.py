@@ -82,6 +82,10 @@ class TasksFullError(Exception):
             reason = "The arguments and results of your tasks have too many bytes"
         elif of_bytes:
             reason = "The arguments and results of all tasks have too many bytes"
+        elif of_live:
+            reason = "You have too many tasks that have not ended"
+        elif is_owner_limit:
+            reason = "You have too many tasks"
         super().__init__(reason)
         self.retry_after = retry_after
         self.is_owner_limit = is_owner_limit
