@@ -379,6 +379,16 @@ class Serving(Served):
             exchange = wrap(exchange)
         return exchange
 
+    def exchange_for_user(self) -> Exchange:
+        """Return what answers requests of the user of this process, who has access to everything, as on stdio."""
+        endpoint = StreamableHTTP(self.server, self._store, self.http_options, path=self.path)
+
+        async def exchange(request: HttpRequest) -> HttpResponse:
+            request.by_user = True
+            return await endpoint(request)
+
+        return exchange
+
     def wrap_exchange(self, wrap: Callable[[Exchange], Exchange]) -> None:
         """Answer HTTP requests with what *wrap* makes of the function that answers them, outside existing wrappers."""
         self._wrappers.append(wrap)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOT_JSON = (
-    "--json is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1). "
-    "Write it like --json '{\"a\": 1}'."
+    "--input-json is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1). "
+    "Write it like --input-json '{\"a\": 1}'."
 )
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 DEFAULTS = {
@@ -93,31 +93,113 @@ def test_text_stays_text_where_text_is_wanted(folder: Path, pair: str, value: di
 
 
 def test_all_arguments_can_be_one_json_object(folder: Path, url: str) -> None:
-    shown = funcmcp("call", url, "kinds", "--json", '{"text": "ü", "many": [3]}', folder=folder)
+    shown = funcmcp("call", url, "kinds", "--input-json", '{"text": "ü", "many": [3]}', folder=folder)
     assert json.loads(shown.stdout) == {**DEFAULTS, "text": "ü", "many": [3]}
+
+
+@pytest.mark.parametrize("where", ["target", "url"])
+def test_values_can_come_from_files_and_from_stdin(folder: Path, url: str, where: str, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("Grüße\n")
+    (tmp_path / "numbers.json").write_text("[1, 2]")
+    server = "kinds.py" if where == "target" else url
+    pairs = [f"text=@{tmp_path}/note.txt", f"many=@{tmp_path}/numbers.json"]
+    shown = funcmcp("call", server, "kinds", *pairs, folder=folder)
+    assert json.loads(shown.stdout) == {**DEFAULTS, "text": "Grüße\n", "many": [1, 2]}
+    shown = funcmcp("call", server, "kinds", "text=@@you", folder=folder)
+    assert json.loads(shown.stdout) == {**DEFAULTS, "text": "@you"}
+    for arguments, stdin in ((["text=@-"], b"typed"), (["--input-json", "@-"], b'{"text": "typed"}')):
+        ended = subprocess.run(
+            [*FUNCMCP, "call", server, "kinds", *arguments],
+            cwd=folder,
+            env=environment(),
+            input=stdin,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+        assert json.loads(ended.stdout) == {**DEFAULTS, "text": "typed"}
+
+
+def test_json_is_the_whole_result(folder: Path) -> None:
+    shown = funcmcp("call", "kinds.py", "only_structured", "--json", folder=folder)
+    result = json.loads(shown.stdout)
+    assert result["structuredContent"] == {"a": ["ü", 1]}
+    assert result["content"][0]["type"] == "image"
+    ended = funcmcp("call", "kinds.py", "fail", "--json", folder=folder)
+    assert (ended.returncode, json.loads(ended.stdout)["isError"], ended.stderr) == (1, True, "")
+
+
+def test_images_and_files_of_a_result_are_saved(folder: Path, tmp_path: Path) -> None:
+    pictures = tmp_path / "pictures"
+    for _ in range(2):
+        shown = funcmcp("call", "kinds.py", "blocks", "--save", str(pictures), folder=folder)
+        assert shown.returncode == 0
+        assert "first" in shown.stdout
+    assert sorted(file.name for file in pictures.iterdir()) == [
+        "1-2.bin", "1-2.txt", "1.bin", "1.txt", "image-2.png", "image.png",
+    ]  # fmt: skip
+    assert (pictures / "image.png").read_bytes() == b"123"
+    assert (pictures / "1.txt").read_text() == "a note"
+    assert shown.stderr.splitlines()[0] == f"Saved {pictures}/image-2.png (3 bytes)"
+
+
+def test_json_on_a_terminal_has_lines_and_colours(folder: Path) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        subprocess.run(
+            [*FUNCMCP, "call", "kinds.py", "kinds", "text=\x1b[2J"],
+            cwd=folder,
+            env=environment({"TERM": "xterm-256color"}),
+            stdout=theirs,
+            timeout=PATIENCE,
+            check=True,
+        )
+        shown = os.read(ours, 65536).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert "\x1b[2J" not in shown
+    assert len(COLOUR.findall(shown)) > 10
+    assert json.loads(COLOUR.sub("", shown)) == {**DEFAULTS, "text": "\x1b[2J"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
+        (
+            ["kinds", '{"text": "a"}'],
+            '\'{"text": "a"}\' is not an argument. Write it like key=value. Pass a JSON object with --input-json.',
+        ),
+        (
+            ["kinds", "text=@none.txt"],
+            "text=@none.txt: none.txt does not exist. Write a text that begins with @ as @@.",
+        ),
+        (["kinds", "text=@."], "text=@.: . cannot be read: not a regular file."),
+        (["blocks", "--save", "kinds.py/x"], "--save: kinds.py/x cannot be written: Not a directory."),
         (["kinds", "text"], "'text' is not an argument. Write it like key=value."),
         (["kinds", "=x"], "'=x' is not an argument. Write it like key=value."),
         (["kinds", "text=1", "text=2"], "text comes twice. Write a list as JSON: text='[1, 2]'."),
         (["kinds", "whole=many"], "whole=many: the tool requires integer. Write the value as JSON."),
         (["kinds", "number=NaN"], "number=NaN: the tool requires number. Write the value as JSON."),
-        (["kinds", "--json", "[]"], "--json must be an object, like --json '{\"a\": 1}'."),
+        (["kinds", "--input-json", "[]"], "--input-json must be an object, like --input-json '{\"a\": 1}'."),
         (
-            ["kinds", "--json", "{"],
+            ["kinds", "--input-json", "{"],
             NOT_JSON,
         ),
-        (["kinds", "text=1", "--json", "{}"], "Pass the arguments either as key=value or with --json, not both."),
+        (
+            ["kinds", "text=1", "--input-json", "{}"],
+            "Pass the arguments either as key=value or with --input-json, not both.",
+        ),
         (["kind"], "The server has no tool 'kind'. Did you mean kinds?"),
         (
             ["xyzzy"],
             "The server has no tool 'xyzzy'. It has kinds, fail, only_structured, blocks, choose, count, pid.",
         ),
         (["kinds", b"text=\xff"], "The value of 'text' is not UTF-8 text. Pass bytes as base64."),
-        (["kinds", "--json", r'{"text": "\ud800"}'], "--json has text that is not Unicode, such as a lone surrogate."),
+        (
+            ["kinds", "--input-json", r'{"text": "\ud800"}'],
+            "--input-json has text that is not Unicode, such as a lone surrogate.",
+        ),
     ],
 )
 def test_what_can_not_be_called_is_one_clear_line(folder: Path, arguments: list[str], line: str) -> None:
@@ -270,7 +352,7 @@ def test_a_tool_that_can_not_be_listed_is_not_called_and_the_reason_said(folder:
     assert shown.stderr.startswith(line)
 
 
-@pytest.mark.parametrize("arguments", [["text=a", "nubmer=1"], ["--json", '{"text": "a", "nubmer": 1}']])
+@pytest.mark.parametrize("arguments", [["text=a", "nubmer=1"], ["--input-json", '{"text": "a", "nubmer": 1}']])
 def test_an_argument_that_the_tool_does_not_have_is_warned_of(folder: Path, arguments: list[str]) -> None:
     shown = funcmcp("call", "kinds.py", "kinds", *arguments, folder=folder)
     assert shown.returncode == 1
@@ -310,9 +392,10 @@ def test_a_protected_server_is_used_with_a_header_field(
     assert printed in shown.stdout
 
 
-@pytest.mark.parametrize("where", ["target", "url"])
-@pytest.mark.parametrize("credentials", [[], ["--bearer", "wrong"]])
-def test_a_protected_server_without_credentials_is_one_clear_line(
+@pytest.mark.parametrize(
+    ("where", "credentials"), [("url", []), ("url", ["--bearer", "wrong"]), ("target", ["--bearer", "wrong"])]
+)
+def test_a_protected_server_without_valid_credentials_is_one_clear_line(
     folder: Path, closed_url: str, where: str, credentials: list[str]
 ) -> None:
     server = "closed.py" if where == "target" else closed_url
@@ -321,6 +404,17 @@ def test_a_protected_server_without_credentials_is_one_clear_line(
     assert ended.stderr == (
         f"{server} requires credentials (401). Pass valid ones with --bearer TOKEN or --header NAME:VALUE.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [(["read", "closed://note"], "a note"), (["prompt", "greet"], "user: hello"), (["inspect"], "tool\twhose")],
+)
+def test_a_protected_file_is_used_without_credentials(folder: Path, arguments: list[str], printed: str) -> None:
+    """Who may start the file has access to everything, as on stdio."""
+    shown = funcmcp(arguments[0], "closed.py", *arguments[1:], folder=folder)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert printed in shown.stdout
 
 
 def test_a_bearer_token_comes_from_the_environment_too(folder: Path) -> None:

@@ -150,7 +150,13 @@ STEERING = "\x1b[2J\x9b31m\u202e"
 
 @pytest.mark.parametrize(
     "arguments",
-    [["call", "t", "x=1"], ["call", "none"], ["call", "t", "n=1", "--json", "{}"], ["inspect"], ["inspect", "--json"]],
+    [
+        ["call", "t", "x=1"],
+        ["call", "none"],
+        ["call", "t", "n=1", "--input-json", "{}"],
+        ["inspect"],
+        ["inspect", "--json"],
+    ],
 )
 def test_nothing_that_a_hostile_server_sends_steers_the_terminal(arguments: list[str]) -> None:
     properties = {STEERING: {"type": "integer"}, "n": {"type": STEERING}}
@@ -256,7 +262,10 @@ def test_a_message_of_too_many_values_is_one_clear_line() -> None:
     )
 
 
-def test_a_table_has_a_bounded_number_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_has_a_bounded_number_of_rows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("funcmcp._cli.console.SafeConsole.is_terminal", True)
     tools = [{"name": f"tool-{number}", "inputSchema": {"type": "object"}} for number in range(1_500)]
     lists: dict[str, Any] = {"resources": [], "resourceTemplates": [], "prompts": []}
     facts = {"server": {}, "revision": "2026-07-28", "capabilities": {}, "instructions": None, "tools": tools, **lists}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
 import re
 import subprocess
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +20,52 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+MANY_TOOLS = """
+from funcmcp import MCPServer
+
+mcp = MCPServer("Many")
+for number in range(300):
+
+    @mcp.tool(name=f"tool_{number}", description=f"Return {number}.\\nIt is always the same.")
+    def tool(size: int) -> int:
+        return size
+"""
+
+
+def shown_in_a_terminal(folder: Path, *arguments: str) -> str:
+    """Return what ``funcmcp inspect`` shows in a terminal."""
+    ours, theirs = pty.openpty()
+    parts: list[bytes] = []
+
+    def read() -> None:
+        with contextlib.suppress(OSError):  # the terminal is closed
+            while part := os.read(ours, 65536):
+                parts.append(part)
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    try:
+        subprocess.run(
+            [*FUNCMCP, "inspect", *arguments],
+            cwd=folder,
+            env=environment({"TERM": "xterm-256color", "COLUMNS": "100"}),
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            timeout=PATIENCE,
+            check=True,
+        )
+    finally:
+        os.close(theirs)
+        reading.join(PATIENCE)
+        os.close(ours)
+    return b"".join(parts).decode()
+
+
+def plain(text: str) -> str:
+    """Return a text without the codes for colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +103,38 @@ def test_json_is_one_document_with_all_facts(folder: Path, url: str, where: str)
 
 
 @pytest.mark.parametrize("where", ["target", "url"])
-def test_people_get_a_table(folder: Path, url: str, where: str) -> None:
+def test_programs_get_a_line_for_each_feature(folder: Path, url: str, where: str) -> None:
     shown = funcmcp("inspect", "server.py" if where == "target" else url, folder=folder)
     assert (shown.returncode, shown.stderr) == (0, "")
     lines = shown.stdout.splitlines()
     assert lines[0] == "Greeter 2.1.0 (MCP 2026-07-28)"
     assert lines[1] == "Be polite."
-    assert any(line.split("│")[1:4] == [" greet ", " name: string ", " Greet somebody. "] for line in lines)
+    assert lines[-1] == "tool\tgreet\tname: string\tGreet somebody."
 
 
-def test_the_table_shows_arguments_with_their_types(folder: Path) -> None:
+def test_people_get_a_table_with_colours(folder: Path) -> None:
+    shown = shown_in_a_terminal(folder, "server.py")
+    assert "\x1b[" in shown
+    rows = [[cell.strip() for cell in row.split("│")[1:-1]] for row in plain(shown).splitlines()]
+    assert ["greet", "name: string", "Greet somebody."] in rows
+
+
+def test_a_long_list_has_a_line_for_each_tool_and_a_name_shows_one(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(MANY_TOOLS)
+    shown = plain(shown_in_a_terminal(tmp_path, "server.py"))
+    assert "Tool (300)" in shown
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["tool_299", "Return", "299."] in lines
+    assert "size: integer" not in shown
+    chosen = plain(shown_in_a_terminal(tmp_path, "server.py", "tool_29*"))
+    assert "size: integer" in chosen
+    assert sum("Return" in line for line in chosen.splitlines()) == 11
+    ended = funcmcp("inspect", "server.py", "tol_1", folder=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("The server has no tool, resource or prompt 'tol_1'. Did you mean tool_1")
+
+
+def test_the_list_shows_arguments_with_their_types(folder: Path) -> None:
     shown = funcmcp("inspect", "kinds.py", folder=folder).stdout
     for argument in (
         "text: string",
@@ -77,25 +147,6 @@ def test_the_table_shows_arguments_with_their_types(folder: Path) -> None:
         "maybe?: integer",
     ):
         assert argument in shown
-
-
-def test_there_are_colours_in_a_terminal_and_none_in_a_pipe(folder: Path) -> None:
-    assert "\x1b[" not in funcmcp("inspect", "server.py", folder=folder).stdout
-    ours, theirs = pty.openpty()
-    try:
-        subprocess.run(
-            [*FUNCMCP, "inspect", "server.py"],
-            cwd=folder,
-            env=environment({"TERM": "xterm-256color"}),
-            stdin=subprocess.DEVNULL,
-            stdout=theirs,
-            timeout=PATIENCE,
-            check=True,
-        )
-        assert b"\x1b[" in os.read(ours, 65536)
-    finally:
-        os.close(ours)
-        os.close(theirs)
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +182,8 @@ def test_json_has_resources_templates_and_prompts(folder: Path, menu_url: str, w
 
 @pytest.mark.parametrize("where", ["target", "url"])
 def test_each_kind_has_a_table_of_its_own(folder: Path, menu_url: str, where: str) -> None:
-    shown = funcmcp("inspect", "menu.py" if where == "target" else menu_url, folder=folder)
-    assert (shown.returncode, shown.stderr) == (0, "")
-    rows = [[cell.strip() for cell in re.split("[│┃]", line)[1:-1]] for line in shown.stdout.splitlines()]
+    shown = plain(shown_in_a_terminal(folder, "menu.py" if where == "target" else menu_url))
+    rows = [[cell.strip() for cell in re.split("[│┃]", line)[1:-1]] for line in shown.splitlines()]
     assert [row for row in rows if row][:2] == [
         ["Resource", "Media type", "Description"],
         ["menu://today", "text/plain", "What we cook."],
@@ -146,7 +196,7 @@ def test_each_kind_has_a_table_of_its_own(folder: Path, menu_url: str, where: st
     ]
     begin = rows.index(["Prompt", "Arguments", "Description"]) + 2
     assert rows[begin : begin + 2] == [["suggest", "guests", "Suggest a meal."], ["", "taste?", ""]]
-    assert "Tool" not in shown.stdout
+    assert "Tool" not in shown
 
 
 def test_what_could_steer_a_terminal_is_spelled_out(folder: Path) -> None:

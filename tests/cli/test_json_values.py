@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp._cli.json_values import as_list, as_object
+from funcmcp._cli.json_values import as_list, as_object, first_line
 
 
 @pytest.mark.parametrize("value", [None, 1, "text", True, [{}]])
@@ -17,3 +17,11 @@ def test_another_value_than_an_object_is_an_empty_object(value: object) -> None:
 def test_another_value_than_an_array_is_an_empty_array(value: object) -> None:
     assert as_list(value) == []
     assert as_list([1]) == [1]
+
+
+@pytest.mark.parametrize(
+    ("feature", "line"),
+    [({"description": "One.\nTwo."}, "One."), ({}, ""), ({"description": ""}, ""), ({"description": 1}, "1")],
+)
+def test_a_description_has_a_first_line(feature: dict[str, object], line: str) -> None:
+    assert first_line(feature) == line

@@ -55,10 +55,12 @@ def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: 
             "127.0.0.1:8000/mcp",
             "127.0.0.1:8000/mcp looks like the endpoint of a running server. Write it as http://127.0.0.1:8000/mcp.",
         ),
-        ("nope.py", "nope.py is not a Python file. Pass a file, such as server.py, or a module, such as shop.server."),
+        ("nope.py", "nope.py does not exist. Did you mean none.py?"),
+        ("serverr.py:mcp", "serverr.py does not exist. Did you mean server.py?"),
+        ("xyz.py", "xyz.py does not exist. Pass a file, such as server.py, or a module, such as shop.server."),
         (
             "notes.txt/x",
-            "notes.txt/x is not a Python file. Pass a file, such as server.py, or a module, such as shop.server.",
+            "notes.txt/x does not exist. Pass a file, such as server.py, or a module, such as shop.server.",
         ),
         ("odd", "odd is a folder without server.py. Pass the file in it that has the server."),
         (

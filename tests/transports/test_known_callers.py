@@ -10,8 +10,11 @@ import pytest
 
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp._auth.principal import Principal
+from funcmcp._client.errors import AuthenticationError
+from funcmcp._client.streamable_http import MemoryTransport
 from funcmcp._serving import serving_of
 from funcmcp._transports.connection import Connection
+from funcmcp.client import Client
 from funcmcp.testing import MemoryRequest
 from tests import rules
 from tests.patience import PATIENCE
@@ -22,6 +25,8 @@ from tests.wire.peer import ERAS, HANDSHAKE, META, PER_REQUEST, initialize, to_b
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from funcmcp._auth.policy import Lists
 
 
 def signed(key: str | None) -> dict[str, str]:
@@ -184,6 +189,40 @@ async def test_a_connection_decides_for_each_request_unless_it_is_local(revision
         assert ("result" in answer) is runs
         await connection.aclose()
     assert shop.ran == ["cancel"]
+
+
+@pytest.mark.parametrize("lists", ["auto", "open", "filtered", "closed"])
+async def test_the_user_of_the_process_gets_all_of_each_list_on_stdio(lists: Lists) -> None:
+    shop = open_shop(lists=lists)
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
+    connection = Connection(serving_of(shop.mcp).server, heard.put, local=True)
+    await answered(connection, heard, initialize(HANDSHAKE), None)
+    for method, count in (("tools/list", 5), ("resources/list", 4), ("prompts/list", 2)):
+        answer = await answered(connection, heard, {"jsonrpc": "2.0", "id": 1, "method": method}, None)
+        (member,) = [name for name in answer["result"] if name in {"tools", "resources", "prompts"}]
+        assert len(answer["result"][member]) == count
+    await connection.aclose()
+
+
+@pytest.mark.parametrize("lists", ["auto", "open", "filtered", "closed"])
+async def test_the_user_of_the_process_has_access_to_everything_in_memory(lists: Lists) -> None:
+    """The command line uses a file's server so. A client in memory without that is an anonymous caller."""
+    shop = open_shop(lists=lists, tasks="memory")
+
+    @shop.mcp.tool(scopes=["orders.write"], task="optional")
+    async def ship() -> str:
+        return "shipped"
+
+    serving = serving_of(shop.mcp)
+    async with Client(MemoryTransport(serving, {}, by_user=True)) as client:
+        assert {"hours", "cancel", "audit", "ship"} <= {tool["name"] for tool in await client.list_tools()}
+        assert (await client.call_tool("cancel")).text == "cancelled"
+        task = await client.start_tool("ship")
+        assert task.task_id is not None
+        assert (await task.result()).text == "shipped"
+    with pytest.raises(AuthenticationError):
+        async with Client(shop.mcp) as client:
+            await client.call_tool("cancel")
 
 
 async def test_in_a_batch_on_a_connection_each_message_is_decided_by_itself() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from base64 import b64encode
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.json_values import as_list, as_object
+from funcmcp._text_files import MAX_BYTES, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,15 +28,21 @@ _JSON_TYPES: dict[type, frozenset[str]] = {
 
 
 def read_json(text: str) -> dict[str, Any]:
-    """Return the arguments in the text of a JSON object. Raise Failure if the text is something else."""
+    """Return the arguments in a JSON object: its text, or ``@FILE`` for a file and ``@-`` for stdin.
+
+    Raises:
+        Failure: The text is something else, or the file cannot be read.
+    """
+    if text.startswith("@"):
+        text = _decoded("--input-json", _contents("--input-json", text[1:]))
     try:
         value = json.loads(text, parse_constant=_reject_constant)
     except ValueError as error:
-        raise Failure(f"--json is not JSON: {error}. Write it like --json '{{\"a\": 1}}'.") from error
+        raise Failure(f"--input-json is not JSON: {error}. Write it like --input-json '{{\"a\": 1}}'.") from error
     if not isinstance(value, dict):
-        raise Failure("--json must be an object, like --json '{\"a\": 1}'.")
+        raise Failure("--input-json must be an object, like --input-json '{\"a\": 1}'.")
     if not _is_unicode(json.dumps(value, ensure_ascii=False)):
-        raise Failure("--json has text that is not Unicode, such as a lone surrogate.")
+        raise Failure("--input-json has text that is not Unicode, such as a lone surrogate.")
     return value
 
 
@@ -40,23 +50,66 @@ def read_pairs(pairs: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any
     """Return the arguments in texts of the form ``key=value``.
 
     A value is read as JSON if the tool's input schema requires a number, an integer, a boolean, an array or an object.
-    Otherwise it is a string.
+    Otherwise it is a string. ``key=@FILE`` takes the value from a file, and ``key=@-`` from stdin: as base64 if the
+    schema requires that, else as text. A text that begins with ``@`` is written with two of them.
 
     Raises:
-        Failure: A text has another form or is not UTF-8, a key comes twice, or a value is not of the required type.
+        Failure: A text has another form or is not UTF-8, a key comes twice, a value is not of the required type, or a
+            file cannot be read.
     """
     properties = as_object(schema.get("properties"))
     arguments: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key:
-            raise Failure(f"{pair!r} is not an argument. Write it like key=value.")
+            advice = " Pass a JSON object with --input-json." if pair.startswith("{") else ""
+            raise Failure(f"{pair!r} is not an argument. Write it like key=value.{advice}")
         if not _is_unicode(pair):
             raise Failure(f"The value of {key!r} is not UTF-8 text. Pass bytes as base64.")
         if key in arguments:
             raise Failure(f"{key} comes twice. Write a list as JSON: {key}='[1, 2]'.")
-        arguments[key] = read_value(key, text, as_object(properties.get(key)))
+        schema_of_key = as_object(properties.get(key))
+        if text.startswith("@") and not text.startswith("@@"):
+            arguments[key] = _value_in_file(key, text[1:], schema_of_key)
+        else:
+            arguments[key] = read_value(key, text.removeprefix("@") if text.startswith("@@") else text, schema_of_key)
     return arguments
+
+
+def _value_in_file(key: str, name: str, schema: Mapping[str, Any]) -> Any:
+    """Return the value of an argument that is in a file: base64 if the schema requires that, else as if typed."""
+    data = _contents(f"{key}=@{name}", name)
+    if _is_base64(schema):
+        return b64encode(data).decode()
+    return read_value(key, _decoded(f"{key}=@{name}", data), schema)
+
+
+def _contents(subject: str, name: str) -> bytes:
+    """Return the bytes of a file, or of stdin for ``-``."""
+    try:
+        return sys.stdin.buffer.read() if name == "-" else read_bytes(Path(name), MAX_BYTES)
+    except FileNotFoundError as error:
+        raise Failure(f"{subject}: {name} does not exist. Write a text that begins with @ as @@.") from error
+    except (OSError, ValueError) as error:
+        raise Failure(f"{subject}: {name} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+def _decoded(subject: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise Failure(f"{subject}: it is not UTF-8 text, and the tool does not require base64.") from error
+
+
+def _is_base64(schema: Mapping[str, Any]) -> bool:
+    """Return whether a schema, or one of its alternatives, is of a text in base64."""
+    if schema.get("contentEncoding") == "base64":
+        return True
+    return any(
+        _is_base64(as_object(alternative))
+        for keyword in ("anyOf", "oneOf")
+        for alternative in as_list(schema.get(keyword))
+    )
 
 
 def warnings_of(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:

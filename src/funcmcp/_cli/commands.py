@@ -21,18 +21,24 @@ if TYPE_CHECKING:
 
     from funcmcp import MCPServer
 
+HELP_OPTIONS = {"help_option_names": ["--help", "-h"]}
+
 app = typer.Typer(
-    name="funcmcp", add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+    name="funcmcp",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings=HELP_OPTIONS,
 )
 
 Headers = Annotated[
     list[str] | None,
-    typer.Option("--header", metavar="NAME:VALUE", help="A header field of every request; may be repeated."),
+    typer.Option("--header", "-H", metavar="NAME:VALUE", help="A header field of every request; may be repeated."),
 ]
 Bearer = Annotated[
     str | None, typer.Option("--bearer", envvar="FUNCMCP_BEARER", metavar="TOKEN", help="A token to sign in with.")
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show log messages and progress as lines on stderr.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show log messages and progress as lines on stderr.")]
 Calls = Annotated[
     Path | None,
     typer.Option(
@@ -73,6 +79,11 @@ TargetOrURL = Annotated[
 ]
 
 
+def examples(*commands: str) -> str:
+    """Return the last part of a command's help: each example on a line of its own."""
+    return "\b\nExamples:\n" + "\n".join(f"  {command}" for command in commands)
+
+
 def _print_version(is_set: bool) -> None:  # noqa: FBT001 - typer passes the option's value
     if is_set:
         write_line(f"funcmcp {__version__}")
@@ -89,7 +100,7 @@ def options(
     """Serve MCP servers made of typed Python functions, and use them."""
 
 
-@app.command()
+@app.command(epilog=examples("funcmcp new orders", "funcmcp new orders --hosting none", "funcmcp new ."))
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name and folder.", show_default=False)],
     *,
@@ -142,14 +153,20 @@ def doctor(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "funcmcp run server.py --reload",
+        "funcmcp run server.py --host 0.0.0.0 --allowed-host orders.example.com --workers 2",
+        "funcmcp run server.py --stdio",
+    )
+)
 def run(  # noqa: PLR0913 - one for each option of the command
     target: Annotated[str, typer.Argument(metavar="[TARGET]", help=f"The server: {_TARGET}.")] = ".",
     *,
     host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="The port; 0 for a free one.", show_default="8000"),
+        typer.Option("--port", "-p", min=0, max=65535, help="The port; 0 for a free one.", show_default="8000"),
     ] = None,
     reload: Annotated[bool, typer.Option("--reload", help="Start again when a Python file changes.")] = False,
     workers: Annotated[
@@ -467,109 +484,3 @@ async def _warn_of_faults(server: MCPServer) -> None:
 _ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - addresses to compare with, not to listen on
 _background: set[asyncio.Task[None]] = set()
 """Tasks that run. asyncio itself holds only weak references to tasks."""
-
-
-@app.command()
-def inspect(
-    target: TargetOrURL,
-    *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    clients: Annotated[
-        bool, typer.Option("--clients", help="Show what some clients and models' APIs do not accept instead.")
-    ] = False,
-    calls: Calls = None,
-    header: Headers = None,
-    bearer: Bearer = None,
-) -> None:
-    """Show a server's description, tools, resources and prompts. The exit code is 1 if one cannot be listed.
-
-    With --clients the exit code is 1 also if a known client loses a tool, a resource or a prompt.
-    """
-    from funcmcp._cli.calls import read_calls
-    from funcmcp._cli.connect import inspect_server, open_source
-    from funcmcp._cli.output import write_json
-    from funcmcp._cli.show import print_server
-
-    if calls is not None and not as_json:
-        raise typer.BadParameter("--calls needs --json.")
-    source = open_source(target, headers=header or [], bearer=bearer)
-    facts, faults = asyncio.run(inspect_server(source, [] if calls is None else read_calls(calls)))
-    is_accepted = True
-    if clients:
-        from funcmcp._cli.client_rules.report import report_problems
-
-        is_accepted = report_problems(source, facts, faults, as_json=as_json)
-    elif as_json:
-        write_json(facts)
-    else:
-        print_server(facts)
-    for fault in faults:
-        write_line(fault, error=True)
-    if faults or not is_accepted:
-        raise typer.Exit(1)
-
-
-@app.command()
-def call(  # noqa: PLR0913 - one for each option of the command
-    target: TargetOrURL,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The tool's name.", show_default=False)],
-    pairs: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments, one by one.", show_default=False)
-    ] = None,
-    *,
-    json: Annotated[str | None, typer.Option("--json", help="All arguments as one JSON object.")] = None,
-    header: Headers = None,
-    bearer: Bearer = None,
-    verbose: Verbose = False,
-) -> None:
-    """Call a tool and print its result. A tool's error goes to stderr, with exit code 1.
-
-    If the server runs the call as a task, the command waits for its end. Ctrl+C cancels the task.
-    """
-    from funcmcp._cli import interrupts, show
-    from funcmcp._cli.connect import call_tool, open_source
-    from funcmcp._cli.terminal import ProgressDisplay
-
-    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
-    display = ProgressDisplay(verbose=verbose)
-    result = interrupts.run(call_tool(source, name, pairs or [], json, display), display.interrupt)
-    show.print_result(result)
-    if result.get("isError"):
-        raise typer.Exit(1)
-
-
-@app.command()
-def read(
-    target: TargetOrURL,
-    uri: Annotated[str, typer.Argument(metavar="URI", help="The resource's URI.", show_default=False)],
-    *,
-    header: Headers = None,
-    bearer: Bearer = None,
-    verbose: Verbose = False,
-) -> None:
-    """Read a resource and print its contents. Bytes are printed only into a file or a pipe."""
-    from funcmcp._cli import show
-    from funcmcp._cli.connect import open_source, read_resource
-
-    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
-    show.print_contents(asyncio.run(read_resource(source, uri)))
-
-
-@app.command()
-def prompt(
-    target: TargetOrURL,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The prompt's name.", show_default=False)],
-    pairs: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments, one by one.", show_default=False)
-    ] = None,
-    *,
-    header: Headers = None,
-    bearer: Bearer = None,
-    verbose: Verbose = False,
-) -> None:
-    """Get a prompt and print its messages, each with its role."""
-    from funcmcp._cli import show
-    from funcmcp._cli.connect import get_prompt, open_source
-
-    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
-    show.print_messages(asyncio.run(get_prompt(source, name, pairs or [])))

@@ -24,6 +24,7 @@ from funcmcp._cli.server_stderr import ServerStderr
 from funcmcp._cli.terminal import ProgressDisplay, answer
 from funcmcp._client.connection import Client
 from funcmcp._client.errors import AuthenticationError, ConnectionFailedError, one_line
+from funcmcp._client.streamable_http import MemoryTransport
 from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint, StdioCommand, visible_url
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import ClientError, InvalidResponseError, MCPError
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from funcmcp._cli.calls import Call
     from funcmcp._cli.faults import Fault
     from funcmcp._client.tool_tasks import ToolTask
-    from funcmcp._protocol.objects import CallToolResult, Definition, Task
+    from funcmcp._protocol.objects import CallToolResult, Definition, GetPromptResult, ReadResourceResult, Task
     from funcmcp._transports.http.messages import Exchange
 
     D = TypeVar("D", bound=Definition)
@@ -163,19 +164,18 @@ async def _items(client: Client, method: str, member: str) -> list[Any]:
     return await client.list_items(method, member)
 
 
-async def read_resource(source: Source, uri: str) -> list[Any]:
-    """Read a resource and return its contents. Raise Failure if that is not possible."""
+async def read_resource(source: Source, uri: str) -> ReadResourceResult:
+    """Read a resource and return the result. Raise Failure if that is not possible."""
     with ProgressDisplay(verbose=source.verbose) as display:
         async with _connected(source, display) as (client, faults):
             if "resources" not in client.capabilities:
                 raise Failure(f"{client.server_info.get('name')} has no resources.")
             _reject_faulty(faults, "resource", uri)
-            result = await client.read_resource(uri)
-            return list(result.contents)
+            return await client.read_resource(uri)
 
 
-async def get_prompt(source: Source, name: str, pairs: Sequence[str]) -> list[Any]:
-    """Get a prompt and return its messages.
+async def get_prompt(source: Source, name: str, pairs: Sequence[str]) -> GetPromptResult:
+    """Get a prompt and return the result.
 
     Args:
         source: The server.
@@ -191,8 +191,7 @@ async def get_prompt(source: Source, name: str, pairs: Sequence[str]) -> list[An
             _reject_faulty(faults, "prompt", name)
             prompts = await client.list_prompts() if "prompts" in client.capabilities else []
             _named("prompt", prompts, name)
-            result = await client.get_prompt(name, read_pairs(pairs, {"properties": properties}))
-            return list(result.messages)
+            return await client.get_prompt(name, read_pairs(pairs, {"properties": properties}))
 
 
 async def call_tool(
@@ -205,13 +204,13 @@ async def call_tool(
         name: The tool's name.
         display: Shows the progress of the call, or its task.
         pairs: Arguments as ``key=value``.
-        text: All arguments as a JSON object. None if there are pairs.
+        text: All arguments as a JSON object, or as ``@FILE``. None if there are pairs.
 
     Raises:
         Failure: The tool does not exist, or the arguments cannot be read.
     """
     if pairs and text is not None:
-        raise Failure("Pass the arguments either as key=value or with --json, not both.")
+        raise Failure("Pass the arguments either as key=value or with --input-json, not both.")
     json_arguments = None if text is None else read_json(text)
     with display:
         async with _connected(source, display) as (client, faults):
@@ -357,11 +356,15 @@ def _client(source: Source, display: ProgressDisplay | None, stderr: ServerStder
         return _client_of(command, source, display)
     if source.server is None:
         return _client_of(HTTPEndpoint(source.target, max_total_bytes=_MAX_TOTAL_BYTES), source, display)
-    return _client_of(source.server, source, display)
+    if source.headers:
+        return _client_of(source.server, source, display)
+    return _client_of(MemoryTransport(serving_of(source.server), {}, by_user=True), source, display)
 
 
 def _client_of(
-    target: MCPServer | HTTPEndpoint | StdioCommand | Exchange, source: Source, display: ProgressDisplay | None
+    target: MCPServer | HTTPEndpoint | StdioCommand | Exchange | MemoryTransport,
+    source: Source,
+    display: ProgressDisplay | None,
 ) -> Client:
     try:
         return Client(

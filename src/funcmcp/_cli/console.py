@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.highlighter import JSONHighlighter
 from rich.prompt import Confirm, Prompt
 from rich.text import Text
 
+from funcmcp._cli.output import json_text
 from funcmcp._visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.style import Style
+
+_MAX_COLOURED = 200_000
+"""Characters of a JSON text with colours: rich takes a second for a million."""
 
 _PIPE_WIDTH = 160
 """Columns of a table that is not on a terminal."""
@@ -38,6 +45,22 @@ class SafeConsole(Console):
     def render_str(self, text: str, **options: Any) -> Text:
         """Return a string as rich's text, escaped."""
         return super().render_str(visible(text), **options)
+
+
+def print_if_json(text: str) -> bool:
+    """Print a JSON object or array on a terminal: a line for each member, and colours. Return whether it was printed.
+
+    Other texts are not printed, nor is any text without a terminal or a text that takes long to colour.
+    """
+    if not sys.stdout.isatty() or not text.startswith(("{", "[")) or len(text) > _MAX_COLOURED:
+        return False
+    try:
+        document = Text(json_text(json.loads(text)))
+    except (ValueError, RecursionError):
+        return False
+    JSONHighlighter().highlight(document)
+    SafeConsole().print(document, soft_wrap=True)
+    return True
 
 
 def ask(label: str, *, choices: Sequence[str] = (), default: str | None = None, required: bool = True) -> str:

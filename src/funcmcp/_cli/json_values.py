@@ -16,3 +16,9 @@ def as_object(value: Any) -> Mapping[str, Any]:
 def as_list(value: Any) -> list[Any]:
     """Return an array. Return an empty one for a value of another type."""
     return value if isinstance(value, list) else []
+
+
+def first_line(feature: Mapping[str, Any]) -> str:
+    """Return the first line of a feature's description. Return "" if there is none."""
+    lines = str(feature.get("description") or "").splitlines()
+    return lines[0] if lines else ""

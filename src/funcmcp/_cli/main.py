@@ -13,15 +13,17 @@ _EXTRA_LIBRARIES = {"httpx2", "rich", "tomlkit", "typer", "uvicorn", "watchfiles
 def main() -> None:
     """Run the command. A failure is one line on stderr, and exit code 1."""
     try:
-        import funcmcp._cli.diff.command  # noqa: PLC0415 - it adds its command to the app
+        import funcmcp._cli.client_commands  # noqa: PLC0415 - it adds its commands to the app
+        import funcmcp._cli.diff.command  # noqa: PLC0415 - as above
         import funcmcp._cli.host  # noqa: PLC0415 - as above
         import funcmcp._cli.install.command  # noqa: PLC0415 - as above
+        import funcmcp._cli.install.discover  # noqa: PLC0415 - as above
         import funcmcp._cli.migrate.command  # noqa: PLC0415 - as above
         import funcmcp._cli.tasks  # noqa: PLC0415 - as above
         import funcmcp._cli.worker  # noqa: F401, PLC0415 - as above
         from funcmcp._cli.commands import app  # noqa: PLC0415 - it cannot be imported without the extra
 
-        app()
+        app(prog_name="funcmcp")
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
         if library not in _EXTRA_LIBRARIES:

@@ -52,8 +52,12 @@ def write_bytes(data: bytes) -> None:
 
 def write_json(value: object) -> None:
     """Write a JSON document to stdout."""
-    document = json.dumps(value, indent=2, ensure_ascii=False)
-    typer.echo(UNSAFE.sub(_escape_in_json, document))
+    typer.echo(json_text(value))
+
+
+def json_text(value: object) -> str:
+    """Return a JSON document whose control characters are escaped."""
+    return UNSAFE.sub(_escape_in_json, json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _escape_in_json(match: re.Match[str]) -> str:

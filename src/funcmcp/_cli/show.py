@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 import sys
-from base64 import b64decode
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
-from funcmcp._cli.console import SafeConsole, styled
+from funcmcp._cli.console import SafeConsole, print_if_json, styled
 from funcmcp._cli.failure import Failure
-from funcmcp._cli.json_values import as_list, as_object
-from funcmcp._cli.output import write_bytes, write_json, write_text
+from funcmcp._cli.json_values import as_list, as_object, first_line
+from funcmcp._cli.output import write_bytes, write_json, write_line, write_text
+from funcmcp._cli.saving import bytes_of, save_block
 from funcmcp._protocol.content_blocks import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from funcmcp._cli.doctor.project import Finding
+
+_MAX_DETAILED = 20
+"""Features of one kind whose table has all of each."""
 
 _MAX_ROWS = 1_000
 """Rows of a table: rich takes minutes for 100,000."""
@@ -48,8 +54,37 @@ def print_findings_as_json(findings: Sequence[Finding]) -> None:
     write_json([asdict(finding) for finding in findings])
 
 
+def only_named(facts: Mapping[str, Any], patterns: Sequence[str]) -> dict[str, Any]:
+    """Return the result of `inspect_server` with the features whose names or URIs match one of the patterns.
+
+    Raises:
+        Failure: No feature matches a pattern.
+    """
+    chosen = dict(facts)
+    keys = []
+    for columns in _TABLES:
+        features = [(str(as_object(feature).get(columns.key)), feature) for feature in facts[columns.member]]
+        keys += [key for key, _ in features]
+        chosen[columns.member] = [feature for key, feature in features if _matches(key, patterns)]
+    for pattern in patterns:
+        if not any(_matches(key, [pattern]) for key in keys):
+            similar = get_close_matches(pattern, keys, 3)
+            advice = f" Did you mean {' or '.join(similar)}?" if similar else ""
+            raise Failure(f"The server has no tool, resource or prompt {pattern!r}.{advice}")
+    return chosen
+
+
+def _matches(key: str, patterns: Sequence[str]) -> bool:
+    return any(key == pattern or fnmatchcase(key, pattern) for pattern in patterns)
+
+
 def print_server(facts: Mapping[str, Any]) -> None:
-    """Print the result of `inspect_server`, with a table for each kind of feature."""
+    """Print the result of `inspect_server`.
+
+    On a terminal there is a table for each kind of feature; in a long one, each feature has one line. In a pipe there
+    is a line for each feature: its kind, its key, its arguments or media type, and the first line of its description,
+    with tabs between them.
+    """
     console = SafeConsole()
     server = as_object(facts["server"])
     heading = " ".join(str(server[member]) for member in ("name", "version") if member in server)
@@ -61,52 +96,132 @@ def print_server(facts: Mapping[str, Any]) -> None:
     if not any(facts[columns.member] for columns in _TABLES):
         console.print("The server has no tools, resources or prompts.")
     for columns in _TABLES:
-        features = facts[columns.member]
-        if features:
-            console.print(_table(columns, features[:_MAX_ROWS]))
-        if len(features) > _MAX_ROWS:
-            console.print(f"and {len(features) - _MAX_ROWS:,} more; --json prints all of them")
+        features = [as_object(feature) for feature in facts[columns.member]]
+        if not console.is_terminal:
+            for feature in features:
+                _print_line(columns, feature)
+        elif features:
+            table = _list if len(features) > _MAX_DETAILED else _table
+            console.print(table(columns, features[:_MAX_ROWS]))
+            if len(features) > _MAX_ROWS:
+                console.print(f"and {len(features) - _MAX_ROWS:,} more; --json prints all of them")
 
 
-def _table(columns: _Columns, features: list[Any]) -> Table:
+def print_rows(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """Print rows: as a table on a terminal, and in a pipe as lines with tabs between the cells."""
+    console = SafeConsole()
+    if not console.is_terminal:
+        for row in rows:
+            write_line("\t".join(cell.replace("\t", " ") for cell in row).rstrip())
+        return
+    table = Table(*titles, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _print_line(columns: _Columns, feature: Mapping[str, Any]) -> None:
+    second = columns.second(feature).plain.replace("\n", ", ")
+    cells = (columns.title.lower(), feature.get(columns.key), second, first_line(feature))
+    write_line("\t".join(str(cell).replace("\t", " ") for cell in cells).rstrip())
+
+
+def _table(columns: _Columns, features: list[Mapping[str, Any]]) -> Table:
+    """Return a table with all of each feature."""
     table = Table(columns.title, columns.second_title, "Description", show_lines=True)
-    for feature in map(as_object, features):
+    for feature in features:
         key = styled(feature.get(columns.key), "bold")
         table.add_row(key, columns.second(feature), str(feature.get("description") or ""))
     return table
 
 
-def print_contents(contents: Sequence[Any]) -> None:
-    """Print the contents of a resource. On a terminal, bytes are replaced by their size."""
-    for entry in map(as_object, contents):
-        if "text" in entry or sys.stdout.isatty():
-            write_text(text_of({"type": "resource", "resource": entry}))
-        else:
-            write_bytes(_bytes_of(entry))
+def _list(columns: _Columns, features: list[Mapping[str, Any]]) -> Table:
+    """Return a table with a line for each feature: its key, and as much of its description as the line has room for."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column(f"{columns.title} ({len(features):,})", no_wrap=True)
+    table.add_column("Description", no_wrap=True, overflow="ellipsis")
+    for feature in features:
+        table.add_row(styled(feature.get(columns.key), "bold"), first_line(feature))
+    return table
 
 
-def print_messages(messages: Sequence[Any]) -> None:
-    """Print the messages of a prompt, each with its role."""
-    for message in map(as_object, messages):
+def print_contents(result: Mapping[str, Any], folder: Path | None, *, as_json: bool) -> None:
+    """Print the contents of a resource. On a terminal, bytes are replaced by their size.
+
+    Args:
+        result: The result of ``resources/read``.
+        folder: Where to write the contents as files. None to print them.
+        as_json: Print the result as one JSON document instead.
+    """
+    entries = [as_object(entry) for entry in as_list(result.get("contents"))]
+    is_saved = _save([{"type": "resource", "resource": entry} for entry in entries], folder)
+    if as_json:
+        write_json(result)
+    elif not is_saved:
+        for entry in entries:
+            _print_entry(entry)
+
+
+def _print_entry(entry: Mapping[str, Any]) -> None:
+    if "text" in entry or sys.stdout.isatty():
+        _print_text(text_of({"type": "resource", "resource": entry}))
+    else:
+        write_bytes(bytes_of(entry))
+
+
+def print_messages(result: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the messages of a prompt, each with its role, or the result as one JSON document."""
+    if as_json:
+        write_json(result)
+        return
+    for message in map(as_object, as_list(result.get("messages"))):
         write_text(f"{message.get('role')}: {text_of(as_object(message.get('content')))}")
 
 
-def _bytes_of(contents: Mapping[str, Any]) -> bytes:
-    try:
-        return b64decode(str(contents.get("blob", "")), validate=True)
-    except ValueError as error:
-        raise Failure(f"The contents of {contents.get('uri')} are neither text nor base64.") from error
+def print_result(result: Mapping[str, Any], folder: Path | None, *, as_json: bool) -> None:
+    """Print a tool's result: its texts, or its structured content if it has no text. An error goes to stderr.
 
-
-def print_result(result: Mapping[str, Any]) -> None:
-    """Print a tool's result: its texts, or its structured content if it has no text. An error goes to stderr."""
+    Args:
+        result: The result of ``tools/call``.
+        folder: Where to write images, sounds and files. None to print their kinds and sizes only.
+        as_json: Print the result as one JSON document instead.
+    """
     is_error = bool(result.get("isError"))
     blocks = [as_object(block) for block in as_list(result.get("content"))]
+    _save(blocks, folder)
+    if as_json:
+        write_json(result)
+        return
     has_text = any(block.get("type") == "text" for block in blocks)
     if "structuredContent" in result and not has_text:
-        write_json(result["structuredContent"])
+        _print_value(result["structuredContent"])
     for block in blocks:
-        write_text(text_of(block), error=is_error)
+        if is_error:
+            write_text(text_of(block), error=True)
+        else:
+            _print_text(text_of(block))
+
+
+def _save(blocks: Sequence[Mapping[str, Any]], folder: Path | None) -> bool:
+    """Write the images, sounds and files among content blocks into a folder. Return whether there was a folder."""
+    if folder is None:
+        return False
+    for block in blocks:
+        file = save_block(block, folder)
+        if file is not None:
+            write_line(f"Saved {file} ({file.stat().st_size:,} bytes)", error=True)
+    return True
+
+
+def _print_value(value: Any) -> None:
+    if not print_if_json(json.dumps(value, ensure_ascii=False)):
+        write_json(value)
+
+
+def _print_text(text: str) -> None:
+    """Print a server's text. On a terminal, JSON has one line for each member, and colours."""
+    if not print_if_json(text):
+        write_text(text)
 
 
 def _tool_arguments(tool: Mapping[str, Any]) -> Text:

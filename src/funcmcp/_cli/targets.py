@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,9 @@ def find(target: str) -> Target:
     elif not text.endswith(".py") and "/" not in text:
         return Target(text, Path.cwd(), text, attribute, None)
     file = Path(text).resolve()
-    if not file.is_file() or file.suffix != ".py":
+    if not file.is_file():
+        raise Failure(f"{text} does not exist. {_similar_file(file)}")
+    if file.suffix != ".py":
         raise Failure(f"{text} is not a Python file. Pass a file, such as server.py, or a module, such as shop.server.")
     root = file.parent
     parts = [file.stem]
@@ -92,6 +95,18 @@ def find(target: str) -> Target:
         parts.insert(0, root.name)
         root = root.parent
     return Target(text, root, ".".join(parts), attribute, file)
+
+
+def _similar_file(file: Path) -> str:
+    """Return a sentence with a Python file whose name is similar, or with what a target can be."""
+    try:
+        names = [path.name for path in file.parent.iterdir() if path.suffix == ".py"]
+    except OSError:
+        names = []
+    similar = get_close_matches(file.name, names, 1)
+    if similar:
+        return f"Did you mean {similar[0]}?"
+    return "Pass a file, such as server.py, or a module, such as shop.server."
 
 
 def _project_file(folder: str) -> str:

@@ -133,11 +133,13 @@ class MemoryTransport(StreamableHTTP):
     Args:
         serving: Serves the server.
         headers: Header fields of every request.
+        by_user: Whether the user of this process uses the server, without signing in; see `Serving.exchange_for_user`.
     """
 
-    def __init__(self, serving: Serving, headers: Mapping[str, str]) -> None:
+    def __init__(self, serving: Serving, headers: Mapping[str, str], *, by_user: bool = False) -> None:
         super().__init__(serving.exchange, serving.path, headers)
         self._serving = serving
+        self._by_user = by_user
         self._is_connected = False
 
     async def connect(self, receive: Receive) -> None:
@@ -145,7 +147,7 @@ class MemoryTransport(StreamableHTTP):
         if not self._is_connected:
             await self._serving.services.lifespans.enter()
             self._is_connected = True
-        self._exchange = self._serving.exchange
+        self._exchange = self._serving.exchange_for_user() if self._by_user else self._serving.exchange
         await super().connect(receive)
 
     async def aclose(self) -> None:

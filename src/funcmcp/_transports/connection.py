@@ -31,7 +31,7 @@ from funcmcp._protocol.jsonrpc import Malformed, Response
 from funcmcp._protocol.replies import error_reply
 from funcmcp._protocol.revisions import handshake_revision
 from funcmcp._server.calls.channel import ClosedChannel
-from funcmcp._server.calls.context import RequestContext
+from funcmcp._server.calls.context import RequestContext, UserContext
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.connections.cancellation import cancel_requested
 from funcmcp._server.connections.client import Client
@@ -96,6 +96,7 @@ class Connection:
         self.ended = asyncio.Event()
         self._server = server
         self._guard = None if local else server.guard
+        self._context_class = UserContext if local else RequestContext
         self._send = send
         self._patience = patience
         self._conversation = Conversation(pushes=True)
@@ -242,7 +243,7 @@ class Connection:
             handshake = negotiate(routed.request.params, self._server.revisions)
             revision = self._server.revisions[handshake.revision]
             client = Client(revision, handshake.capabilities, handshake.info, conversation=self._conversation)
-            reply = await self._server.answer(RequestContext(routed, client, _CLOSED, http))
+            reply = await self._server.answer(self._context_class(routed, client, _CLOSED, http))
         except MCPError as error:
             return error_reply(error, routed.request.id).body
         if reply.error is None:
@@ -348,7 +349,7 @@ class Connection:
                 "Initialize first, or name a revision without a handshake in "
                 f'"_meta" as "{envelope.PROTOCOL_VERSION}".',
             )
-        return RequestContext(call.routed, client, call, http=call.http)
+        return self._context_class(call.routed, client, call, http=call.http)
 
     def _per_request_client(self, params: dict[str, Any]) -> Client:
         """Return the client that a request of the per-request era describes in ``_meta``; raise MCPError."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from funcmcp._auth.principal import Principal
     from funcmcp._protocol.jsonrpc import Request
+    from funcmcp._server.authorization import Guard
     from funcmcp._server.calls.channel import Channel
     from funcmcp._server.calls.feature import Feature
     from funcmcp._server.calls.route import RoutedRequest
@@ -52,6 +53,10 @@ class HTTPRequestInfo(Protocol):
     @property
     def cookies(self) -> Mapping[str, str]:
         """Cookies by name."""
+
+    @property
+    def by_user(self) -> bool:
+        """Whether the user of this process has sent it."""
 
     @property
     def principal(self) -> Principal | None:
@@ -126,6 +131,15 @@ class RequestContext:
         return None if self.http is None else self.http.principal
 
     @property
+    def by_user(self) -> bool:
+        """Whether the user of this process has sent the request, as on stdio. That user has access to everything."""
+        return self.http is not None and self.http.by_user
+
+    def checked_by(self, guard: Guard | None) -> Guard | None:
+        """Return the guard that decides what the caller gets; None if the caller gets everything."""
+        return None if self.by_user else guard
+
+    @property
     def task_id(self) -> str | None:
         """The id of the task that the feature runs as; None in a plain call."""
         return None
@@ -192,6 +206,17 @@ class RequestContext:
                 raise MissingClientCapability(missing)
             raise ToolError(f"This needs a client that supports: {', '.join(missing)}.")
         return await self.channel.ask(questions)
+
+
+class UserContext(RequestContext):
+    """A request of the user of this process, on stdio."""
+
+    __slots__ = ()
+
+    @property
+    def by_user(self) -> bool:
+        """Whether the user of this process has sent the request: always."""
+        return True
 
 
 def missing_capability(client: Client, question: Mapping[str, Any]) -> dict[str, Any]:

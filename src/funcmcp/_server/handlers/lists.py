@@ -24,7 +24,6 @@ from funcmcp._server.log import log_left_out
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from funcmcp._auth.principal import Principal
     from funcmcp._protocol.revisions import Revision
     from funcmcp._server.authorization import Guard
     from funcmcp._server.calls.context import RequestContext
@@ -87,8 +86,9 @@ class FeatureList:
     async def page(self, context: RequestContext) -> bytes:
         """Answer a request for a page."""
         cursor, revision = cursor_of(context), context.client.revision
-        if self._guard is not None and self._guard.filters(context.principal):
-            features = await self.features_for(context.principal)
+        guard = context.checked_by(self._guard)
+        if guard is not None and guard.filters(context.principal):
+            features = await self.features_for(context)
             return await self._built_page(context, features, cursor, keep=False)
         if self.registry.version != self._version:
             self._pages.clear()
@@ -115,9 +115,9 @@ class FeatureList:
             self._pages[key] = encoded
         return encoded
 
-    async def features_for(self, principal: Principal | None) -> list[Any]:
-        """Return the features that a caller gets."""
-        guard = self._guard
+    async def features_for(self, context: RequestContext) -> list[Any]:
+        """Return the features that the caller of a request gets."""
+        guard, principal = context.checked_by(self._guard), context.principal
         if guard is None or not guard.filters(principal):
             return list(self.registry)
         return [feature for feature in self.registry if await guard.may_use(feature.access, principal)]

@@ -91,25 +91,27 @@ class ResourceList:
         if not self._catalog.listers:
             return await self._registered.page(context)
         cursor = cursor_of(context)
-        registered = await self._registered.features_for(context.principal)
+        registered = await self._registered.features_for(context)
         definitions = await self._registered.definitions_of(context, registered)
-        listers = [lister for lister in self._catalog.listers if await self._may_call(lister, context.principal)]
+        listers = [lister for lister in self._catalog.listers if await self._may_call(lister, context)]
         for listed in await asyncio.gather(*(_listed_by(lister, context) for lister in listers)):
             for uri, definition in listed.items():
-                if uri not in definitions and await self._may_list(uri, context.principal):
+                if uri not in definitions and await self._may_list(uri, context):
                     definitions[uri] = definition
         name = self._registered.name
         start = 0 if cursor is None else start_of(name, list(definitions), cursor)
         page = page_of(name, list(definitions.items()), start, self._registered.page_size)
         return self._results.list(name, page.items, page.next_cursor, context.client.revision, "private")
 
-    async def _may_call(self, lister: ResourceLister, principal: Principal | None) -> bool:
-        return self._guard is None or await self._guard.may_use(lister.access, principal)
+    async def _may_call(self, lister: ResourceLister, context: RequestContext) -> bool:
+        guard = context.checked_by(self._guard)
+        return guard is None or await guard.may_use(lister.access, context.principal)
 
-    async def _may_list(self, uri: str, principal: Principal | None) -> bool:
-        if self._guard is None or not self._guard.filters(principal):
+    async def _may_list(self, uri: str, context: RequestContext) -> bool:
+        guard = context.checked_by(self._guard)
+        if guard is None or not guard.filters(context.principal):
             return True
-        return await may_read(uri, principal, self._lookup, self._guard)
+        return await may_read(uri, context.principal, self._lookup, guard)
 
 
 async def may_read(uri: str, principal: Principal | None, lookup: Lookup, guard: Guard) -> bool:

@@ -147,7 +147,8 @@ class Subscriptions:
     async def _subscribe(self, context: RequestContext, subscription: Subscription) -> dict[str, Any]:
         """Subscribe to what this server fulfils for this caller, and return that part of the request."""
         notifications = _requested(context)
-        may_list = self._guard is None or self._guard.check_lists(context.principal) is None
+        guard = context.checked_by(self._guard)
+        may_list = guard is None or guard.check_lists(context.principal) is None
         honoured: dict[str, Any] = {}
         for capability, change in LISTS.items():
             name = f"{capability}ListChanged"
@@ -180,9 +181,10 @@ class Subscriptions:
         subscribed.check(uris)
         for uri in uris:
             subscribed.add(uri)
-        if self._guard is not None:
+        guard = context.checked_by(self._guard)
+        if guard is not None:
             for uri in uris:
-                if not await may_read(uri, context.principal, self._lookup, self._guard):
+                if not await may_read(uri, context.principal, self._lookup, guard):
                     subscribed.discard(uri)
 
 

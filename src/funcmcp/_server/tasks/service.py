@@ -298,11 +298,8 @@ class Tasks:
             return None
         record = await self.store.read(TaskKey(owner_of(context.principal), task_id))
         tool = None if record is None else self._catalog.tools.get(record.tool)
-        if (
-            tool is not None
-            and self._guard is not None
-            and not await self._guard.may_use(tool.access, context.principal)
-        ):
+        guard = context.checked_by(self._guard)
+        if tool is not None and guard is not None and not await guard.may_use(tool.access, context.principal):
             return None
         return record
 

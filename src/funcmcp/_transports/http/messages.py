@@ -57,10 +57,11 @@ class HttpRequest:
         fields: Header values by lower-case name. Lines of the same name are joined (RFC 9110 section 5.2).
         header: The header, if requests that repeat it share it; otherwise None.
         principal: The principal that sent it; None before authentication and for an anonymous request.
+        by_user: Whether the user of this process has sent it. No request from a network has.
         caller: The caller whose share of the limits it uses (`funcmcp._server.load`); None if it counts for all only.
     """
 
-    __slots__ = ("body", "caller", "fields", "header", "method", "pairs", "path", "principal", "server")
+    __slots__ = ("body", "by_user", "caller", "fields", "header", "method", "pairs", "path", "principal", "server")
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class HttpRequest:
         self.server: str | None = server
         self.body: bytes | None = None
         self.principal: Principal | None = None
+        self.by_user: bool = False
         self.caller: str | None = None
         self.header: RequestHeader | None = header
         self.fields: dict[bytes, bytes] = fields_of(pairs) if header is None else header.fields

@@ -1,0 +1,212 @@
+"""The commands that use a server as a client does: inspect, call, read and prompt."""
+
+# ruff: noqa: PLC0415 - what a command needs is imported when it runs
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from funcmcp._cli.commands import Bearer, Calls, Headers, TargetOrURL, Verbose, app, examples
+from funcmcp._cli.output import write_line
+
+
+def _complete_tool(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    from funcmcp._cli.completion import tools
+
+    return tools(context.params["target"], incomplete)
+
+
+def _complete_prompt(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    from funcmcp._cli.completion import prompts
+
+    return prompts(context.params["target"], incomplete)
+
+
+def _complete_uri(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    from funcmcp._cli.completion import uris
+
+    return uris(context.params["target"], incomplete)
+
+
+def _complete_tool_argument(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    from funcmcp._cli.completion import tool_arguments
+
+    return tool_arguments(context.params["target"], context.params["name"], incomplete)
+
+
+def _complete_prompt_argument(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    from funcmcp._cli.completion import prompt_arguments
+
+    return prompt_arguments(context.params["target"], context.params["name"], incomplete)
+
+
+AsJSON = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Save = Annotated[
+    Path | None,
+    typer.Option(
+        "--save",
+        metavar="DIR",
+        help="Write the images, sounds and files of the result into this folder. No file is replaced.",
+        show_default=False,
+    ),
+]
+
+
+@app.command(
+    epilog=examples(
+        "funcmcp inspect server.py",
+        "funcmcp inspect server.py 'order*'",
+        "funcmcp inspect https://example.com/mcp --bearer TOKEN --json",
+    )
+)
+def inspect(  # noqa: PLR0913 - one for each option of the command
+    target: TargetOrURL,
+    patterns: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Show only the tools, resources and prompts with these names or URIs; * stands for any characters.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    as_json: AsJSON = False,
+    clients: Annotated[
+        bool, typer.Option("--clients", help="Show what some clients and models' APIs do not accept instead.")
+    ] = False,
+    calls: Calls = None,
+    header: Headers = None,
+    bearer: Bearer = None,
+) -> None:
+    """Show a server's description, tools, resources and prompts. The exit code is 1 if one cannot be listed.
+
+    A long list has one line for each feature; NAME shows all of it. With --clients the exit code is 1 also if a known
+    client loses a tool, a resource or a prompt.
+    """
+    from funcmcp._cli.calls import read_calls
+    from funcmcp._cli.connect import inspect_server, open_source
+    from funcmcp._cli.output import write_json
+    from funcmcp._cli.show import only_named, print_server
+
+    if calls is not None and not as_json:
+        raise typer.BadParameter("--calls needs --json.")
+    source = open_source(target, headers=header or [], bearer=bearer)
+    facts, faults = asyncio.run(inspect_server(source, [] if calls is None else read_calls(calls)))
+    if patterns:
+        facts = only_named(facts, patterns)
+    is_accepted = True
+    if clients:
+        from funcmcp._cli.client_rules.report import report_problems
+
+        is_accepted = report_problems(source, facts, faults, as_json=as_json)
+    elif as_json:
+        write_json(facts)
+    else:
+        print_server(facts)
+    for fault in faults:
+        write_line(fault, error=True)
+    if faults or not is_accepted:
+        raise typer.Exit(1)
+
+
+@app.command(
+    epilog="Examples: funcmcp call server.py order dish=Soup portions=2, funcmcp call server.py import_orders "
+    'file=@orders.csv, funcmcp call server.py order --input-json \'{"dish": "Soup"}\' --json'
+)
+def call(  # noqa: PLR0913 - one for each option of the command
+    target: TargetOrURL,
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="The tool's name.", show_default=False, autocompletion=_complete_tool),
+    ],
+    pairs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=VALUE",
+            help="Arguments, one by one. KEY=@FILE takes the value from a file, and KEY=@- from stdin.",
+            show_default=False,
+            autocompletion=_complete_tool_argument,
+        ),
+    ] = None,
+    *,
+    input_json: Annotated[
+        str | None,
+        typer.Option(metavar="OBJECT", help="All arguments as one JSON object; @FILE for a file, and @- for stdin."),
+    ] = None,
+    as_json: AsJSON = False,
+    save: Save = None,
+    header: Headers = None,
+    bearer: Bearer = None,
+    verbose: Verbose = False,
+) -> None:
+    """Call a tool and print its result. A tool's error goes to stderr, with exit code 1.
+
+    If the server runs the call as a task, the command waits for its end. Ctrl+C cancels the task.
+    """
+    from funcmcp._cli import interrupts, show
+    from funcmcp._cli.connect import call_tool, open_source
+    from funcmcp._cli.terminal import ProgressDisplay
+
+    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
+    display = ProgressDisplay(verbose=verbose)
+    result = interrupts.run(call_tool(source, name, pairs or [], input_json, display), display.interrupt)
+    show.print_result(result, save, as_json=as_json)
+    if result.get("isError"):
+        raise typer.Exit(1)
+
+
+@app.command(
+    epilog=examples("funcmcp read server.py menu://today", "funcmcp read server.py menu://logo --save pictures")
+)
+def read(  # noqa: PLR0913 - one for each option of the command
+    target: TargetOrURL,
+    uri: Annotated[
+        str, typer.Argument(metavar="URI", help="The resource's URI.", show_default=False, autocompletion=_complete_uri)
+    ],
+    *,
+    as_json: AsJSON = False,
+    save: Save = None,
+    header: Headers = None,
+    bearer: Bearer = None,
+    verbose: Verbose = False,
+) -> None:
+    """Read a resource and print its contents. Bytes are printed only into a file or a pipe."""
+    from funcmcp._cli import show
+    from funcmcp._cli.connect import open_source, read_resource
+
+    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
+    show.print_contents(asyncio.run(read_resource(source, uri)), save, as_json=as_json)
+
+
+@app.command(epilog=examples("funcmcp prompt server.py suggest taste=hot"))
+def prompt(  # noqa: PLR0913 - one for each option of the command
+    target: TargetOrURL,
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="The prompt's name.", show_default=False, autocompletion=_complete_prompt),
+    ],
+    pairs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=VALUE",
+            help="Arguments, one by one, as for call.",
+            show_default=False,
+            autocompletion=_complete_prompt_argument,
+        ),
+    ] = None,
+    *,
+    as_json: AsJSON = False,
+    header: Headers = None,
+    bearer: Bearer = None,
+    verbose: Verbose = False,
+) -> None:
+    """Get a prompt and print its messages, each with its role."""
+    from funcmcp._cli import show
+    from funcmcp._cli.connect import get_prompt, open_source
+
+    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
+    show.print_messages(asyncio.run(get_prompt(source, name, pairs or [])), as_json=as_json)

@@ -1,0 +1,75 @@
+"""Files that a result is saved in: a server chooses names and bytes, but no place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.saving import save_block
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def resource(uri: str, **members: Any) -> dict[str, Any]:
+    return {"type": "resource", "resource": {"uri": uri, "blob": "MTIz", **members}}
+
+
+@pytest.mark.parametrize(
+    ("uri", "members", "name"),
+    [
+        ("file:///home/ann/report.pdf", {}, "report.pdf"),
+        ("orders://17", {"mimeType": "application/json"}, "17.json"),
+        ("orders://17/lines/3", {"mimeType": "text/csv; charset=utf-8"}, "3.csv"),
+        ("x://a/..", {}, "file"),
+        ("x://a/%2e%2e%2fsecret", {}, "secret"),
+        ("x://a/..%2f..%2fetc%2fpasswd", {}, "passwd"),
+        ("x://a/b%00c%0ad%1b.txt", {}, "b_c_d_.txt"),
+        ("x://a/.bashrc", {}, "bashrc"),
+        ("x://a/con.txt", {}, "_con.txt"),
+        ("x://a/" + "y" * 300, {}, "y" * 100),
+        ("x://[", {}, "file"),
+        ("", {}, "file"),
+        ("x://a/ü", {}, "_"),
+    ],
+)
+def test_a_file_has_a_harmless_name(tmp_path: Path, uri: str, members: dict[str, Any], name: str) -> None:
+    file = save_block(resource(uri, **members), tmp_path / "new" / "folder")
+    assert file == tmp_path / "new" / "folder" / name
+    assert file.read_bytes() == b"123"
+
+
+def test_no_file_is_replaced_and_no_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("mine")
+    (tmp_path / "a-2.txt").symlink_to(tmp_path / "elsewhere")
+    assert save_block(resource("x://y/a.txt"), tmp_path) == tmp_path / "a-3.txt"
+    assert (tmp_path / "a.txt").read_text() == "mine"
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("block", "name"),
+    [
+        ({"type": "image", "data": "MTIz", "mimeType": "image/png"}, "image.png"),
+        ({"type": "audio", "data": "MTIz", "mimeType": "audio/mpeg"}, "audio.mp3"),
+        ({"type": "image", "data": "MTIz", "mimeType": 7}, "image"),
+        (resource("x://y/a", text="123", blob=None), "a"),
+    ],
+)
+def test_images_sounds_and_texts_are_files(tmp_path: Path, block: dict[str, Any], name: str) -> None:
+    assert save_block(block, tmp_path) == tmp_path / name
+    assert (tmp_path / name).read_bytes() == b"123"
+
+
+@pytest.mark.parametrize("block", [{"type": "text", "text": "a"}, {"type": "resource_link", "uri": "a://b"}, {}])
+def test_other_blocks_are_no_files(tmp_path: Path, block: dict[str, Any]) -> None:
+    assert save_block(block, tmp_path) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("data", ["?", 7, None, "ü"])
+def test_what_is_not_base64_is_one_clear_line(tmp_path: Path, data: object) -> None:
+    with pytest.raises(Failure, match=r"^The image cannot be read: neither text nor base64\.$"):
+        save_block({"type": "image", "data": data}, tmp_path)
