@@ -154,7 +154,7 @@ class KeyedQuestions:
     @tool
     async def test_input_required_result_capabilities(self, context: Context) -> str:
         """Ask only what the client can answer."""
-        questions: dict[str, Elicit | Sample] = {}
+        questions: dict[str, Elicit[Any] | Sample] = {}
         if context.can("elicitation"):
             questions["user_name"] = Elicit("What is your name?", NAME_FORM)
         if context.can("sampling"):

@@ -91,6 +91,7 @@ EXCEPTIONS = {
     "src/funcmcp/_transports/http/endpoints/application_response.py": "tests/compat/test_transports_custom_routes",
     "src/funcmcp/azure.py": "tests/azure",
     "src/funcmcp/http.py": "tests/transports/http/endpoints/test_custom_routes",
+    "src/funcmcp/_cli/client_commands.py": "tests/cli/test_inspect, test_call and test_read",
     "src/funcmcp/_cli/commands.py": "tests/cli runs each command in a process of its own.",
     "src/funcmcp/_cli/doctor/app_checks.py": "tests/cli/doctor/test_examine",
     "src/funcmcp/_cli/doctor/file_checks.py": "tests/cli/doctor/test_examine",

@@ -44,3 +44,50 @@ def test_a_name_that_a_public_module_does_not_have_is_an_error(tmp_path: Path, m
     file.write_text(f"from {module} import no_such_name\n")
     report = pyright(str(file), folder=tmp_path)
     assert [diagnostic["rule"] for diagnostic in report["generalDiagnostics"]] == ["reportAttributeAccessIssue"]
+
+
+FORMS = """
+from dataclasses import dataclass
+from typing import Literal
+
+from funcmcp import Context, Elicit
+
+
+@dataclass
+class Order:
+    dish: str
+
+
+async def ask(context: Context) -> None:
+    order = await context.elicit("?", Order)
+    reveal_type(order.content)
+    if order.action == "accept":
+        reveal_type(order.content)
+    number = await context.elicit("?", int)
+    choice = await context.elicit("?", ["soup", "tart"])
+    choices = await context.elicit("?", [["soup", "tart"]])
+    literal = await context.elicit("?", Literal["soup"])
+    form = await context.elicit("?", {"type": "object", "properties": {}})
+    print(literal.content)
+    reveal_type(number.content)
+    reveal_type(choice.content)
+    reveal_type(choices.content)
+    reveal_type(form.content)
+    reveal_type(Elicit("?", Order))
+"""
+
+
+def test_the_answer_to_a_form_has_the_type_of_the_form(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(FORMS)
+    report = pyright(str(file), folder=tmp_path)
+    revealed = [diagnostic["message"].rpartition(" is ")[2] for diagnostic in report["generalDiagnostics"]]
+    assert revealed == [
+        '"Order | None"',
+        '"Order"',
+        '"int | None"',
+        '"str | None"',
+        '"list[str] | None"',
+        '"dict[str, Any] | None"',
+        '"Elicit[Order]"',
+    ]

@@ -174,7 +174,7 @@ def test_json_on_a_terminal_has_lines_and_colours(folder: Path) -> None:
             ["kinds", "text=@none.txt"],
             "text=@none.txt: none.txt does not exist. Write a text that begins with @ as @@.",
         ),
-        (["kinds", "text=@."], "text=@.: . cannot be read: not a regular file."),
+        (["kinds", "text=@."], "text=@.: . cannot be read: Is a directory."),
         (["blocks", "--save", "kinds.py/x"], "--save: kinds.py/x cannot be written: Not a directory."),
         (["kinds", "text"], "'text' is not an argument. Write it like key=value."),
         (["kinds", "=x"], "'=x' is not an argument. Write it like key=value."),

@@ -32,6 +32,7 @@ class HTTP:
 
     principal: Principal | None = None
     caller: str | None = None
+    by_user: bool = False
     can_stream: bool = True
     method: str = "POST"
     url: str = "http://localhost/mcp"

@@ -64,7 +64,7 @@ def question_of(form: Any) -> Any:
     return form
 
 
-def answered(answer: Elicited) -> ElicitationResult[Any]:
+def answered(answer: Elicited[Any]) -> ElicitationResult[Any]:
     """Return an answer in the classes of FastMCP and the official SDK."""
     if answer.action == "accept":
         return AcceptedElicitation(answer.content)

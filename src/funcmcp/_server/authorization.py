@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.access import Access, Authorize
     from funcmcp._auth.policy import Lists
     from funcmcp._auth.principal import Principal
+    from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.calls.route import RoutedRequest
     from funcmcp._server.catalog.catalog import Catalog
 
@@ -159,6 +160,11 @@ class Guard:
         for feature in self._catalog.features():
             scopes += [scope for scope in feature.access.required_scopes if scope in principal.scopes]
         return scopes
+
+
+def guard_for(context: RequestContext, guard: Guard | None) -> Guard | None:
+    """Return the guard that decides what the caller of a request gets; None if the caller gets everything."""
+    return None if context.by_user else guard
 
 
 async def _allows(authorize: Authorize, principal: Principal) -> bool:

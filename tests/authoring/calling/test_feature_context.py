@@ -208,7 +208,8 @@ async def test_a_plain_function_waits_for_the_loop() -> None:
     def work(context: Context) -> str:
         answer = context.wait(context.elicit("Name?", Name))
         context.wait(context.report_progress(1))
-        return str(answer.content.name)
+        assert answer.action == "accept"
+        return answer.content.name
 
     peer = Peer(ANSWERS)
     result = await call(work, within=context(peer, meta={"progressToken": 1}))

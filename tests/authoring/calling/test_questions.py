@@ -9,7 +9,15 @@ import pytest
 from pydantic import BaseModel, EmailStr, Field
 from typing_extensions import TypedDict
 
-from funcmcp._authoring.calling.questions import Elicit, Elicited, ElicitURL, ListRoots, Root, Sample, Sampled
+from funcmcp._authoring.calling.questions import (
+    Accepted,
+    Elicit,
+    ElicitURL,
+    ListRoots,
+    Root,
+    Sample,
+    Sampled,
+)
 from funcmcp._authoring.values.content import Image
 from funcmcp._protocol.errors import ToolError
 from funcmcp._server.catalog.registry import RegistrationError
@@ -67,7 +75,7 @@ def test_a_form_has_what_forms_may_have() -> None:
 
 def test_an_accepted_form_is_an_object_of_its_type() -> None:
     answer = {"action": "accept", "content": {"name": "Ada", "age": 36.0, "born": "1815-12-10"}}
-    assert Elicit("?", Guest).read(answer) == Elicited("accept", Guest(name="Ada", age=36, born=date(1815, 12, 10)))
+    assert Elicit("?", Guest).read(answer) == Accepted("accept", Guest(name="Ada", age=36, born=date(1815, 12, 10)))
     assert Elicit("?", Seat).read({"action": "accept", "content": {"table": 4}}).content == Seat(4)
     assert Elicit("?", Menu).read({"action": "accept", "content": {"dish": "soup"}}).content == {"dish": "soup"}
     assert Elicit("?", {"type": "object"}).read({"action": "accept", "content": {"a": 1}}).content == {"a": 1}
@@ -82,7 +90,7 @@ def test_a_form_that_is_all_optional_requires_nothing() -> None:
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_a_form_that_was_not_accepted_has_no_content(action: str) -> None:
-    assert Elicit("?", Guest).read({"action": action, "content": {}}) == Elicited(action, None)
+    assert Elicit("?", Guest).read({"action": action, "content": {}}) == (action, None)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +162,7 @@ def test_a_form_may_be_a_single_field(form: Any, field: dict[str, Any], sent: An
     assert (list(schema["properties"]), schema["required"]) == (["value"], ["value"])
     shown = {name: part for name, part in schema["properties"]["value"].items() if name != "title"}
     assert shown == field
-    assert question.read({"action": "accept", "content": {"value": sent}}) == Elicited("accept", value)
+    assert question.read({"action": "accept", "content": {"value": sent}}) == Accepted("accept", value)
     with pytest.raises(ToolError, match="value"):
         question.read({"action": "accept", "content": {"value": {}}})
     with pytest.raises(ToolError, match="value"):
@@ -174,9 +182,9 @@ class Defaults(BaseModel):
 
 @pytest.mark.parametrize("answer", [{}, {"content": None}, {"content": {}}])
 def test_a_form_that_was_accepted_without_content_has_its_defaults(answer: dict[str, Any]) -> None:
-    assert Elicit("?", Defaults).read({"action": "accept", **answer}) == Elicited("accept", Defaults())
+    assert Elicit("?", Defaults).read({"action": "accept", **answer}) == Accepted("accept", Defaults())
     schema = {"type": "object", "properties": {"a": {"type": "string", "default": "b"}}}
-    assert Elicit("?", schema).read({"action": "accept", **answer}) == Elicited("accept", {})
+    assert Elicit("?", schema).read({"action": "accept", **answer}) == Accepted("accept", {})
 
 
 def test_a_schema_with_required_fields_needs_content() -> None:
@@ -190,7 +198,7 @@ def test_a_page_to_visit_is_a_question_of_its_own_mode() -> None:
     assert ElicitURL("Sign in", "https://example.com").request() == {"method": "elicitation/create", "params": params}
     named = ElicitURL("Sign in", "https://example.com", elicitation_id="1").request()
     assert named["params"] == {**params, "elicitationId": "1"}
-    assert ElicitURL("a", "b").read({"action": "accept"}) == Elicited("accept", None)
+    assert ElicitURL("a", "b").read({"action": "accept"}) == Accepted("accept", None)
     wrong: Any
     for wrong in ("perhaps", {}):
         with pytest.raises(ToolError, match="unknown action"):

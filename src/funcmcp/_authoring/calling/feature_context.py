@@ -253,7 +253,24 @@ class Context:
         """
         self._context.channel.close_stream()
 
-    async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Elicited:
+    @overload
+    async def elicit(self, message: str, schema: type[T], *, key: str | None = None) -> Elicited[T]: ...
+
+    @overload
+    async def elicit(
+        self, message: str, schema: dict[str, Any], *, key: str | None = None
+    ) -> Elicited[dict[str, Any]]: ...
+
+    @overload
+    async def elicit(self, message: str, schema: list[str], *, key: str | None = None) -> Elicited[str]: ...
+
+    @overload
+    async def elicit(self, message: str, schema: list[list[str]], *, key: str | None = None) -> Elicited[list[str]]: ...
+
+    @overload
+    async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Elicited[Any]: ...
+
+    async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Elicited[Any]:
         """Ask the user to fill in a form; see `Elicit` for the schema.
 
         Args:
@@ -265,19 +282,20 @@ class Context:
         Returns:
             The answer. Its ``action`` is ``"accept"``, ``"decline"`` or ``"cancel"``. Its ``content`` is an object of
             the form's type, the value itself if the form is a single field, or a dict if the form is a JSON schema;
-            it is None if the user did not accept.
+            it is None if the user did not accept. Type checkers know its type after
+            ``if answer.action == "accept":``.
 
         Raises:
             ToolError: The client does not support forms, or its answer does not fit.
         """
-        answer: Elicited = await self._ask_one(Elicit(message, schema), key)
+        answer: Elicited[Any] = await self._ask_one(Elicit(message, schema), key)
         return answer
 
-    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Elicited:
+    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Elicited[None]:
         """Ask the user to visit a page, for data that must not pass through the client, such as a password."""
         elicitation_id = uuid4().hex if self.protocol_version == _ELICITATION_ID_REVISION else None
         question = ElicitURL(message, url, elicitation_id=elicitation_id)
-        answer: Elicited = await self._ask_one(question, key)
+        answer: Elicited[None] = await self._ask_one(question, key)
         return answer
 
     async def sample(

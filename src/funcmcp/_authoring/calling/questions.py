@@ -6,7 +6,7 @@ Source: "client/elicitation", "client/sampling", "client/roots" of the revisions
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast, overload
 
 from funcmcp._authoring.values.content import Content
 from funcmcp._mappings import only
@@ -49,7 +49,7 @@ _FIELD_KEYWORDS = {
 }
 """The keywords that a form's fields may have. Other constraints of a type are checked in the answer."""
 
-_ACTIONS = ("accept", "decline", "cancel")  # a tuple, because a client may send a value that is not hashable
+_ACTIONS: tuple[Literal["accept", "decline", "cancel"], ...] = ("accept", "decline", "cancel")
 _FORM_FORMATS = {"date", "date-time", "email", "uri"}
 
 
@@ -65,17 +65,36 @@ class Question(Protocol):
         """Return the tool's value for the client's answer."""
 
 
-class Elicited(NamedTuple):
-    """The user's answer to a form.
+T = TypeVar("T")
+
+
+class Accepted(NamedTuple, Generic[T]):
+    """The answer of a user who has accepted a form.
 
     Attributes:
-        action: ``"accept"``, ``"decline"`` or ``"cancel"``.
+        action: ``"accept"``.
         content: The values of the fields, as an object of the form's type, or as a dict if the form is a schema. The
-            value itself if the form is a single field. None if the user did not accept.
+            value itself if the form is a single field. None for a page.
     """
 
-    action: str
-    content: Any
+    action: Literal["accept"]
+    content: T
+
+
+class NotAccepted(NamedTuple):
+    """The answer of a user who has not accepted a form.
+
+    Attributes:
+        action: ``"decline"`` if the user has said no, ``"cancel"`` if the user has closed the form.
+        content: None.
+    """
+
+    action: Literal["decline", "cancel"]
+    content: None = None
+
+
+Elicited: TypeAlias = Accepted[T] | NotAccepted
+"""The user's answer to a form. ``if answer.action == "accept":`` tells type checkers the type of its content."""
 
 
 class Sampled(NamedTuple):
@@ -104,7 +123,7 @@ class Root(NamedTuple):
 
 
 @public("funcmcp")
-class Elicit:
+class Elicit(Generic[T]):
     """A form for the user.
 
     Args:
@@ -120,6 +139,21 @@ class Elicit:
     __slots__ = ("_form", "_message", "_schema")
 
     kind = "elicitation"
+
+    @overload
+    def __init__(self, message: str, schema: type[T]) -> None: ...
+
+    @overload
+    def __init__(self: Elicit[dict[str, Any]], message: str, schema: dict[str, Any]) -> None: ...
+
+    @overload
+    def __init__(self: Elicit[str], message: str, schema: list[str]) -> None: ...
+
+    @overload
+    def __init__(self: Elicit[list[str]], message: str, schema: list[list[str]]) -> None: ...
+
+    @overload
+    def __init__(self: Elicit[Any], message: str, schema: Any) -> None: ...
 
     def __init__(self, message: str, schema: Any) -> None:
         self._message = message
@@ -137,24 +171,21 @@ class Elicit:
         params = {"message": self._message, "requestedSchema": self._schema}
         return {"method": "elicitation/create", "params": params}
 
-    def read(self, answer: dict[str, Any]) -> Elicited:
+    def read(self, answer: dict[str, Any]) -> Elicited[T]:
         """Return the user's answer. Raise ToolError if the content does not fit the form."""
-        action = answer.get("action")
-        if action not in _ACTIONS:
-            raise ToolError("The client answered the form with an unknown action.")
+        action = _action_of(answer, "The client answered the form with an unknown action.")
         if action != "accept":
-            return Elicited(action, None)
-        content = answer.get("content")
-        if content is None:  # the user has filled in nothing
-            content = {}
+            return NotAccepted(action)
+        values = answer.get("content")
+        content: Any = {} if values is None else values  # None: the user has filled in nothing
         if not isinstance(content, dict):
             raise ToolError("The client accepted the form but sent content that is not an object.")
         if self._form is None:
             if content or not self._schema.get("required"):
-                return Elicited(action, content)
+                return Accepted(action, cast("T", content))
             raise ToolError("The client accepted the form but sent no content.")
         try:
-            return Elicited(action, self._form.read(content))
+            return Accepted(action, self._form.read(content))
         except ToolError as error:
             raise ToolError(f"The answer to the form does not fit it:\n{error}") from None
 
@@ -181,12 +212,18 @@ class ElicitURL:
         """Return the request's method and params."""
         return {"method": "elicitation/create", "params": self._params}
 
-    def read(self, answer: dict[str, Any]) -> Elicited:
+    def read(self, answer: dict[str, Any]) -> Elicited[None]:
         """Return whether the user agreed to visit the page."""
-        action = answer.get("action")
-        if action not in _ACTIONS:
-            raise ToolError("The client answered with an unknown action.")
-        return Elicited(action, None)
+        action = _action_of(answer, "The client answered with an unknown action.")
+        return Accepted(action, None) if action == "accept" else NotAccepted(action)
+
+
+def _action_of(answer: dict[str, Any], unknown: str) -> Literal["accept", "decline", "cancel"]:
+    """Return the action of an answer. Raise ToolError with a message if it is another value."""
+    for action in _ACTIONS:
+        if answer.get("action") == action:
+            return action
+    raise ToolError(unknown)
 
 
 @public("funcmcp")

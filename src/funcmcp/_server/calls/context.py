@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from funcmcp._auth.principal import Principal
     from funcmcp._protocol.jsonrpc import Request
-    from funcmcp._server.authorization import Guard
     from funcmcp._server.calls.channel import Channel
     from funcmcp._server.calls.feature import Feature
     from funcmcp._server.calls.route import RoutedRequest
@@ -134,10 +133,6 @@ class RequestContext:
     def by_user(self) -> bool:
         """Whether the user of this process has sent the request, as on stdio. That user has access to everything."""
         return self.http is not None and self.http.by_user
-
-    def checked_by(self, guard: Guard | None) -> Guard | None:
-        """Return the guard that decides what the caller gets; None if the caller gets everything."""
-        return None if self.by_user else guard
 
     @property
     def task_id(self) -> str | None:

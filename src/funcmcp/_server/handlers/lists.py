@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from funcmcp._protocol.codec import encode, well_formed
 from funcmcp._protocol.errors import InvalidParams
 from funcmcp._protocol.methods import FEATURE_LISTS
+from funcmcp._server.authorization import guard_for
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.log import log_left_out
 
@@ -86,7 +87,7 @@ class FeatureList:
     async def page(self, context: RequestContext) -> bytes:
         """Answer a request for a page."""
         cursor, revision = cursor_of(context), context.client.revision
-        guard = context.checked_by(self._guard)
+        guard = guard_for(context, self._guard)
         if guard is not None and guard.filters(context.principal):
             features = await self.features_for(context)
             return await self._built_page(context, features, cursor, keep=False)
@@ -117,7 +118,7 @@ class FeatureList:
 
     async def features_for(self, context: RequestContext) -> list[Any]:
         """Return the features that the caller of a request gets."""
-        guard, principal = context.checked_by(self._guard), context.principal
+        guard, principal = guard_for(context, self._guard), context.principal
         if guard is None or not guard.filters(principal):
             return list(self.registry)
         return [feature for feature in self.registry if await guard.may_use(feature.access, principal)]

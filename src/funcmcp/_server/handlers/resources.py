@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from funcmcp._protocol import adaptation
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import METHOD_NOT_FOUND, MCPError
+from funcmcp._server.authorization import guard_for
 from funcmcp._server.calls.time_limit import within
 from funcmcp._server.catalog.features import EncodedResult
 from funcmcp._server.catalog.lookup import uri_of
@@ -104,11 +105,11 @@ class ResourceList:
         return self._results.list(name, page.items, page.next_cursor, context.client.revision, "private")
 
     async def _may_call(self, lister: ResourceLister, context: RequestContext) -> bool:
-        guard = context.checked_by(self._guard)
+        guard = guard_for(context, self._guard)
         return guard is None or await guard.may_use(lister.access, context.principal)
 
     async def _may_list(self, uri: str, context: RequestContext) -> bool:
-        guard = context.checked_by(self._guard)
+        guard = guard_for(context, self._guard)
         if guard is None or not guard.filters(context.principal):
             return True
         return await may_read(uri, context.principal, self._lookup, guard)

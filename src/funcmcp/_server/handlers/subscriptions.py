@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._protocol.envelope import SUBSCRIPTION_ID
 from funcmcp._protocol.errors import INVALID_REQUEST, METHOD_NOT_FOUND, InvalidParams, MCPError
 from funcmcp._protocol.jsonrpc import without_nulls
+from funcmcp._server.authorization import guard_for
 from funcmcp._server.connections.hub import LISTS, updated
 from funcmcp._server.connections.subscribed_uris import MAX_URIS, SubscribedURIs
 from funcmcp._server.handlers.resources import may_read
@@ -147,7 +148,7 @@ class Subscriptions:
     async def _subscribe(self, context: RequestContext, subscription: Subscription) -> dict[str, Any]:
         """Subscribe to what this server fulfils for this caller, and return that part of the request."""
         notifications = _requested(context)
-        guard = context.checked_by(self._guard)
+        guard = guard_for(context, self._guard)
         may_list = guard is None or guard.check_lists(context.principal) is None
         honoured: dict[str, Any] = {}
         for capability, change in LISTS.items():
@@ -181,7 +182,7 @@ class Subscriptions:
         subscribed.check(uris)
         for uri in uris:
             subscribed.add(uri)
-        guard = context.checked_by(self._guard)
+        guard = guard_for(context, self._guard)
         if guard is not None:
             for uri in uris:
                 if not await may_read(uri, context.principal, self._lookup, guard):

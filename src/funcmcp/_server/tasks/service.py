@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._auth.owner import address_mark, owner_of
 from funcmcp._protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParams, MCPError, MissingClientCapability
 from funcmcp._protocol.tasks import EXTENSION, IDEMPOTENCY_KEY, TaskStatus, declares, poll_seconds
+from funcmcp._server.authorization import guard_for
 from funcmcp._server.calls.rounds import digest
 from funcmcp._server.calls.task_call import encode_call
 from funcmcp._server.connections.hub import Change
@@ -298,7 +299,7 @@ class Tasks:
             return None
         record = await self.store.read(TaskKey(owner_of(context.principal), task_id))
         tool = None if record is None else self._catalog.tools.get(record.tool)
-        guard = context.checked_by(self._guard)
+        guard = guard_for(context, self._guard)
         if tool is not None and guard is not None and not await guard.may_use(tool.access, context.principal):
             return None
         return record
