@@ -20,7 +20,7 @@ def resource(uri: str, **members: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("uri", "members", "name"),
     [
-        ("file:///home/ann/report.pdf", {}, "report.pdf"),
+        ("file:///srv/ann/report.pdf", {}, "report.pdf"),
         ("orders://17", {"mimeType": "application/json"}, "17.json"),
         ("orders://17/lines/3", {"mimeType": "text/csv; charset=utf-8"}, "3.csv"),
         ("x://a/..", {}, "file"),
