@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from funcmcp._state import outage as module
 from funcmcp._state.outage import Outage
+from tests.clock import Clock
 
 if TYPE_CHECKING:
     import pytest
@@ -18,3 +20,20 @@ def test_each_outage_is_logged_once_with_its_end(caplog: pytest.LogCaptureFixtur
     outage.end("%s is back", "disk")
     outage.begin("%s fails (%s)", "disk", "full")
     assert caplog.messages == ["disk fails (full)", "disk is back", "disk fails (full)"]
+
+
+def test_a_store_that_fails_for_writes_only_does_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(module, "monotonic", clock)
+    outage = Outage()
+    for _ in range(10):
+        outage.begin("full")
+        outage.end("back")
+        clock.now += 1
+    assert caplog.messages == ["full", "back"] * 3
+    clock.now += 60
+    outage.begin("full")
+    outage.begin("full")
+    assert caplog.messages == [*["full", "back"] * 3, "full"]

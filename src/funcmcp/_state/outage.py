@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
+from time import monotonic
 
 _logger = logging.getLogger("funcmcp")
+
+_MOST_RETURNS, _PERIOD = 3, 60.0
+"""Returns that are logged within so many seconds. A full disk fails for writes and returns with each read."""
 
 
 class Outage:
     """The state of something outside of the process."""
 
-    __slots__ = ("_lasts",)
+    __slots__ = ("_lasts", "_returns")
 
     def __init__(self) -> None:
         self._lasts = False
+        self._returns: deque[float] = deque(maxlen=_MOST_RETURNS)
 
     def begin(self, message: str, *arguments: object) -> None:
-        """Log a failure, unless an earlier one lasts.
+        """Log a failure, unless an earlier one lasts, or there were several returns in the last minute.
 
         Args:
             message: The message, with a placeholder for each argument.
             arguments: What the placeholders stand for.
         """
-        if not self._lasts:
-            self._lasts = True
-            _logger.warning(message, *arguments)
+        if self._lasts:
+            return
+        if len(self._returns) == _MOST_RETURNS and monotonic() < self._returns[0] + _PERIOD:
+            return
+        self._lasts = True
+        _logger.warning(message, *arguments)
 
     def end(self, message: str, *arguments: object) -> None:
-        """Log the return, if there was a failure; the arguments are those of `begin`."""
+        """Log the return, if a failure was logged; the arguments are those of `begin`."""
         if self._lasts:
             self._lasts = False
+            self._returns.append(monotonic())
             _logger.warning(message, *arguments)
