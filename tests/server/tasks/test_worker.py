@@ -15,6 +15,7 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.memory import MemoryTasks
 from funcmcp._state.tasks.record import NewTask, Outcome, Question, TaskKey
+from funcmcp._state.tasks.store import TaskLimits
 from funcmcp._state.tasks.task_filter import ANY_TASK
 from tests.clock import Clock
 from tests.patience import PATIENCE
@@ -38,6 +39,7 @@ class FaultyTasks(MemoryTasks):
         super().__init__(**options)
         self.faults: dict[str, list[Exception]] = {}
         self.calls: list[str] = []
+        self.delays: list[float] = []
 
     def check(self, name: str) -> None:
         self.calls.append(name)
@@ -62,6 +64,7 @@ class FaultyTasks(MemoryTasks):
 
     async def release(self, claim: Claim, delay: float = 0.0, *, unknown: bool = False) -> TaskRecord | None:
         self.check("release")
+        self.delays.append(delay)
         return await super().release(claim, delay, unknown=unknown)
 
 
@@ -106,7 +109,7 @@ class Bench:
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("_LONGEST_RENEWAL", "_REPORT_INTERVAL", "_AWAY_PAUSE", "_FAULT_PAUSE", "_UNKNOWN_DELAY")
-    for name in (*names, "_LOOK_PAUSE", "_RETURN_DELAY"):
+    for name in (*names, "_LOOK_PAUSE", "_NEXT_LOOK_PAUSE", "_RETURN_DELAY", "_RETURN_STEP"):
         monkeypatch.setattr(module, name, 0.02)
 
 
@@ -136,6 +139,23 @@ async def test_a_task_behind_many_of_another_caller_runs_at_the_first_look(monke
     bench.worker.start()
     await bench.until_running("other")
     assert bench.running == ["long0", "long1", "long2", "other"]
+    bench.go.set()
+    await bench.worker.stop(20)
+
+
+async def test_tasks_without_a_place_come_back_later_the_more_there_are() -> None:
+    store = FaultyTasks(concurrency=2, limits=TaskLimits(live_per_principal=4))
+    bench = Bench(store)
+    for number in range(40):
+        await bench.create(f"long{number}", address="c" * 32)
+    bench.worker.start()
+    async with asyncio.timeout(PATIENCE):
+        while len(store.delays) < 60:  # noqa: ASYNC110 - the store has no event
+            await asyncio.sleep(0.002)
+    looks = store.delays[:35:5]
+    assert looks == pytest.approx([0.04, 0.06, 0.08, 0.1, 0.12, 0.14, 0.16]), "each look sees five of forty"
+    await bench.create("other", owner="b" * 32)
+    await bench.until_running("other")
     bench.go.set()
     await bench.worker.stop(20)
 

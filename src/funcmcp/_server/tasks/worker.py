@@ -8,7 +8,8 @@ is refused ends the run. Nothing that goes wrong in one run, or in the store, en
 A platform may also bring a task that it has claimed (`TaskWorker.run`).
 
 No caller gets all places of a process (`places.Places`). While one has its share and nothing ends, the worker looks
-through the queue once a second for tasks of others, and returns what it may not run.
+through the queue once a second for tasks of others, and returns what it may not run. Behind thousands of tasks of one
+caller it looks more often, and they come back later.
 
 A worker serves all queues, or those that the operator names, and a tool may have a limit of runs at once. Both are part
 of each claim. What a store brings all the same, because an earlier version has stored it or a limit has changed, goes
@@ -55,11 +56,15 @@ _LONGEST_RENEWAL = 5.0
 _REPORT_INTERVAL = 0.5
 """Seconds between two writes of the status message."""
 
-_LOOK_PAUSE = 1.0
-"""Seconds between two looks for tasks of those who may have a place that is kept from a caller."""
+_LOOK_PAUSE, _NEXT_LOOK_PAUSE = 1.0, 0.25
+"""Seconds between two looks for tasks of those who may have a place that is kept from a caller, and until the next look
+after one that saw only a part of the queue."""
 
-_RETURN_DELAY = 2.0
-"""Seconds after which a task is due again that its caller has no place for."""
+_RETURN_DELAY, _RETURN_STEP, _LONGEST_RETURN_DELAY = 2.0, 1.0, 300.0
+"""Seconds after which a task is due again that its caller has no place for.
+
+They grow by a step with each look that sees only a part of the queue, and shrink with each that sees all that is due.
+So thousands of waiting tasks of one caller are looked at in turn, and not before each new task of another."""
 
 _AWAY_PAUSE = 0.5
 _FAULT_PAUSE = 1.0
@@ -131,6 +136,8 @@ class TaskWorker:
         self._stopping = False
         self._draining = False
         self._freed = asyncio.Event()
+        self._return_delay = _RETURN_DELAY
+        self._saw_all = True
 
     @property
     def concurrency(self) -> int:
@@ -238,11 +245,16 @@ class TaskWorker:
                 if self._stopping or not self._places.free:
                     continue
             count = self._places.open
-            if count < 1:  # somebody has its share: look for tasks of others behind those that are in the way
+            looks = count < 1  # somebody has its share: look for tasks of others behind those that are in the way
+            if looks:
                 count = self._store.limits.live_per_principal + self._places.free
             try:
-                only = TaskFilter(self.queues, self._places.of_tools())
-                for claim in await self._store.claim(count, only):
+                claims = await self._store.claim(count, TaskFilter(self.queues, self._places.of_tools()))
+                if looks:
+                    self._saw_all = len(claims) < count
+                    step = -_RETURN_STEP if self._saw_all else _RETURN_STEP
+                    self._return_delay = min(max(self._return_delay + step, _RETURN_DELAY), _LONGEST_RETURN_DELAY)
+                for claim in claims:
                     has_place = claim.record.over or self._has_place(claim.record)
                     # If the server stops meanwhile, the task is released before its tool runs.
                     self._begin(claim, has_place=has_place)
@@ -261,7 +273,8 @@ class TaskWorker:
         self._freed.clear()
         timer = None
         if self._places.free > 0:
-            timer = asyncio.get_running_loop().call_later(_LOOK_PAUSE, self._freed.set)
+            pause = _LOOK_PAUSE if self._saw_all else _NEXT_LOOK_PAUSE
+            timer = asyncio.get_running_loop().call_later(pause, self._freed.set)
         await self._freed.wait()
         if timer is not None:
             timer.cancel()
@@ -365,7 +378,7 @@ class TaskWorker:
         if end is NoOutcome.UNKNOWN:
             return await self._return(claim)
         if end is NoOutcome.NO_PLACE:
-            return await store.release(claim, _RETURN_DELAY)
+            return await store.release(claim, self._return_delay)
         if end is NoOutcome.STOPPED and (not run.has_begun or claim.record.starts < claim.record.attempts):
             return await store.release(claim)
         if end is NoOutcome.STOPPED:
