@@ -279,6 +279,7 @@ def test_a_mistake_at_registration_says_what_to_write() -> None:
         ("redis", "import funcmcp._adapters.redis.sessions", "redis"),
         ("opentelemetry", "MCPServer('x').trace()", "otel"),
         ("opentelemetry", "MCPServer('x').measure()", "otel"),
+        ("prometheus_client", "MCPServer('x').serve_metrics(9464)", "prometheus"),
         ("joserfc", "import funcmcp._auth.tokens.bearer", "auth"),
     ],
 )
@@ -306,6 +307,7 @@ def test_a_class_without_parentheses_is_not_a_server() -> None:
         lambda _: mcp.run_async(),
         lambda _: mcp.trace(),
         lambda _: mcp.measure(),
+        lambda _: mcp.serve_metrics(9464),
     ):
         with pytest.raises(TypeError, match=r'write mcp = MCPServer\("name"\)'):
             register(lambda: "")

@@ -492,7 +492,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         return register
 
     @on_instance
-    def trace(self, tracer_provider: TracerProvider | None = None) -> None:
+    def trace(self, tracer_provider: TracerProvider | None = None, *, exceptions: bool = False) -> None:
         """Create an OpenTelemetry span for each request and each run of a task. Call it before serving.
 
         Needs ``pip install "funcmcp[otel]"``. Without this call the server loads nothing of OpenTelemetry. See
@@ -500,17 +500,19 @@ class MCPServer(DirectCalls, ASGIApplication):
 
         Args:
             tracer_provider: Creates the spans. The default is the global one of the process.
+            exceptions: Whether spans contain the texts and the tracebacks of exceptions, and not only their types. The
+                texts may quote arguments.
         """
         from funcmcp._adapters.opentelemetry import TaskTracing, tracing  # noqa: PLC0415 - vendor code
 
-        self._server.add_middleware(tracing(tracer_provider))
+        self._server.add_middleware(tracing(tracer_provider, exceptions=exceptions))
         tasks = self._server.open_tasks()
         if tasks is not None:
-            tasks.trace_with(TaskTracing(tracer_provider))
+            tasks.trace_with(TaskTracing(tracer_provider, exceptions=exceptions))
 
     @on_instance
     def measure(self, meter_provider: MeterProvider | None = None) -> None:
-        """Measure tasks with OpenTelemetry. Call it once, before serving.
+        """Measure requests and tasks with OpenTelemetry. Call it once, before serving.
 
         Needs ``pip install "funcmcp[otel]"``. Without this call the server loads nothing of OpenTelemetry, and counts
         nothing. See docs/guides/telemetry.md.
@@ -518,13 +520,60 @@ class MCPServer(DirectCalls, ASGIApplication):
         Args:
             meter_provider: Creates the instruments. The default is the global one of the process.
         """
-        from funcmcp._adapters.opentelemetry_metrics import TaskMetrics  # noqa: PLC0415 - vendor code
+        self._measure(meter_provider)
+
+    @on_instance
+    def serve_metrics(
+        self,
+        port: int | None = None,
+        *,
+        host: str = "127.0.0.1",
+        path: str = "/metrics",
+        **access: Unpack[AccessOptions],
+    ) -> None:
+        """Measure requests and tasks, and serve the metrics for Prometheus. Call it once, before serving.
+
+        Needs ``pip install "funcmcp[prometheus]"``. It takes the place of `measure`. The metrics are those of
+        prometheus-client's registry of the process, with those that the author adds to it.
+
+        Args:
+            port: A port of its own, without authentication: only Prometheus should reach it. None serves the metrics at
+                a path of the server, for callers with credentials.
+            host: The address that the port listens on.
+            path: The path, without a port.
+            access: Who may read the metrics there, as for `custom_route`.
+
+        Raises:
+            ValueError: The server has no `auth`, and there is no port; or the path is taken.
+            RegistrationError: An option of the access is invalid.
+        """
+        if port is None and self._server.guard is None:
+            raise ValueError(
+                "Everybody could read the metrics: the server has no auth=. Pass port= for a port of its own."
+            )
+        from funcmcp._adapters.prometheus import MetricsPort, content_of_metrics, provider  # noqa: PLC0415 - vendor code
+
+        if port is None:
+            self.custom_route(path, **access)(content_of_metrics)
+        else:
+            self._serving.metrics_port = MetricsPort(host, port)
+        self._measure(provider())
+
+    def _measure(self, meter_provider: MeterProvider | None) -> None:
+        from funcmcp._adapters.opentelemetry_metrics import Meters, RequestMetrics, TaskMetrics, measure_sessions  # noqa: PLC0415 - vendor code
         from funcmcp._server.tasks.backlog import BacklogWatch  # noqa: PLC0415 - few servers have tools with task=
 
+        meters = Meters(self.name, meter_provider)
+        requests = RequestMetrics(meters, self._server.load)
+        self._server.add_middleware(requests.measure)
+        self._serving.wrap_exchange(requests.count_refusals)
+        sessions = self._serving.sessions_in_memory
+        if sessions is not None:
+            measure_sessions(meters, sessions)
         tasks = self._server.open_tasks()
         if tasks is not None:
             backlog = BacklogWatch(tasks.store)
-            tasks.measure_with(TaskMetrics(self.name, backlog, meter_provider), backlog)
+            tasks.measure_with(TaskMetrics(meters, backlog), backlog)
 
     @on_instance
     def run(self, transport: Transport | None = None, *, host: str | None = None, port: int | None = None) -> None:

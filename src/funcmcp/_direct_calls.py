@@ -58,6 +58,10 @@ class DirectContext(RequestContext):
         """The caller; None for the server's author."""
         return self._principal
 
+    @property
+    def network_transport(self) -> None:
+        """None: the call was made in this process."""
+
 
 class DirectCalls:
     """The methods of an `MCPServer` that call its own features."""

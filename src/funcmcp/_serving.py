@@ -42,12 +42,14 @@ if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
     from funcmcp._adapters.asgi.application import ASGIApplication, Receive, Scope, Send
+    from funcmcp._adapters.prometheus import MetricsPort
     from funcmcp._auth.policy import Auth
     from funcmcp._authoring.calling.services import Services
     from funcmcp._server.middleware import Middleware
     from funcmcp._server.options import ServerOptions
     from funcmcp._server.tasks.service import Tasks
     from funcmcp._state.seal import KeyRing
+    from funcmcp._state.sessions.memory import MemorySessions
     from funcmcp._state.tasks.store import TaskStore
     from funcmcp._transports.http.admission.authentication import Authentication
     from funcmcp._transports.http.endpoints.custom_routes import CustomRoute, CustomRoutes
@@ -134,6 +136,7 @@ class Serving(Served):
         self._routes: CustomRoutes | None = None
         self._fixed_routes: str | None = None
         self._websocket: WebSocket | None = None
+        self.metrics_port: MetricsPort | None = None
         self._wrappers: list[Callable[[Exchange], Exchange]] = []
         self._make_endpoints()
         super().__init__(self._make_exchange(), options.limits)
@@ -155,6 +158,13 @@ class Serving(Served):
     def keeps_sessions(self) -> bool:
         """Whether sessions of the handshake era live in this process."""
         return isinstance(self._store, LiveSessions) and not isinstance(self._store, SharedSessions)
+
+    @property
+    def sessions_in_memory(self) -> MemorySessions | None:
+        """The sessions, if they live in this process; else None."""
+        from funcmcp._state.sessions.memory import MemorySessions  # noqa: PLC0415 - few servers use them
+
+        return self._store if isinstance(self._store, MemorySessions) else None
 
     @property
     def routes(self) -> list[CustomRoute]:
@@ -230,6 +240,8 @@ class Serving(Served):
         self.server.drain.reset()
         self.server.hub.open()
         self.server.bus.start()
+        if self.metrics_port is not None:
+            self.metrics_port.open()
         if self.server.tasks is not None:
             self.server.tasks.start_shared()
             self._warn_of_idle_tasks(self.server.tasks)
@@ -310,6 +322,8 @@ class Serving(Served):
             else:
                 await self.services.aclose()
         finally:
+            if self.metrics_port is not None:
+                await asyncio.to_thread(self.metrics_port.close)
             await self.server.bus.aclose()
 
     def open_websocket(self) -> WebSocket:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 from opentelemetry import baggage
 from opentelemetry import trace as otel
@@ -20,7 +21,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 from pydantic import BaseModel
 
-from funcmcp import Context, MCPServer, ToolError
+from funcmcp import Context, HTTPOptions, MCPServer, ToolError
 from funcmcp._authoring.values.content import ToolResult
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import MCPError
@@ -168,7 +169,6 @@ async def test_a_request_is_a_server_span_with_the_attributes_of_the_conventions
         assert found == {
             "mcp.method.name": name.split()[0],
             "mcp.protocol.version": revision,
-            "network.transport": "tcp",
             **session,
             **of_the_method,
         }
@@ -376,6 +376,54 @@ async def test_the_span_of_a_call_that_its_client_cancels_ends_without_a_status(
         with pytest.raises(InvalidResponseError, match="ended without an answer"):
             await call
     assert traced.span("tools/call hang").status.status_code is StatusCode.UNSET
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("orders.example.com:8443", {"server.address": "orders.example.com", "server.port": 8443}),
+        ("orders.example.com", {"server.address": "orders.example.com", "server.port": 80}),
+        ("orders.example.com:99999", {}),
+        ("", {}),
+    ],
+)
+async def test_a_request_of_http_has_the_address_that_the_client_used(host: str, address: dict[str, Any]) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    mcp = MCPServer("traced", http=HTTPOptions(allowed_hosts=["*"]), sessions=None)
+    mcp.trace(provider)
+    transport = httpx2.ASGITransport(app=mcp)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18", "host": host}
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        response = await client.post("/mcp", json=message, headers=headers)
+    assert response.status_code == 200
+    (span,) = exporter.get_finished_spans()
+    attributes = dict(span.attributes or {})
+    assert attributes["network.transport"] == "tcp"
+    assert {name: value for name, value in attributes.items() if name.startswith("server.")} == address
+
+
+async def test_a_call_in_the_servers_process_has_no_transport(traced: Traced) -> None:
+    await traced.mcp.call_tool("look", {"what": "x"})
+    assert "network.transport" not in (traced.span("tools/call look").attributes or {})
+
+
+async def test_spans_contain_the_text_of_an_exception_if_the_author_wants_it() -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    mcp = offer(MCPServer("traced"))
+    mcp.trace(provider, exceptions=True)
+    for how in ("told", "other"):
+        assert (await mcp.call_tool("fail", {"how": how})).is_error
+    events = [
+        (event.name, dict(event.attributes or {})) for span in exporter.get_finished_spans() for event in span.events
+    ]
+    assert [(name, event["exception.message"]) for name, event in events] == [("exception", SECRET)] * 2
+    assert [str(event["exception.stacktrace"]).splitlines()[-1] for _, event in events] == [
+        f"funcmcp.ToolError: {SECRET}",
+        f"RuntimeError: {SECRET}",
+    ]
 
 
 async def test_a_transport_without_http_is_a_pipe(traced: Traced) -> None:

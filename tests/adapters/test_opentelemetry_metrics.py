@@ -8,14 +8,16 @@ import secrets
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from pydantic import BaseModel
 
 from funcmcp import Context, MCPServer, ToolError
-from funcmcp._adapters.opentelemetry_metrics import ToolNames
+from funcmcp._adapters.opentelemetry_metrics import Names
 from funcmcp._protocol.errors import MCPError
+from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.tasks import backlog
 from funcmcp._serving import TASK_CONCURRENCY_VARIABLE, serving_of
 from funcmcp.tasks import AzureTasks, MemoryTasks, PostgresTasks, RedisTasks, Retry, SQLiteTasks, TaskOptions, TaskStore
@@ -231,8 +233,120 @@ async def test_names_that_callers_make_up_are_no_values(measured: Measured) -> N
     assert len(measured.points("funcmcp.task.created")) == 1
 
 
+METHOD, VERSION, CODE = "mcp.method.name", "mcp.protocol.version", "rpc.response.status_code"
+CALL = {METHOD: "tools/call", "gen_ai.operation.name": "execute_tool", VERSION: "2026-07-28"}
+
+
+def offer(mcp: MCPServer) -> None:
+    """Add a tool that fails in several ways, and a prompt."""
+
+    @mcp.tool
+    async def find(how: str) -> str:
+        if how == "limit":
+            raise LimitReachedError("Too many.", 1)
+        if how == "protocol":
+            raise MCPError(-32050, "Out of stock")
+        if how == "tool":
+            raise ToolError("No.")
+        return "found"
+
+    @mcp.prompt
+    async def review() -> str:
+        return "Review it."
+
+
+async def test_the_duration_of_a_request_has_the_attributes_of_the_conventions(measured: Measured) -> None:
+    mcp = MCPServer("measured")
+    offer(mcp)
+    mcp.measure(measured.provider)
+    async with Client(mcp, revision="2026-07-28") as client:
+        for how in ("well", "well", "tool"):
+            await client.request("tools/call", {"name": "find", "arguments": {"how": how}})
+        for name, how in (("find", "protocol"), ("nothing", "well"), ("x" * 5000, "well")):
+            with pytest.raises(MCPError):
+                await client.request("tools/call", {"name": name, "arguments": {"how": how}})
+        await client.request("prompts/get", {"name": "review"})
+        for method in ("made/up", "made/up/too"):
+            with pytest.raises(MCPError):
+                await client.request(method, {})
+    find = {**CALL, TOOL: "find"}
+    points = measured.points("mcp.server.operation.duration")
+    for method in ("server/discover", "tools/list"):  # which the client sends itself
+        assert points.pop(frozenset({METHOD: method, VERSION: "2026-07-28"}.items())) == 1
+    assert {
+        frozenset(attributes.items()): number
+        for attributes, number in [
+            (find, 2),
+            ({**find, "error.type": "tool_error"}, 1),
+            ({**find, "error.type": "-32050", CODE: "-32050"}, 1),
+            ({**CALL, CODE: "-32602"}, 2),
+            ({METHOD: "prompts/get", "gen_ai.prompt.name": "review", VERSION: "2026-07-28"}, 1),
+            ({METHOD: "_OTHER", VERSION: "2026-07-28", CODE: "-32601"}, 2),
+        ]
+    } == points
+
+
+async def test_requests_that_a_limit_stops_are_measured_and_their_responses_counted(measured: Measured) -> None:
+    mcp = MCPServer("measured", sessions=None)
+    offer(mcp)
+    mcp.measure(measured.provider)
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "find", "arguments": {"how": "limit"}},
+    }
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=mcp), base_url="http://127.0.0.1") as client:
+        limited = await client.post("/mcp", json=call, headers=headers)
+        foreign = await client.post("/mcp", json=call, headers={**headers, "host": "evil.example"})
+    assert (limited.status_code, foreign.status_code) == (503, 421)
+    ((attributes, number),) = measured.points("mcp.server.operation.duration").items()
+    assert (number, dict(attributes)) == (
+        1,
+        {
+            **CALL,
+            TOOL: "find",
+            VERSION: "2025-06-18",
+            "network.transport": "tcp",
+            "error.type": "-32603",
+            CODE: "-32603",
+        },
+    )
+    assert measured.points("funcmcp.http.refused") == {
+        frozenset({SERVER: "measured", "http.response.status_code": status}.items()): 1 for status in (503, 421)
+    }
+
+
+async def test_sessions_streams_and_requests_under_way_are_gauges(measured: Measured) -> None:
+    mcp = MCPServer("measured", sessions="memory")
+    running, done = asyncio.Event(), asyncio.Event()
+
+    @mcp.tool
+    async def wait() -> str:
+        running.set()
+        await done.wait()
+        return "done"
+
+    mcp.measure(measured.provider)
+    async with Client(mcp, revision="2025-11-25") as client:
+        assert measured.value("funcmcp.server.sessions") == 1
+        call = asyncio.ensure_future(client.call_tool("wait"))
+        await running.wait()
+        assert measured.value("funcmcp.server.requests") == 1
+        done.set()
+        await call
+    assert measured.value("funcmcp.server.sessions") == 0
+    assert measured.points("mcp.server.session.duration") == {frozenset({VERSION: "2025-11-25"}.items()): 1}
+    assert measured.value("funcmcp.server.requests") == 0
+    assert measured.value("funcmcp.server.streams") == 0
+    stateless = MCPServer("stateless", sessions=None)
+    stateless.measure(measured.provider)
+    assert measured.value("funcmcp.server.sessions", server="stateless") is None
+
+
 def test_a_thousand_names_of_tools_are_values_and_others_are_not() -> None:
-    names = ToolNames()
+    names = Names()
     assert names["x" * 257] == "_OTHER"
     for number in range(1000):
         assert names[f"tool_{number}"] == f"tool_{number}"

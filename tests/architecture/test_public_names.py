@@ -226,6 +226,7 @@ METHODS_FOR_AUTHORS = {
     "notify_resource_updated",
     "run",
     "run_async",
+    "serve_metrics",
     "services",
     "stop",
     "tool",

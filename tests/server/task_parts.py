@@ -39,6 +39,7 @@ class HTTP:
     headers: Mapping[str, str] = field(default_factory=dict)
     query_params: Mapping[str, str] = field(default_factory=dict)
     cookies: Mapping[str, str] = field(default_factory=dict)
+    network_transport: str | None = "tcp"
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 try:
     from opentelemetry.context import Context as TraceContext
@@ -29,6 +30,7 @@ from funcmcp._protocol.codec import decode
 from funcmcp._protocol.methods import METHODS
 from funcmcp._protocol.tasks import COMPLETED, FAILED, INPUT_REQUIRED
 from funcmcp._server.exception_groups import members_of
+from funcmcp._server.log import text_of, traceback_of
 from funcmcp._server.tasks.service import task_digest
 from funcmcp._server.tasks.worker import NoOutcome
 from funcmcp._state.tasks.record import Outcome
@@ -59,12 +61,12 @@ CLIENT_FAULTS = frozenset(
 
 _NAMED_BY = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
 _OTHER = "_OTHER"  # the conventions' word for what has no name of its own
-_LONGEST = 256
+_LONGEST, _LONGEST_TEXT = 256, 1024
 _MAX_EVENTS = 10
 _SAYS_ERROR = b'"isError":true'
 
 
-def tracing(tracer_provider: TracerProvider | None = None) -> Middleware:
+def tracing(tracer_provider: TracerProvider | None = None, *, exceptions: bool = False) -> Middleware:
     """Return middleware that makes a span of every request.
 
     The span is current while the request's function runs, in worker threads too, so that spans which the function
@@ -72,6 +74,7 @@ def tracing(tracer_provider: TracerProvider | None = None) -> Middleware:
 
     Args:
         tracer_provider: Makes the spans; the process's global one by default.
+        exceptions: Whether spans have the texts and the tracebacks of exceptions.
     """
     tracer = get_tracer("funcmcp", version("funcmcp"), tracer_provider)
 
@@ -84,7 +87,7 @@ def tracing(tracer_provider: TracerProvider | None = None) -> Middleware:
                 reply = await call_next(context)
                 if span.is_recording():
                     _set_outcome(span, reply)
-                    _add_exception(span, context.error)
+                    _add_exception(span, context.error, has_text=exceptions)
                 return reply
         finally:
             detach(token)
@@ -97,9 +100,11 @@ class TaskTracing:
 
     Args:
         tracer_provider: Makes the spans; the process's global one by default.
+        exceptions: Whether spans have the texts and the tracebacks of exceptions.
     """
 
-    def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
+    def __init__(self, tracer_provider: TracerProvider | None = None, *, exceptions: bool = False) -> None:
+        self._exceptions = exceptions
         self._tracer = get_tracer("funcmcp", version("funcmcp"), tracer_provider)
 
     def traceparent(self) -> str | None:
@@ -128,7 +133,7 @@ class TaskTracing:
                 end = await run()
                 if span.is_recording():
                     _set_end(span, end)
-                    _add_exception(span, context.error)
+                    _add_exception(span, context.error, has_text=self._exceptions)
                 return end
         finally:
             detach(token)
@@ -183,29 +188,47 @@ def _name(context: RequestContext) -> str:
     method = context.request.method
     if method in _NAMED_BY and context.feature is not None:
         return f"{method} {context.feature.key}"
-    return _method(context.request)
+    return method_name(context.request)
 
 
-def _method(request: Request) -> str:
+def method_name(request: Request) -> str:
+    """Return the method of a request; `_OTHER` for one that MCP does not have."""
     return request.method if request.method in METHODS else _OTHER
 
 
-def _attributes(context: RequestContext) -> dict[str, str]:
+def _attributes(context: RequestContext) -> dict[str, Any]:
     """Return the attributes of a request that has not run yet."""
     request, client = context.request, context.client
     method, params = request.method, request.params
     attributes: dict[str, Any] = {
-        "mcp.method.name": _method(request),
+        "mcp.method.name": method_name(request),
         "mcp.protocol.version": client.revision.date,
         "mcp.session.id": _digest(client.session_id) if client.session_id else None,
         "jsonrpc.request.id": str(request.id),
-        "network.transport": "pipe" if context.http is None else "tcp",
+        "network.transport": context.network_transport,
         "gen_ai.operation.name": "execute_tool" if method == "tools/call" else None,
         "mcp.resource.uri": params.get("uri") if method in METHODS and METHODS[method].named_by == "uri" else None,
     }
     if method in _NAMED_BY:
         attributes[_NAMED_BY[method]] = params.get("name")
-    return {key: value[:_LONGEST] for key, value in attributes.items() if type(value) is str}
+    chosen: dict[str, Any] = {key: value[:_LONGEST] for key, value in attributes.items() if type(value) is str}
+    if context.http is not None and context.network_transport is not None:
+        chosen.update(_server_address(context.http.url))
+    return chosen
+
+
+def _server_address(url: str) -> dict[str, str | int]:
+    """Return the host and the port in the URL of a request; nothing if its Host header is malformed."""
+    try:
+        parts = urlsplit(url)
+        address, port = parts.hostname, parts.port
+    except ValueError:  # a server that takes any Host gets malformed ones as well
+        return {}
+    if address is None:
+        return {}
+    if port is None:
+        port = 443 if parts.scheme == "https" else 80
+    return {"server.address": address[:_LONGEST], "server.port": port}
 
 
 def _digest(session_id: str) -> str:
@@ -214,20 +237,41 @@ def _digest(session_id: str) -> str:
 
 
 def _set_outcome(span: Span, reply: Reply) -> None:
-    if reply.error is not None:
-        _set_error(span, reply.error, reply.message()["error"].get("message"))
-    elif _SAYS_ERROR in reply.body and reply.message()["result"].get("isError") is True:
-        _fail(span, "tool_error")
+    outcome = outcome_of(reply)
+    span.set_attributes(outcome)
+    if "error.type" in outcome:
+        message = None if reply.error is None else reply.message()["error"].get("message")
+        span.set_status(Status(StatusCode.ERROR, message))
 
 
-def _add_exception(span: Span, error: BaseException | None) -> None:
-    """Add an event with the type, not the text, of an exception; for a group one for each of its first members."""
+def _add_exception(span: Span, error: BaseException | None, *, has_text: bool) -> None:
+    """Add an event for an exception; for a group one for each of its first members.
+
+    Without texts it has the type alone, and there is none for exceptions that are answers to the caller.
+    """
     if error is None:
         return
     for member in members_of(error)[:_MAX_EVENTS]:
-        if not isinstance(member, errors.ToolError | errors.MCPError):  # these are answers
-            kind = type(member)
-            span.add_event("exception", {"exception.type": f"{kind.__module__}.{kind.__qualname__}"})
+        kind = type(member)
+        attributes = {"exception.type": f"{kind.__module__}.{kind.__qualname__}"}
+        if has_text:
+            attributes["exception.message"] = text_of(member)[:_LONGEST_TEXT]
+            attributes["exception.stacktrace"] = traceback_of(member)
+        if has_text or not isinstance(member, errors.ToolError | errors.MCPError):
+            span.add_event("exception", attributes)
+
+
+def outcome_of(reply: Reply) -> dict[str, str]:
+    """Return the attributes that say how a request failed; none if it did not."""
+    if reply.error is not None:
+        code = str(reply.error)
+        attributes = {"rpc.response.status_code": code}
+        if reply.error not in CLIENT_FAULTS:
+            attributes["error.type"] = code
+        return attributes
+    if _SAYS_ERROR in reply.body and reply.message()["result"].get("isError") is True:
+        return {"error.type": "tool_error"}
+    return {}
 
 
 def _set_error(span: Span, code: int, message: str | None) -> None:

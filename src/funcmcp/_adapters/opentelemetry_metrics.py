@@ -2,13 +2,17 @@
 
 A server that is not measured does not load this module.
 
-Each value of an attribute comes from the server, never from a client: names of tools that it has, and words of the
-lists below. So callers can't make up time series. `ToolNames` bounds the names as well, for servers whose tools come
+Each value of an attribute comes from the server, never from a client: names of features that it has, and words of the
+lists below. So callers can't make up time series. `Names` bounds the names as well, for servers whose features come
 from other servers.
+
+Source: OpenTelemetry "Semantic conventions for Model Context Protocol (MCP)", metrics (in development: names may still
+change).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.metadata import version
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -19,6 +23,8 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Metrics need: pip install "funcmcp[otel]"', name=error.name) from None
 
+from funcmcp._adapters.opentelemetry import method_name, outcome_of
+from funcmcp._protocol.errors import INTERNAL_ERROR
 from funcmcp._protocol.tasks import COMPLETED, FAILED, INPUT_REQUIRED
 from funcmcp._server.tasks.worker import NoOutcome, Retrying
 from funcmcp._state.tasks.record import Outcome
@@ -27,11 +33,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
     from typing import TypeAlias
 
-    from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider
+    from opentelemetry.metrics import CallbackOptions, MeterProvider
 
+    from funcmcp._protocol.replies import Reply
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.load import Load
+    from funcmcp._server.middleware import CallNext
     from funcmcp._server.tasks.backlog import BacklogWatch
     from funcmcp._server.tasks.worker import RunEnd
+    from funcmcp._state.sessions.memory import MemorySessions
     from funcmcp._state.tasks.record import Claim, TaskRecord
+    from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
 
     Attributes: TypeAlias = dict[str, str]
 
@@ -40,39 +52,169 @@ _SECONDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300]
 
 _TASK_SECONDS = [*_SECONDS, 900, 3600, 4 * 3600, 24 * 3600]
 _OTHER = "_OTHER"  # the conventions' word for what has no name of its own
-_MAX_NAMES = 1000
+_MAX_NAMES, _MAX_CODES = 1000, 100
+_FIRST_ERROR = 400
+_NAMED_BY = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
 _MAX_LENGTH = 256
 
 
-class ToolNames:
-    """The names of tools as values of an attribute. After a thousand names, other tools are `_OTHER`."""
+class Names:
+    """Names as values of an attribute. Names beyond a number of them are `_OTHER`.
 
-    def __init__(self) -> None:
+    Args:
+        limit: The number.
+    """
+
+    def __init__(self, limit: int = _MAX_NAMES) -> None:
+        self._limit = limit
         self._names: set[str] = set()
 
     def __getitem__(self, name: str) -> str:
         if name in self._names:
             return name
-        if len(self._names) >= _MAX_NAMES or len(name) > _MAX_LENGTH:
+        if len(self._names) >= self._limit or len(name) > _MAX_LENGTH:
             return _OTHER
         self._names.add(name)
         return name
+
+
+class Meters:
+    """What the metrics of one server have in common.
+
+    Args:
+        server: The name of the server.
+        meter_provider: Makes the instruments; the process's global one by default.
+
+    Attributes:
+        server: The name of the server.
+        meter: Makes the instruments.
+        gauges: Return a number when metrics are exported, in any thread, or None if there is none; by their names.
+    """
+
+    def __init__(self, server: str, meter_provider: MeterProvider | None = None) -> None:
+        self.server = server
+        self.meter = get_meter("funcmcp", version("funcmcp"), meter_provider)
+        self.gauges: dict[str, Callable[[], float | None]] = {}
+        provider = get_meter_provider() if meter_provider is None else meter_provider
+        if provider in _measured:
+            _measured[provider].add(self)
+            return
+        servers = _measured[provider] = WeakSet([self])
+        for name, (unit, description) in _GAUGES.items():
+            self.meter.create_observable_gauge(name, [partial(_observe, servers, name)], unit, description)
+
+
+_GAUGES = {
+    "funcmcp.server.requests": ("{request}", "Requests that wait while they run."),
+    "funcmcp.server.streams": ("{stream}", "Streams that are open."),
+    "funcmcp.server.sessions": ("{session}", "Sessions in the memory of this process."),
+    "funcmcp.task.waiting": ("{task}", "Tasks in the store that are due and that no worker has."),
+    "funcmcp.task.waiting.oldest": ("s", "The time for which the first of the waiting tasks has been due."),
+}
+
+_measured: WeakKeyDictionary[MeterProvider, WeakSet[Meters]] = WeakKeyDictionary()
+"""The servers that have one provider. An SDK keeps the functions of the first gauge of a name only."""
+
+
+def _observe(servers: WeakSet[Meters], name: str, _options: CallbackOptions) -> Iterable[Observation]:
+    for server in list(servers):
+        read = server.gauges.get(name)
+        value = None if read is None else read()
+        if value is not None:
+            yield Observation(value, {"funcmcp.server.name": server.server})
+
+
+class RequestMetrics:
+    """Measures the requests of a server.
+
+    Args:
+        meters: Those of the server.
+        load: What is under way.
+    """
+
+    def __init__(self, meters: Meters, load: Load) -> None:
+        self._server = meters.server
+        self._features = {kind: Names() for kind in _NAMED_BY}
+        self._codes = Names(_MAX_CODES)
+        self._durations = meters.meter.create_histogram(
+            "mcp.server.operation.duration",
+            "s",
+            "The time from the arrival of a request to its answer.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
+        self._refused = meters.meter.create_counter(
+            "funcmcp.http.refused", "{response}", "HTTP responses with a status of 400 or more."
+        )
+        meters.gauges["funcmcp.server.requests"] = lambda: load.runs.used
+        meters.gauges["funcmcp.server.streams"] = lambda: load.streams.used
+
+    async def measure(self, context: RequestContext, call_next: CallNext) -> Reply:
+        """Measure a request, as a middleware."""
+        began = monotonic()
+        outcome: Attributes = {}
+        try:
+            reply = await call_next(context)
+            outcome = outcome_of(reply)
+            return reply
+        except Exception:  # a limit is reached or a store is away: the transport answers with this code
+            outcome = {"rpc.response.status_code": str(INTERNAL_ERROR), "error.type": str(INTERNAL_ERROR)}
+            raise
+        finally:
+            self._durations.record(monotonic() - began, {**self._attributes(context), **self._bounded(outcome)})
+
+    def count_refusals(self, exchange: Exchange) -> Exchange:
+        """Return a function that answers HTTP requests as another one, and counts refusals."""
+
+        async def answer(request: HttpRequest) -> HttpResponse:
+            response = await exchange(request)
+            if response.status >= _FIRST_ERROR:
+                self._refused.add(
+                    1, {"funcmcp.server.name": self._server, "http.response.status_code": response.status}
+                )
+            return response
+
+        return answer
+
+    def _attributes(self, context: RequestContext) -> Attributes:
+        method, feature = method_name(context.request), context.feature
+        attributes = {"mcp.method.name": method, "mcp.protocol.version": context.client.revision.date}
+        if context.network_transport is not None:
+            attributes["network.transport"] = context.network_transport
+        if method == "tools/call":
+            attributes["gen_ai.operation.name"] = "execute_tool"
+        if method in _NAMED_BY and feature is not None:
+            attributes[_NAMED_BY[method]] = self._features[method][feature.key]
+        return attributes
+
+    def _bounded(self, outcome: Attributes) -> Attributes:
+        """Return an outcome with a bounded number of codes, which authors may choose as they like."""
+        return {name: self._codes[value] for name, value in outcome.items()}
+
+
+def measure_sessions(meters: Meters, sessions: MemorySessions) -> None:
+    """Measure sessions that live in this process."""
+    durations = meters.meter.create_histogram(
+        "mcp.server.session.duration",
+        "s",
+        "The time from the beginning of a session to its end, or to its last request if it has expired.",
+        explicit_bucket_boundaries_advisory=_SECONDS,
+    )
+    sessions.on_duration = lambda seconds, revision: durations.record(seconds, {"mcp.protocol.version": revision})
+    meters.gauges["funcmcp.server.sessions"] = lambda: sessions.count
 
 
 class TaskMetrics:
     """Measures the tasks of a server.
 
     Args:
-        server: The name of the server.
+        meters: Those of the server.
         backlog: How many of its tasks wait.
-        meter_provider: Makes the instruments; the process's global one by default.
     """
 
-    def __init__(self, server: str, backlog: BacklogWatch, meter_provider: MeterProvider | None = None) -> None:
-        self.server = server
-        self.backlog = backlog
-        self._tools = ToolNames()
-        meter = get_meter("funcmcp", version("funcmcp"), meter_provider)
+    def __init__(self, meters: Meters, backlog: BacklogWatch) -> None:
+        self._meters = meters
+        self._tools = Names()
+        meter = meters.meter
         self._created = meter.create_counter("funcmcp.task.created", "{task}", "Tasks that were created.")
         self._started = meter.create_counter("funcmcp.task.started", "{run}", "Runs of tasks that began.")
         self._retried = meter.create_counter("funcmcp.task.retried", "{run}", "Runs of tasks that have to be repeated.")
@@ -90,7 +232,8 @@ class TaskMetrics:
             "The duration of a run of a task.",
             explicit_bucket_boundaries_advisory=_TASK_SECONDS,
         )
-        _observe_backlog(self, meter, meter_provider)
+        meters.gauges["funcmcp.task.waiting"] = lambda: None if backlog.latest is None else backlog.latest.waiting
+        meters.gauges["funcmcp.task.waiting.oldest"] = lambda: None if backlog.latest is None else backlog.latest.oldest
 
     def created(self, record: TaskRecord) -> None:
         """Count a task that this process has created."""
@@ -126,7 +269,7 @@ class TaskMetrics:
         self._ended.add(1, {**self._attributes(record), **status})
 
     def _attributes(self, record: TaskRecord) -> Attributes:
-        return {"funcmcp.server.name": self.server, "gen_ai.tool.name": self._tools[record.tool]}
+        return {"funcmcp.server.name": self._meters.server, "gen_ai.tool.name": self._tools[record.tool]}
 
 
 def _status_of(end: RunEnd) -> Attributes:
@@ -140,33 +283,3 @@ def _status_of(end: RunEnd) -> Attributes:
     if isinstance(end, Retrying):
         return {"error.type": "tool_error"}
     return {"mcp.task.status": INPUT_REQUIRED}
-
-
-_measured: WeakKeyDictionary[MeterProvider, WeakSet[TaskMetrics]] = WeakKeyDictionary()
-"""The servers that have one provider. An SDK keeps the functions of the first gauge of a name only."""
-
-
-def _observe_backlog(metrics: TaskMetrics, meter: Meter, meter_provider: MeterProvider | None) -> None:
-    """Let the provider read how many tasks wait."""
-    provider = get_meter_provider() if meter_provider is None else meter_provider
-    if provider in _measured:
-        _measured[provider].add(metrics)
-        return
-    servers = _measured[provider] = WeakSet([metrics])
-
-    def waiting(_options: CallbackOptions) -> Iterable[Observation]:
-        for server in list(servers):
-            if (backlog := server.backlog.latest) is not None:
-                yield Observation(backlog.waiting, {"funcmcp.server.name": server.server})
-
-    def oldest(_options: CallbackOptions) -> Iterable[Observation]:
-        for server in list(servers):
-            if (backlog := server.backlog.latest) is not None:
-                yield Observation(backlog.oldest, {"funcmcp.server.name": server.server})
-
-    meter.create_observable_gauge(
-        "funcmcp.task.waiting", [waiting], "{task}", "Tasks in the store that are due and that no worker has."
-    )
-    meter.create_observable_gauge(
-        "funcmcp.task.waiting.oldest", [oldest], "s", "The time for which the first of the waiting tasks has been due."
-    )

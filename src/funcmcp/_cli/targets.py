@@ -28,6 +28,7 @@ _EXTRAS = {
     "httpx2": "client",
     "joserfc": "auth",
     "opentelemetry": "otel",
+    "prometheus_client": "prometheus",
     "redis": "redis",
     "uvicorn": "server",
 }

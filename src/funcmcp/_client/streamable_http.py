@@ -172,6 +172,7 @@ class MemoryRequest(HttpRequest):
     """
 
     __slots__ = ()
+    network_transport: str | None = None
 
     def __init__(self, method: str, path: str, pairs: list[tuple[bytes, bytes]], body: bytes) -> None:
         super().__init__(method, path, pairs, "127.0.0.1")

@@ -129,7 +129,7 @@ def log_left_out(kind: str, key: str, method: str, error: ValueError) -> None:
 def types_and_texts(error: BaseException) -> str:
     """Return the type and the text of an exception; for a group, those of its members."""
     members = members_of(error)
-    shown = [f"{type(member).__name__}: {_text_of(member)}" for member in members[:_SHOWN_MEMBERS]]
+    shown = [f"{type(member).__name__}: {text_of(member)}" for member in members[:_SHOWN_MEMBERS]]
     if len(members) > _SHOWN_MEMBERS:
         shown.append(f"{len(members) - _SHOWN_MEMBERS} more")
     return "; ".join(shown)
@@ -148,7 +148,7 @@ def _summary_of(error: BaseException) -> str:
 
 def _summary_of_one(error: BaseException) -> str:
     """Return an exception's type, text and frames: the author's innermost frame first, then its callers."""
-    text = f"{quote(type(error).__name__)}: {quote(_text_of(error))}"
+    text = f"{quote(type(error).__name__)}: {quote(text_of(error))}"
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return text
@@ -272,7 +272,7 @@ def _text_lines(error: BaseException) -> list[str]:
         text = quote(error.msg, _TRACEBACK_TEXT)
         lines = _syntax_error_lines(error)
     else:
-        text = quote(_text_of(error), _TRACEBACK_TEXT)
+        text = quote(text_of(error), _TRACEBACK_TEXT)
         lines = []
     return [*lines, _escaped(f"{name}: {text}" if text else name)]
 
@@ -295,7 +295,7 @@ def _note_lines(error: BaseException) -> list[str]:
     notes = getattr(error, "__notes__", [])
     if not isinstance(notes, list):
         notes = [notes]
-    lines = [f"  Note: {quote(_text_of(note), _TRACEBACK_TEXT)}" for note in notes[:_NOTES]]
+    lines = [f"  Note: {quote(text_of(note), _TRACEBACK_TEXT)}" for note in notes[:_NOTES]]
     if len(notes) > _NOTES:
         lines.append(f"  ... ({len(notes) - _NOTES} more notes)")
     return lines
@@ -306,7 +306,7 @@ def _escaped(line: str) -> str:
     return visible_line(line[: 2 * _TRACEBACK_TEXT])
 
 
-def _text_of(value: object) -> str:
+def text_of(value: object) -> str:
     """Return the text of an exception or a note; its own __str__ may raise."""
     try:
         return str(value)

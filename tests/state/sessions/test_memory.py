@@ -55,6 +55,24 @@ async def test_a_session_ends_when_it_was_not_used_for_too_long(sessions: Memory
     assert len(sessions) == 0
 
 
+async def test_the_duration_of_a_session_ends_with_it_or_with_its_last_request(
+    sessions: MemorySessions, clock: Clock
+) -> None:
+    durations: list[tuple[float, str]] = []
+    sessions.on_duration = lambda seconds, revision: durations.append((seconds, revision))
+    ended, expired, unused = [await sessions.create(HANDSHAKE) for _ in range(3)]
+    assert sessions.count == 3
+    clock.now += 7
+    assert await sessions.get(expired)
+    clock.now += 2
+    assert await sessions.end(ended)
+    assert durations == [(9.0, HANDSHAKE.revision)]
+    clock.now += 2 * IDLE
+    assert await sessions.get(unused) is None
+    assert len(sessions) == sessions.count == 0
+    assert durations[1:] == [(0.0, HANDSHAKE.revision), (7.0, HANDSHAKE.revision)]
+
+
 async def test_use_keeps_a_session_alive(sessions: MemorySessions, clock: Clock) -> None:
     session_id = await sessions.create(HANDSHAKE)
     for _ in range(5):

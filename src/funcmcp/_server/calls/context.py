@@ -65,6 +65,10 @@ class HTTPRequestInfo(Protocol):
     def caller(self) -> str | None:
         """The caller whose share of the limits the request uses; None if the caller is not known."""
 
+    @property
+    def network_transport(self) -> str | None:
+        """How the request came, in OpenTelemetry's words: "tcp"; None from a client in memory."""
+
 
 class Deadline(Protocol):
     """The part of `asyncio.Timeout` that contexts need."""
@@ -123,6 +127,11 @@ class RequestContext:
     def feature(self) -> Feature | None:
         """The tool, resource, resource template or prompt that the request names; None if there is none."""
         return self.routed.feature
+
+    @property
+    def network_transport(self) -> str | None:
+        """How the request came, in OpenTelemetry's words: "tcp" or "pipe"; None if it was made in this process."""
+        return "pipe" if self.http is None else self.http.network_transport
 
     @property
     def principal(self) -> Principal | None:

@@ -41,6 +41,10 @@ class MemorySessions(LiveSessions):
             `initialize` ends after five minutes at most.
         keys: Seal what clients carry between requests. The default is as in `SignedSessions`.
         clock: Returns monotonic seconds.
+
+    Attributes:
+        on_duration: Is called when a session has ended, with the seconds from its beginning to its end, or to its last
+            request if it has expired, and with the date of its revision.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class MemorySessions(LiveSessions):
         self._full_until = 0.0
         self._sweep_at = 0.0
         self.endings: list[Callable[[str], None]] = []
+        self.on_duration: Callable[[float, str], None] | None = None
 
     async def create(self, handshake: Handshake) -> str:
         """Create a session and return its id; raise SessionsFullError."""
@@ -80,7 +85,7 @@ class MemorySessions(LiveSessions):
                 raise SessionsFullError(seconds_until(self._sweep_at, now), is_owner_limit=True)
             self._paid[payer] = self._paid.get(payer, 0) + 1
         session_id = base64.urlsafe_b64encode(os.urandom(33)).decode("ascii")
-        self._sessions[session_id] = _Session(handshake.reduced(), now + self._unused)
+        self._sessions[session_id] = _Session(handshake.reduced(), now, now + self._unused)
         return session_id
 
     async def get(self, session_id: str) -> Handshake | None:
@@ -92,13 +97,21 @@ class MemorySessions(LiveSessions):
         if session.expires <= now:
             self._drop(session_id)
             return None
-        session.expires = now + self._idle
+        session.used, session.expires = now, now + self._idle
         return session.handshake
 
     async def end(self, session_id: str) -> bool:
         """End a session; return whether it existed."""
         self._full_until = 0.0
+        session = self._sessions.get(session_id)
+        if session is not None:
+            session.used = self._clock()
         return self._drop(session_id)
+
+    @property
+    def count(self) -> int:
+        """The number of sessions, with those that have expired lately. It may be read in any thread."""
+        return len(self._sessions)
 
     def __len__(self) -> int:
         self._drop_expired(self._clock())
@@ -111,6 +124,8 @@ class MemorySessions(LiveSessions):
             self._paid[payer] -= 1
             if not self._paid[payer]:
                 del self._paid[payer]
+        if session is not None and self.on_duration is not None:
+            self.on_duration(session.used - session.began, session.handshake.revision)
         return session is not None
 
     def _drop_expired(self, now: float) -> None:
@@ -125,8 +140,9 @@ class MemorySessions(LiveSessions):
 
 
 class _Session:
-    __slots__ = ("expires", "handshake")
+    __slots__ = ("began", "expires", "handshake", "used")
 
-    def __init__(self, handshake: Handshake, expires: float) -> None:
+    def __init__(self, handshake: Handshake, now: float, expires: float) -> None:
         self.handshake = handshake
+        self.began = self.used = now
         self.expires = expires

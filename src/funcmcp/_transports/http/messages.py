@@ -59,9 +59,11 @@ class HttpRequest:
         principal: The principal that sent it; None before authentication and for an anonymous request.
         by_user: Whether the user of this process has sent it. No request from a network has.
         caller: The caller whose share of the limits it uses (`funcmcp._server.load`); None if it counts for all only.
+        network_transport: How it came, in OpenTelemetry's words; None from a client in memory.
     """
 
     __slots__ = ("body", "by_user", "caller", "fields", "header", "method", "pairs", "path", "principal", "server")
+    network_transport: str | None = "tcp"
 
     def __init__(
         self,

@@ -1,0 +1,69 @@
+"""Metrics for Prometheus: its text format at a path of the server, or on a port of its own.
+
+How it works: a reader of the OpenTelemetry SDK makes the metrics of a server a part of prometheus-client's registry. A
+port is served by a thread of prometheus-client, so that metrics can be read while the event loop is busy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+try:
+    from opentelemetry.exporter.prometheus import PrometheusMetricReader
+    from opentelemetry.sdk.metrics import MeterProvider
+    from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest, start_http_server
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        'Metrics for Prometheus need: pip install "funcmcp[prometheus]"', name=error.name
+    ) from None
+
+from funcmcp._server.log import logger, quote
+from funcmcp._transports.http.endpoints.custom_routes import Response
+
+if TYPE_CHECKING:
+    from wsgiref.simple_server import WSGIServer
+
+_providers: list[MeterProvider] = []
+
+
+def provider() -> MeterProvider:
+    """Return the provider of all servers of this process whose metrics Prometheus reads."""
+    if not _providers:
+        _providers.append(MeterProvider([PrometheusMetricReader()]))
+    return _providers[0]
+
+
+def content_of_metrics() -> Response:
+    """Return the metrics, as the function of a custom route. It is a plain function: it runs in a worker thread."""
+    return Response(generate_latest(REGISTRY), headers={"content-type": CONTENT_TYPE_LATEST})
+
+
+class MetricsPort:
+    """A port of its own for the metrics.
+
+    Args:
+        host: The address that it listens on.
+        port: The port.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host = host
+        self._port = port
+        self._server: WSGIServer | None = None
+
+    def open(self) -> None:
+        """Listen, unless that has begun. A port that is taken is logged: the server works without its metrics."""
+        if self._server is not None:
+            return
+        try:
+            self._server, _ = start_http_server(self._port, self._host)
+        except OSError as error:
+            address = f"{self._host}:{self._port}"
+            logger.error("The metrics are not served on %s: %s.", quote(address), quote(error.strerror))
+
+    def close(self) -> None:
+        """Listen no more."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.shutdown()
+            server.server_close()

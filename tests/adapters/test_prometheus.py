@@ -1,0 +1,83 @@
+"""Metrics in the format of Prometheus, which its own client library reads."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import httpx2
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from funcmcp import MCPServer
+from funcmcp._serving import serving_of
+from funcmcp.auth import APIKeys
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+KEY = "0123456789abcdef"
+
+
+def server(**options: object) -> MCPServer:
+    mcp = MCPServer("Prometheus", **options)  # type: ignore[arg-type] # options of one test
+
+    @mcp.tool
+    async def find() -> str:
+        return "found"
+
+    return mcp
+
+
+def durations_in(text: str) -> Metric:
+    """Return the durations of requests in the text of a response."""
+    (durations,) = [
+        family
+        for family in text_string_to_metric_families(text)
+        if family.name == "mcp_server_operation_duration_seconds"
+    ]
+    return durations
+
+
+async def test_metrics_at_a_path_are_for_callers_with_credentials() -> None:
+    mcp = server(auth=APIKeys({"ann": KEY}))
+    mcp.serve_metrics(path="/numbers")
+    await mcp.call_tool("find")
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=mcp), base_url="http://127.0.0.1") as client:
+        assert (await client.get("/numbers")).status_code == 401
+        response = await client.get("/numbers", headers={"x-api-key": KEY})
+    assert (response.status_code, response.headers["content-type"].partition(";")[0]) == (200, "text/plain")
+    labels = [sample.labels for sample in durations_in(response.text).samples if sample.name.endswith("_count")]
+    assert [label["gen_ai_tool_name"] for label in labels if label["mcp_method_name"] == "tools/call"] == ["find"]
+
+
+async def test_metrics_have_a_port_of_their_own_while_the_server_runs(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+    mcp = server()
+    mcp.serve_metrics(port)
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        async with mcp.lifespan():
+            serving_of(mcp).begin()
+            await mcp.call_tool("find")
+            assert durations_in((await client.get("/metrics")).text).samples
+            second = server()
+            second.serve_metrics(port)
+            await serving_of(second).start()
+            assert f"The metrics are not served on 127.0.0.1:{port}: Address already in use." in caplog.text
+            await serving_of(second).aclose()
+        with pytest.raises(httpx2.ConnectError):
+            await client.get("/metrics")
+
+
+def test_metrics_without_authentication_need_a_port() -> None:
+    with pytest.raises(ValueError, match=r"^Everybody could read the metrics: .* Pass port= for a port of its own\.$"):
+        server().serve_metrics()
+
+
+def test_a_server_that_ends_without_a_start_has_no_port_to_close() -> None:
+    mcp = server()
+    mcp.serve_metrics(1)
+    asyncio.run(serving_of(mcp).aclose())
