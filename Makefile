@@ -29,6 +29,7 @@ servers: .venv/.ready
 	scripts/setup-differential.sh
 	scripts/setup-docs.sh
 	scripts/setup-frameworks.sh
+	scripts/setup-proxies.sh
 	if [ "$$CI" = true ]; then scripts/setup-converters.sh; fi
 
 # The suite also runs on Python 3.13, where there is one.

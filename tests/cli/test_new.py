@@ -31,7 +31,25 @@ if TYPE_CHECKING:
     from funcmcp._cli.new import Hosting
 
 HOSTINGS: tuple[Hosting, ...] = ("http", "triggers", "self-hosted")
-ALL_HOSTINGS: tuple[Hosting, ...] = (*HOSTINGS, "none")
+WITHOUT_FUNCTIONS: tuple[Hosting, ...] = ("docker", "aca", "kubernetes", "systemd", "none")
+ALL_HOSTINGS: tuple[Hosting, ...] = (*HOSTINGS, *WITHOUT_FUNCTIONS)
+PLAIN_FILES = {
+    ".gitignore",
+    "README.md",
+    "pytest.ini",
+    "requirements-dev.txt",
+    "requirements.txt",
+    "server.py",
+    "tests/test_server.py",
+}
+CONTAINER_FILES = {".dockerignore", ".github/workflows/ci.yml", "Dockerfile", "compose.yaml"}
+FILES_WITHOUT_FUNCTIONS = {
+    "docker": PLAIN_FILES | CONTAINER_FILES,
+    "none": PLAIN_FILES | CONTAINER_FILES,
+    "aca": PLAIN_FILES | CONTAINER_FILES | {"containerapp.yaml", "deploy.sh"},
+    "kubernetes": PLAIN_FILES | CONTAINER_FILES | {"kubernetes.yaml"},
+    "systemd": PLAIN_FILES | {"server.service"},
+}
 COMMON_FILES = {
     ".funcignore",
     ".gitignore",
@@ -122,20 +140,21 @@ def test_its_own_tests_pass(any_project: Path) -> None:
     assert "3 passed" in run.stdout
 
 
-def test_a_project_without_azure_has_a_container_and_a_workflow(projects: dict[str, Path]) -> None:
+@pytest.mark.parametrize("hosting", WITHOUT_FUNCTIONS)
+def test_a_hosting_without_functions_has_its_files(projects: dict[str, Path], hosting: str) -> None:
+    assert files_in(projects[hosting]) == FILES_WITHOUT_FUNCTIONS[hosting]
+    for file in projects[hosting].rglob("*.*"):
+        if file.suffix in (".md", ".yaml", ".sh", ".service"):
+            assert "{{" not in file.read_text().replace("${{", ""), file
+
+
+def test_a_script_can_be_run(projects: dict[str, Path]) -> None:
+    assert (projects["aca"] / "deploy.sh").stat().st_mode & 0o111
+    assert not (projects["aca"] / "containerapp.yaml").stat().st_mode & 0o111
+
+
+def test_the_workflow_runs_the_tests_and_builds_the_image(projects: dict[str, Path]) -> None:
     folder = projects["none"]
-    assert files_in(folder) == {
-        ".dockerignore",
-        ".github/workflows/ci.yml",
-        ".gitignore",
-        "Dockerfile",
-        "README.md",
-        "pytest.ini",
-        "requirements-dev.txt",
-        "requirements.txt",
-        "server.py",
-        "tests/test_server.py",
-    }
     steps = re.findall(
         r"^(?:- )?run: (.*)$", (folder / ".github/workflows/ci.yml").read_text().replace("      ", ""), re.MULTILINE
     )
@@ -303,7 +322,7 @@ def test_requirements_name_this_version_and_the_extras_of_the_hosting(projects: 
         "http": f"funcmcp[azure,auth]{versions(__version__)}\n",
         "triggers": f"funcmcp[azure]{versions(__version__)}\n",
         "self-hosted": f"funcmcp[server,auth]{versions(__version__)}\n",
-        "none": f"funcmcp[cli]{versions(__version__)}\n",
+        **dict.fromkeys(WITHOUT_FUNCTIONS, f"funcmcp[cli]{versions(__version__)}\n"),
     }
 
 
@@ -473,6 +492,22 @@ def test_a_dot_names_the_module_that_has_to_be_written(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text(SERVER)
     result = funcmcp("new", ".", folder=tmp_path)
     assert "function_app.py imports mcp from server.py. Name the module of your server there." in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("hosting", "files", "advice"),
+    [
+        ("docker", CONTAINER_FILES, "Dockerfile and .dockerignore name server.py alone. Name the files of your server"),
+        ("kubernetes", {*CONTAINER_FILES, "kubernetes.yaml"}, "Dockerfile and .dockerignore name server.py alone."),
+        ("systemd", {"server.service"}, "server.service runs server.py. Name the file of your server there."),
+    ],
+)
+def test_a_dot_adds_the_files_of_a_platform(hosting: str, files: set[str], advice: str, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(SERVER)
+    result = funcmcp("new", ".", "--hosting", hosting, folder=tmp_path)
+    assert files_in(tmp_path) == {"main.py", "requirements.txt", ".gitignore", *files}
+    assert advice in result.stdout
+    assert "doctor" not in result.stdout
 
 
 def test_a_dot_needs_a_server_and_a_folder_that_can_be_written(tmp_path: Path) -> None:

@@ -105,14 +105,15 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name and folder.", show_default=False)],
     *,
     hosting: Annotated[
-        Literal["http", "triggers", "self-hosted", "none"],
+        Literal["http", "triggers", "self-hosted", "docker", "aca", "kubernetes", "systemd", "none"],
         typer.Option(
-            help="How Azure serves the project: by HTTP triggers (all of MCP), by Azure's own MCP triggers, "
-            "or as its own server (a custom handler). none: a project without Azure, with a Dockerfile."
+            help="Where the project runs. On Azure Functions: by HTTP triggers (http, all of MCP), by Azure's own MCP "
+            "triggers (triggers), or as its own server (self-hosted, a custom handler). Elsewhere: docker, aca (Azure "
+            "Container Apps), kubernetes or systemd. none is the earlier name of docker."
         ),
     ] = "http",
 ) -> None:
-    """Make a project in a new folder NAME. It has tests, and is for Azure Functions unless --hosting is none.
+    """Make a project in a new folder NAME. It has tests, and is for Azure Functions unless --hosting says otherwise.
 
     With . as NAME, add the files for the hosting to the server in this folder. No file is replaced.
     """

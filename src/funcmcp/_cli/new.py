@@ -21,7 +21,7 @@ from funcmcp._cli.failure import Failure
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-Hosting: TypeAlias = Literal["http", "triggers", "self-hosted", "none"]
+Hosting: TypeAlias = Literal["http", "triggers", "self-hosted", "docker", "aca", "kubernetes", "systemd", "none"]
 
 PYTHON = "3.13"
 """The version of Python that a new project runs on in Azure, or in its container."""
@@ -51,6 +51,7 @@ class _Plan:
         endpoint: The path of the endpoint on Azure.
         key: The place of the callers' key in the output of ``az functionapp keys list``.
         sign_in: The paragraph about sign-in in the project's README.
+        deployments: The parts about the deployment in the README of a project that is not for Azure Functions.
     """
 
     layers: tuple[str, ...]
@@ -58,6 +59,12 @@ class _Plan:
     endpoint: str = ""
     key: str = ""
     sign_in: str = ""
+    deployments: tuple[str, ...] = ()
+
+    @property
+    def is_for_functions(self) -> bool:
+        """Whether the project is for Azure Functions."""
+        return "common" in self.layers
 
 
 _SERVER_SIGN_IN = (
@@ -77,8 +84,12 @@ _PLANS: dict[str, _Plan] = {
     "self-hosted": _Plan(
         ("base", "common", "sign_in", "self-hosted"), "server,auth", "/mcp", "functionKeys.default", _SERVER_SIGN_IN
     ),
-    "none": _Plan(("base", "none"), "cli"),
+    "docker": _Plan(("base", "plain", "docker"), "cli", deployments=("docker",)),
+    "aca": _Plan(("base", "plain", "docker", "aca"), "cli", deployments=("docker", "aca")),
+    "kubernetes": _Plan(("base", "plain", "docker", "kubernetes"), "cli", deployments=("docker", "kubernetes")),
+    "systemd": _Plan(("base", "plain", "systemd"), "cli", deployments=("systemd",)),
 }
+_PLANS["none"] = _PLANS["docker"]
 
 
 def create(name: str, parent: Path, hosting: Hosting) -> Path:
@@ -87,7 +98,7 @@ def create(name: str, parent: Path, hosting: Hosting) -> Path:
     Args:
         name: The name of the project, of its folder and of its azd application.
         parent: The folder that contains the project's folder.
-        hosting: How Azure serves the project. "none" for a project without Azure.
+        hosting: Where the project runs. "none" is the earlier name of "docker".
 
     Raises:
         Failure: The name is not valid or taken, or the folder cannot be written.
@@ -128,7 +139,7 @@ def add_to(folder: Path, hosting: Hosting) -> Additions:
 
     Args:
         folder: The folder.
-        hosting: How Azure serves the project.
+        hosting: Where the project runs.
 
     Raises:
         Failure: The folder has no Python file, or cannot be written, or a symbolic link in it leads files elsewhere.
@@ -177,9 +188,15 @@ def _advice(folder: Path, plan: _Plan, written: list[str], unchanged: list[str])
     advice = []
     if "function_app.py" in written and not (folder / "server.py").is_file():
         advice.append("function_app.py imports mcp from server.py. Name the module of your server there.")
+    if "Dockerfile" in written and {path.name for path in folder.glob("*.py")} != {"server.py"}:
+        advice.append("Dockerfile and .dockerignore name server.py alone. Name the files of your server there.")
+    if "server.service" in written and not (folder / "server.py").is_file():
+        advice.append("server.service runs server.py. Name the file of your server there.")
     if "requirements.txt" in unchanged:
         advice.append(f"requirements.txt needs funcmcp[{plan.extras}]{versions(__version__)}.")
-    return [*advice, "Check the project with: funcmcp doctor"]
+    if plan.is_for_functions:
+        advice.append("Check the project with: funcmcp doctor")
+    return advice
 
 
 def title_of(name: str) -> str:
@@ -208,6 +225,7 @@ def _check_name(name: str) -> None:
 def _placeholders(name: str, plan: _Plan) -> dict[str, str]:
     """Return the texts that replace ``{{placeholder}}`` in the templates."""
     return {
+        "deployment": _deployment(plan),  # first: the text has other placeholders in it
         "name": name,
         "title": title_of(name),
         "extras": plan.extras,
@@ -220,6 +238,13 @@ def _placeholders(name: str, plan: _Plan) -> dict[str, str]:
         ),
         "sign_in_note": plan.sign_in,
     }
+
+
+def _deployment(plan: _Plan) -> str:
+    """Return the parts about the deployment for the project's README."""
+    texts = files("funcmcp._cli") / "templates" / "deployments"
+    parts = [(texts / f"{name}.md{_SUFFIX}").read_text(encoding="utf-8").rstrip() for name in plan.deployments]
+    return "\n\n".join(parts)
 
 
 def _write(folder: Path, plan: _Plan, placeholders: dict[str, str]) -> None:
@@ -242,3 +267,5 @@ def _fill(source: Traversable, target: Path, placeholders: dict[str, str]) -> No
         for placeholder, value in placeholders.items():
             text = text.replace("{{" + placeholder + "}}", value)
         (target / name).write_text(text, encoding="utf-8", newline="\n")
+        if text.startswith("#!"):
+            (target / name).chmod(0o755)

@@ -1,0 +1,337 @@
+"""The pages of docs/deploy show what ``funcmcp new`` writes, and their commands and configurations work.
+
+Containers are replaced by their commands in a folder, systemd by the command of the unit, and `az` by a program that
+writes down how it was called. nginx, HAProxy and Caddy are the real ones, without TLS and on other ports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+import httpx2 as httpx
+import pytest
+import yaml
+
+from funcmcp._cli.new import create
+from funcmcp.client import Client
+from tests.cli.processes import FUNCMCP, PYTHON, environment, running
+from tests.docs.pages import ROOT, block_of, blocks_of
+from tests.patience import PATIENCE
+from tests.redis_server import program
+from tests.requirements import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from funcmcp._cli.new import Hosting
+
+NAME = "order-desk"
+KEY = "0" * 43
+SHOWN: list[tuple[str, str, Hosting, str]] = [
+    ("docker.md", "Dockerfile", "docker", "Dockerfile"),
+    ("docker.md", "Compose", "docker", "compose.yaml"),
+    ("container-apps.md", "deploy.sh", "aca", "deploy.sh"),
+    ("container-apps.md", "containerapp.yaml", "aca", "containerapp.yaml"),
+    ("kubernetes.md", "kubernetes.yaml", "kubernetes", "kubernetes.yaml"),
+    ("systemd.md", "The unit", "systemd", "server.service"),
+]
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
+}
+SERVER = """
+import asyncio
+
+from funcmcp import Context, MCPServer
+
+mcp = MCPServer("Shop")
+confirmed = asyncio.Event()
+
+
+@mcp.tool
+async def wait(context: Context) -> str:
+    await context.report_progress(1, total=2, message="waiting")
+    await confirmed.wait()
+    return "done"
+
+
+@mcp.tool
+async def confirm() -> str:
+    confirmed.set()
+    return "confirmed"
+"""
+AZ = f"""#!{PYTHON}
+import json, pathlib, sys
+
+state = pathlib.Path(__file__).with_name("secret")
+with open(pathlib.Path(__file__).with_name("calls"), "a") as calls:
+    calls.write(json.dumps(sys.argv[1:]) + "\\n")
+if sys.argv[1:4] == ["containerapp", "secret", "set"]:
+    state.touch()
+if sys.argv[1:4] == ["containerapp", "secret", "show"] and not state.exists():
+    sys.exit(1)
+if sys.argv[1:3] == ["containerapp", "show"]:
+    print("order-desk.example.azurecontainerapps.io")
+"""
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the folder of a project for each hosting."""
+    hostings: list[Hosting] = ["docker", "aca", "kubernetes", "systemd"]
+    return {hosting: create(NAME, Path(tmp_path_factory.mktemp(hosting)), hosting) for hosting in hostings}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def documents(path: Path) -> dict[str, Any]:
+    """Return the documents of a YAML file by their kinds."""
+    return {document.get("kind", ""): document for document in yaml.safe_load_all(path.read_text())}
+
+
+def on_a_free_port(command: list[str]) -> list[str]:
+    """Return a command of a container or a unit as it runs here: on a loopback address and a free port."""
+    assert Path(command[0]).name == "funcmcp"
+    port = command.index("--port") + 1
+    local = [*command[1:port], "0", *command[port + 1 :]]
+    return [*FUNCMCP, *("127.0.0.1" if word == "0.0.0.0" else word for word in local)]
+
+
+def status(url: str) -> int:
+    with urlopen(url, timeout=PATIENCE) as response:
+        return int(response.status)
+
+
+@pytest.mark.parametrize(("page", "heading", "hosting", "file"), SHOWN, ids=[file for *_, file in SHOWN])
+def test_a_page_shows_the_file_that_funcmcp_new_writes(
+    projects: dict[str, Path], page: str, heading: str, hosting: str, file: str
+) -> None:
+    languages = {block.language for block in blocks_of(f"deploy/{page}") if block.heading == heading} - {"sh"}
+    (language,) = languages
+    assert block_of(f"deploy/{page}", heading, language) == (projects[hosting] / file).read_text()
+
+
+def test_the_health_check_of_the_image_succeeds_while_the_server_runs(projects: dict[str, Path]) -> None:
+    text = (projects["docker"] / "Dockerfile").read_text()
+    (checked,) = re.findall(r"^HEALTHCHECK .*CMD (\[.*\])$", text, re.MULTILINE)
+    (command,) = re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)
+    with running(on_a_free_port(json.loads(command)), folder=projects["docker"]) as server:
+        origin = server.endpoint().removesuffix("/mcp")
+        check = [PYTHON, *json.loads(checked.replace("http://127.0.0.1:8000", origin))[1:]]
+        assert subprocess.run(check, timeout=PATIENCE, check=False).returncode == 0
+    assert subprocess.run(check, timeout=PATIENCE, stderr=subprocess.DEVNULL, check=False).returncode == 1
+
+
+def test_compose_gives_the_copies_one_key(projects: dict[str, Path]) -> None:
+    (service,) = yaml.safe_load((projects["docker"] / "compose.yaml").read_text())["services"].values()
+    assert service["environment"]["FUNCMCP_KEYS"].startswith("${FUNCMCP_KEYS:?")
+    assert service["ports"] == ["127.0.0.1:8000:8000"]
+    assert ".env" in (projects["docker"] / ".gitignore").read_text().split()
+
+
+def test_the_objects_of_kubernetes_refer_to_each_other(projects: dict[str, Path]) -> None:
+    objects = documents(projects["kubernetes"] / "kubernetes.yaml")
+    assert set(objects) == {"Deployment", "Service", "PodDisruptionBudget", "Ingress"}
+    pod = objects["Deployment"]["spec"]["template"]
+    labels = pod["metadata"]["labels"]
+    assert objects["Deployment"]["spec"]["selector"]["matchLabels"] == labels
+    assert objects["Service"]["spec"]["selector"] == labels
+    assert objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
+    (container,) = pod["spec"]["containers"]
+    (port,) = container["ports"]
+    (service_port,) = objects["Service"]["spec"]["ports"]
+    assert service_port["targetPort"] == port["name"]
+    (path,) = objects["Ingress"]["spec"]["rules"][0]["http"]["paths"]
+    assert path["backend"]["service"] == {"name": NAME, "port": {"name": service_port["name"]}}
+    drain = int(container["args"][container["args"].index("--drain") + 1])
+    pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert pod["spec"]["terminationGracePeriodSeconds"] > drain + pause
+
+
+async def test_copies_with_one_key_serve_each_others_sessions_and_their_probes(projects: dict[str, Path]) -> None:
+    (container,) = documents(projects["kubernetes"] / "kubernetes.yaml")["Deployment"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+    probes = {container[name]["httpGet"]["path"] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
+    command = on_a_free_port(container["args"])
+    folder = projects["kubernetes"]
+    with (
+        running(command, folder=folder, env={"FUNCMCP_KEYS": KEY}) as one,
+        running(command, folder=folder, env={"FUNCMCP_KEYS": KEY}) as other,
+    ):
+        urls = [one.endpoint(), other.endpoint()]
+        for url in urls:
+            assert {status(url.removesuffix("/mcp") + path) for path in probes} == {200}
+        async with httpx.AsyncClient() as client:
+            started = await client.post(urls[0], json=INITIALIZE)
+            session = {"Mcp-Session-Id": started.headers["mcp-session-id"]}
+            listed = await client.post(
+                urls[1], json={"jsonrpc": "2.0", "id": 2, "method": "tools/list"}, headers=session
+            )
+        assert [tool["name"] for tool in listed.json()["result"]["tools"]] == ["add"]
+
+
+def test_deploy_sh_makes_one_key_and_prints_the_url(projects: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "az").write_text(AZ)
+    (tmp_path / "az").chmod(0o755)
+    path = f"{tmp_path}:{environment()['PATH']}"
+    for _ in range(2):
+        run = subprocess.run(
+            ["./deploy.sh", "rg-order-desk"],
+            cwd=projects["aca"],
+            env=environment({"PATH": path}),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert (run.returncode, run.stderr) == (0, "")
+        assert run.stdout == "https://order-desk.example.azurecontainerapps.io/mcp\n"
+    calls = [json.loads(line) for line in (tmp_path / "calls").read_text().splitlines()]
+    (secret,) = [call for call in calls if call[:3] == ["containerapp", "secret", "set"]]
+    assert re.fullmatch(r"funcmcp-keys=[\w-]{43}", secret[secret.index("--secrets") + 1])
+    assert len([call for call in calls if call[:2] == ["containerapp", "up"]]) == 2
+
+
+def test_the_container_app_has_time_for_its_calls(projects: dict[str, Path]) -> None:
+    template = yaml.safe_load((projects["aca"] / "containerapp.yaml").read_text())["properties"]["template"]
+    (container,) = template["containers"]
+    variables = {variable["name"]: variable for variable in container["env"]}
+    assert variables["FUNCMCP_KEYS"]["secretRef"] == "funcmcp-keys"
+    assert template["terminationGracePeriodSeconds"] > int(variables["FUNCMCP_DRAIN_SECONDS"]["value"])
+
+
+def unit(projects: dict[str, Path]) -> dict[str, str]:
+    """Return the settings of the unit of systemd."""
+    text = (projects["systemd"] / "server.service").read_text()
+    return dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
+
+
+async def test_the_command_of_the_unit_serves_clients(projects: dict[str, Path]) -> None:
+    settings = unit(projects)
+    command = shlex.split(settings["ExecStart"])
+    assert int(settings["TimeoutStopSec"]) > int(command[command.index("--drain") + 1])
+    with running(on_a_free_port(command), folder=projects["systemd"], env={"FUNCMCP_KEYS": KEY}) as server:
+        async with Client(server.endpoint()) as client:
+            assert (await client.call_tool("add", {"a": 1, "b": 2})).structured_content == {"result": 3}
+
+
+def test_systemd_accepts_the_unit(projects: dict[str, Path], tmp_path: Path) -> None:
+    analyze = require("systemd-analyze", shutil.which("systemd-analyze"))
+    text = (projects["systemd"] / "server.service").read_text()
+    (tmp_path / f"{NAME}.service").write_text(text.replace(f"/opt/{NAME}/.venv/bin/funcmcp", PYTHON))
+    run = subprocess.run(
+        [analyze, "verify", "--man=no", f"{tmp_path}/{NAME}.service"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert [line for line in run.stderr.splitlines() if NAME in line] == []
+
+
+def proxy_program(name: str) -> str:
+    """Return the path of a proxy, or skip the test (fail in CI)."""
+    path = ROOT / ".servers" / "proxies" / name
+    return str(require(f"{name} (scripts/setup-proxies.sh)", path if path.exists() else None))
+
+
+def nginx(configuration: str, port: int, upstream: str, folder: Path) -> list[str]:
+    site = re.sub(r"^ *ssl_\w+ .*\n", "", configuration, flags=re.MULTILINE)
+    site = site.replace("listen 443 ssl;", f"listen 127.0.0.1:{port};").replace("127.0.0.1:8000", upstream)
+    paths = "\n".join(
+        f"{name}_temp_path {folder}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    text = f"daemon off;\npid {folder}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{paths}\n{site}\n}}\n"
+    (folder / "nginx.conf").write_text(text)
+    return [proxy_program("nginx"), "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"]
+
+
+def haproxy(configuration: str, port: int, upstream: str, folder: Path) -> list[str]:
+    text = configuration.replace("bind :443 ssl crt /etc/ssl/shop.pem", f"bind 127.0.0.1:{port}")
+    (folder / "haproxy.cfg").write_text(text.replace("127.0.0.1:8000", upstream))
+    return [program("haproxy"), "-f", f"{folder}/haproxy.cfg", "-db", "-q"]
+
+
+def caddy(configuration: str, port: int, upstream: str, folder: Path) -> list[str]:
+    text = configuration.replace("shop.example.com", f"http://shop.example.com:{port}").replace(
+        "127.0.0.1:8000", upstream
+    )
+    (folder / "Caddyfile").write_text(f"{{\n    admin off\n}}\n{text}")
+    return [proxy_program("caddy"), "run", "--adapter", "caddyfile", "--config", f"{folder}/Caddyfile"]
+
+
+@contextmanager
+def proxied(command: list[str], port: int, variables: Mapping[str, str]) -> Iterator[None]:
+    """Run a proxy until the block ends."""
+    with subprocess.Popen(command, env=environment(variables), stderr=subprocess.DEVNULL) as process:
+        try:
+            _wait_for(port, process)
+            yield
+        finally:
+            process.terminate()
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        with socket.socket() as connection:
+            if connection.connect_ex(("127.0.0.1", port)) == 0:
+                return
+    raise AssertionError(f"The proxy ended with {process.returncode}.")
+
+
+def _address_of(name: str | bytes | None, host: str) -> str | bytes | None:
+    """Return where a name leads to: the name of a page to this machine."""
+    text = name.decode() if isinstance(name, bytes) else name
+    return "127.0.0.1" if text == host else name
+
+
+@pytest.mark.parametrize(
+    ("heading", "number", "configure", "url"),
+    [
+        ("nginx", 0, nginx, "http://shop.example.com/mcp"),
+        ("nginx", 1, nginx, "http://example.com/shop/mcp"),
+        ("HAProxy", 0, haproxy, "http://shop.example.com/mcp"),
+        ("Caddy", 0, caddy, "http://shop.example.com/mcp"),
+    ],
+    ids=["nginx", "nginx at a path", "HAProxy", "Caddy"],
+)
+async def test_a_proxy_passes_on_the_host_and_sends_events_at_once(
+    heading: str, number: int, configure: Any, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call ends only after the client has received an event of it and has sent another request."""
+    (tmp_path / "server.py").write_text(SERVER)
+    blocks = [block.code for block in blocks_of("deploy/proxies.md") if block.heading == heading]
+    started = asyncio.Event()
+    host = str(urlsplit(url).hostname)
+    resolve = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda name, *rest, **options: resolve(_address_of(name, host), *rest, **options)
+    )
+    port = free_port()
+    command = [*FUNCMCP, "run", "server.py", "--port", "0", "--allowed-host", host, "--allowed-host", f"{host}:{port}"]
+    with running(command, folder=tmp_path) as server:
+        upstream = server.endpoint().removesuffix("/mcp").removeprefix("http://")
+        with proxied(configure(blocks[number], port, upstream, tmp_path), port, {"HOME": str(tmp_path)}):
+            async with Client(url.replace(host, f"{host}:{port}")) as client:
+                call = asyncio.create_task(client.call_tool("wait", on_progress=lambda _: started.set()))
+                async with asyncio.timeout(PATIENCE):
+                    await started.wait()
+                    await client.call_tool("confirm")
+                    assert (await call).text == "done"
