@@ -24,6 +24,7 @@ _SUMMARY = (
     "functions, served over Streamable HTTP on any ASGI server, stdio, HTTP+SSE, WebSocket and Azure Functions."
 )
 _MAX_DESCRIPTION = 200
+_EMPHASIS = re.compile(r"\*{1,2}([^*\s][^*]*)\*{1,2}")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
@@ -67,7 +68,7 @@ def anchor_of(heading: str) -> str:
 
 def _plain(line: str) -> str:
     """Return a line without the signs of Markdown."""
-    line = _LINK.sub(r"\1", line).replace("**", "").replace("`", "")
+    line = _EMPHASIS.sub(r"\1", _LINK.sub(r"\1", line)).replace("`", "")
     if line.startswith("|"):
         line = re.sub(r"(?<!\\)\|", " ", line).replace("\\|", "|")
         line = "" if set(line) <= set(" -:") else line

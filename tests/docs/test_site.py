@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from starlette.staticfiles import StaticFiles
 
 from scripts.documentation_site import passages
+from tests.page.browser import running_browser, serving
 from tests.requirements import require
 
 if TYPE_CHECKING:
@@ -179,3 +181,21 @@ def test_each_page_is_there_as_markdown_and_in_llms_txt(site: Path) -> None:
     assert listed == {name for name in documents if not name.endswith("index.md")}
     for name in documents:
         assert (site / name).read_bytes() == (ROOT / "docs" / name).read_bytes()
+
+
+SEARCH = """
+await page.goto(`${args.url}/search.html?q=${encodeURIComponent(args.query)}`);
+const first = page.locator('#results li').first();
+const found = {text: await first.innerText(), marked: await first.locator('mark').allInnerTexts()};
+await first.locator('a').click();
+await page.waitForLoadState();
+return {...found, url: page.url(), heading: await page.locator('h1').first().innerText()};
+"""
+
+
+def test_the_search_shows_the_passage_and_leads_to_it(site: Path) -> None:
+    with running_browser() as browser, serving(StaticFiles(directory=site), "") as url:
+        found = browser.play(SEARCH, {"url": url, "query": "session not found"})
+    assert found["text"].startswith('Troubleshooting: "Session not found"')
+    assert "session" in found["marked"]
+    assert found["url"].endswith("guides/troubleshooting.html#session-not-found")
