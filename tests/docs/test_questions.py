@@ -19,7 +19,7 @@ from tests.nodejs import node
 
 QUESTIONS = tomllib.loads((Path(__file__).parent / "questions.toml").read_text(encoding="utf-8"))["questions"]
 SHOWN = 3
-MINIMUM = 85
+MINIMUM = 95
 
 
 def answers(page: str, texts: list[str]) -> bool:
