@@ -100,7 +100,21 @@ def test_every_control_of_a_form_sends_its_value(browser: Browser, url: str, fea
         await page.keyboard.type("__proto__");
         await page.getByLabel("Value").fill("4");
         await page.getByLabel("null for nothing").check();
-        await page.getByLabel("either").fill("[1, 2]");
+        await page.getByLabel("Kind of either").selectOption("array");
+        for (const number of ["1", "2"]) {
+            await add("Add item to either");
+            await page.keyboard.type(number);
+        }
+        await page.getByLabel("code").fill('"17"');
+        await page.getByLabel("limit", { exact: true }).fill("2.5");
+        await page.getByLabel("start").fill("08:30:00");
+        await page.getByLabel("Hours").fill("1");
+        await page.getByLabel("Seconds").fill("2");
+        await page.getByLabel("File for photo").setInputFiles({
+            name: "photo.bin", mimeType: "application/octet-stream", buffer: Buffer.from([0, 255, 1]),
+        });
+        await page.getByLabel("Kind of Payment").selectOption("bank");
+        await page.getByLabel("iban").fill("DE1");
         await call();
         await ended("Done");
         return colors;
@@ -126,6 +140,12 @@ def test_every_control_of_a_form_sends_its_value(browser: Browser, url: str, fea
         "counts": {"__proto__": 4},
         "nothing": None,
         "either": [1, 2],
+        "code": "17",
+        "limit": 2.5,
+        "start": "08:30:00Z",
+        "length": "PT1H0M2S",
+        "photo": "AP8B",
+        "pay": {"kind": "bank", "iban": "DE1"},
         "note": "none",
     }
 

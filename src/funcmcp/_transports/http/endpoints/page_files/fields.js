@@ -75,15 +75,32 @@ function labelled(values, names) {
   });
 }
 
+const SCALARS = ["string", "integer", "number"];
+
+/** Returns the schemas of which a value has to fit one; none if the schema is not such a union. */
+function variantsOf(schema, root) {
+  const types = get(schema, "type");
+  if (Array.isArray(types)) return types.map((type) => ({ ...schema, type }));
+  if (get(schema, "allOf") || get(schema, "not") || get(schema, "if") || get(schema, "properties")) return [];
+  const branches = listOf(get(schema, "oneOf") ?? get(schema, "anyOf"));
+  return branches.length > 1 ? branches.map((branch) => resolved(branch, root)) : [];
+}
+
+/** Returns whether one text field can be for all variants: they are texts and numbers without further rules. */
+const isOneText = (variants) => variants.every((variant) => SCALARS.includes(get(variant, "type")) && !choicesOf(variant));
+
 function kindOf(schema, root, depth) {
   if (choicesOf(schema)) return "choice";
+  const variants = variantsOf(schema, root);
+  if (variants.length > 0 && depth < MAX_DEPTH) return isOneText(variants) ? "scalar" : "variant";
   const hasMembers = Object.keys(get(schema, "properties") ?? {}).length > 0;
   if (hasMembers && ["object", undefined].includes(get(schema, "type")) && depth < MAX_DEPTH) return "object";
   if (get(schema, "anyOf") || get(schema, "oneOf") || get(schema, "allOf") || get(schema, "not") || get(schema, "if")) {
     return "json";
   }
   const type = get(schema, "type");
-  if (type === "string") return { date: "date", "date-time": "dateTime" }[get(schema, "format")] ?? "string";
+  if (type === "string" && get(schema, "contentEncoding") === "base64") return "file";
+  if (type === "string") return FORMATS[get(schema, "format")] ?? "string";
   if (type === "integer" || type === "number") return "number";
   if (type === "boolean") return "boolean";
   if (depth >= MAX_DEPTH) return "json";
@@ -96,6 +113,8 @@ function kindOf(schema, root, depth) {
   if (type === "object" && isObject(get(schema, "additionalProperties"))) return "map";
   return "json";
 }
+
+const FORMATS = { date: "date", "date-time": "dateTime", time: "time", duration: "duration" };
 
 /** The number of fields that a form may still have, so that no schema can make an endless form. */
 const newBudget = () => ({ left: MAX_FIELDS });
@@ -111,8 +130,9 @@ function makeField(rawSchema, place) {
   const kind = place.budget.left < 0 ? "json" : kindOf(schema, place.root, place.depth);
   const field = FIELDS[kind](context);
   const initial = get(schema, "default");
-  if (initial !== undefined && !(initial === null && !place.required)) field.write(initial);
-  return field;
+  if (initial === undefined || (initial === null && !place.required)) return field;
+  field.write(initial);
+  return { ...field, write: (value) => field.write(value === ABSENT ? initial : value) };
 }
 
 function labelOf(schema, name, label) {
@@ -124,6 +144,11 @@ const FIELDS = {
   string: stringField,
   date: (context) => inputField(context, { type: "date" }, {}),
   dateTime: dateTimeField,
+  time: timeField,
+  duration: durationField,
+  file: fileField,
+  scalar: scalarField,
+  variant: variantField,
   number: numberField,
   boolean: (context) => (context.required && !context.nullable ? checkboxField(context) : choiceField(context, [
     { value: true, label: "yes" }, { value: false, label: "no" },
@@ -237,7 +262,7 @@ function controlField(context, control, { read, write, empty, note }) {
     },
     write(value) {
       outer.setNull(value === null);
-      control.value = value === ABSENT || value === null ? "" : write(value);
+      control.value = value === ABSENT || (value === null && context.nullable) ? "" : write(value);
     },
   };
 }
@@ -264,16 +289,23 @@ function stringField(context) {
   return controlField(context, control, { read: (text) => text, write: asText, empty });
 }
 
+const INTEGER = /^[+-]?\d+$/;
+
+/** Returns the number in a text; an integer that a number can't represent keeps its digits. */
+function numberOf(text) {
+  const value = Number(text);
+  if (text === "" || !Number.isFinite(value)) throw new Error("Enter a number, such as 1.5.");
+  if (!INTEGER.test(text) || Number.isSafeInteger(value)) return value;
+  if (!JSON.rawJSON) throw new Error("This browser can't send an integer of this size.");
+  return JSON.rawJSON(text.replace("+", "").replace(/^(-?)0+(?=\d)/, "$1"));
+}
+
 function numberField(context) {
   const isInteger = get(context.schema, "type") === "integer";
   const read = (text) => {
     const trimmed = text.trim();
-    if (isInteger && !/^[+-]?\d+$/.test(trimmed)) throw new Error("Enter an integer.");
-    const value = Number(trimmed);
-    if (trimmed === "" || !Number.isFinite(value)) throw new Error("Enter a number, such as 1.5.");
-    if (!isInteger || Number.isSafeInteger(value)) return value;
-    if (!JSON.rawJSON) throw new Error("This browser can't send an integer of this size.");
-    return JSON.rawJSON(trimmed.replace("+", "").replace(/^(-?)0+(?=\d)/, "$1"));
+    if (isInteger && !INTEGER.test(trimmed)) throw new Error("Enter an integer.");
+    return numberOf(trimmed);
   };
   return inputField(context, { type: "text", inputmode: isInteger ? "numeric" : "decimal", class: "short" }, { read });
 }
@@ -291,6 +323,148 @@ function dateTimeField(context) {
     return new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
   };
   return inputField(context, { type: "datetime-local", step: 1 }, { read, write, note: `In the time zone ${zone}` });
+}
+
+/** Returns a field for a time of day. Its schema requires a time zone (RFC 3339). */
+function timeField(context) {
+  const read = (text) => `${text.length === 5 ? `${text}:00` : text}Z`;
+  const write = (value) => /^\d\d:\d\d(:\d\d)?/.exec(asText(value))?.[0] ?? "";
+  return inputField(context, { type: "time", step: 1 }, { read, write, note: "In UTC" });
+}
+
+const DURATION = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$/;
+const DURATION_PARTS = [["Days", "D"], ["Hours", "H"], ["Minutes", "M"], ["Seconds", "S"]];
+
+/** Returns four fields for a duration, whose value is text such as P1DT2H. */
+function durationField(context) {
+  const schema = { type: "integer", minimum: 0 };
+  const fields = DURATION_PARTS.map(([name]) => numberField({ ...context, schema, name, label: name, required: false, nullable: false }));
+  const parts = element("div", { class: "parts" }, fields.map((field) => field.element));
+  const outer = group({ ...context, isPlain: true }, parts);
+  return {
+    element: outer.node,
+    focus: () => fields[0].focus(),
+    read(problems) {
+      const values = fields.map((field) => field.read(problems));
+      const [, hours, minutes, seconds] = values;
+      if (hours !== ABSENT && seconds !== ABSENT && minutes === ABSENT) values[2] = 0; // RFC 3339 leaves no part out
+      const texts = values.map((value, index) => (value === ABSENT ? "" : `${value}${DURATION_PARTS[index][1]}`));
+      const time = texts.slice(1).join("");
+      if (texts[0] || time) return `P${texts[0]}${time && `T${time}`}`;
+      if (!context.required) return ABSENT;
+      if (context.nullable) return null;
+      problems.push({ label: context.label, sentence: "Enter a duration.", focus: () => fields[0].focus() });
+      return ABSENT;
+    },
+    write(value) {
+      const match = DURATION.exec(asText(value));
+      fields.forEach((field, index) => field.write(match?.[index + 1] ?? ABSENT));
+    },
+  };
+}
+
+/** Returns a field for bytes: its text is base64, and a file can be chosen for it. */
+function fileField(context) {
+  const control = element("textarea", { id: newId("field"), rows: 1, spellcheck: "false", class: "line" });
+  const field = controlField(context, control, { read: (text) => text.trim(), write: asText, note: "A file, or base64" });
+  const chooser = element("input", { type: "file", "aria-label": `File for ${context.label}` });
+  chooser.addEventListener("change", async () => {
+    if (chooser.files.length) control.value = base64Of(new Uint8Array(await chooser.files[0].arrayBuffer()));
+  });
+  control.after(chooser);
+  return field;
+}
+
+function base64Of(bytes) {
+  let text = "";
+  for (let start = 0; start < bytes.length; start += 32_768) {
+    text += String.fromCharCode(...bytes.subarray(start, start + 32_768));
+  }
+  return btoa(text);
+}
+
+/** Returns a text field for texts and numbers. A number in quotes is text. */
+function scalarField(context) {
+  const types = variantsOf(context.schema, context.root).map((variant) => variant.type);
+  const takesText = types.includes("string");
+  const number = types.includes("number") ? /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i : /^[+-]?\d+$/;
+  const read = (text) => {
+    const trimmed = text.trim();
+    const isNumber = types.length > types.filter((type) => type === "string").length && number.test(trimmed);
+    if (isNumber) return numberOf(trimmed);
+    if (!takesText) throw new Error("Enter a number, such as 1.5.");
+    const quoted = /^"([^"]*)"$/.exec(trimmed);
+    return quoted && number.test(quoted[1]) ? quoted[1] : text;
+  };
+  const write = (value) => (typeof value === "string" && number.test(value) ? `"${value}"` : asText(value));
+  const note = takesText ? "A number is sent as a number; in quotes it is text" : null;
+  return inputField(context, { type: "text" }, { read, write, note });
+}
+
+/** Returns a list of the variants of a union, and the field for the chosen one. */
+function variantField(context) {
+  const { schema, root, depth, required, nullable, budget } = context;
+  const variants = variantsOf(schema, root);
+  const control = element("select", { id: newId("field"), "aria-label": `Kind of ${context.label}` });
+  const body = element("div", { class: "variant" });
+  if (!required) control.append(element("option", { value: "unset" }, "(not set)"));
+  if (nullable) control.append(element("option", { value: "null" }, "null"));
+  variants.forEach((variant, index) => control.append(element("option", { value: index }, nameOfVariant(variant))));
+  let field = null;
+  const choose = (value) => {
+    control.value = value;
+    const variant = variants[Number(value)];
+    const place = { name: null, label: context.label, root, required: true, depth: depth + 1, budget };
+    field = variant === undefined ? null : makeField(variant, place);
+    body.replaceChildren(...(field ? [field.element] : []));
+  };
+  control.addEventListener("change", () => choose(control.value));
+  const outer = group({ ...context, isPlain: true }, control, body);
+  choose(control.options[0].value);
+  return {
+    element: outer.node,
+    focus: () => control.focus(),
+    read: (problems) => (field ? field.read(problems) : control.value === "null" ? null : ABSENT),
+    write(value) {
+      if (value === ABSENT || (value === null && nullable)) {
+        choose(value === null ? "null" : control.options[0].value);
+        return;
+      }
+      const index = variants.findIndex((variant) => fits(value, withoutNull(variant, root).schema, root, depth));
+      choose(String(Math.max(index, 0)));
+      field.write(value);
+    },
+  };
+}
+
+/** Returns the name of a variant: its title, the constants that identify it, or its type. */
+function nameOfVariant(variant) {
+  if (typeof get(variant, "title") === "string" && variant.title) return variant.title;
+  const constants = Object.values(get(variant, "properties") ?? {}).map((member) => get(member, "const"));
+  const names = constants.filter((value) => value !== undefined).map(compactText);
+  if (names.length) return names.join(", ");
+  const format = typeof get(variant, "format") === "string" ? ` (${variant.format})` : "";
+  const type = get(variant, "const") === undefined ? asText(get(variant, "type")) : compactText(variant.const);
+  return `${type || "any value"}${format}`;
+}
+
+/** Returns whether a value can be of a variant, as far as its type, its constants and its required members say. */
+function fits(value, schema, root, depth) {
+  const choices = choicesOf(schema);
+  if (choices) return choices.some((choice) => stringify(choice.value) === stringify(value));
+  const inner = variantsOf(schema, root);
+  if (inner.length && depth < MAX_DEPTH) return inner.some((variant) => fits(value, variant, root, depth + 1));
+  const type = get(schema, "type");
+  if (isObject(value)) {
+    const members = Object.entries(get(schema, "properties") ?? {});
+    const constants = members.filter(([name, member]) => get(value, name) !== undefined && get(member, "const") !== undefined);
+    if (constants.some(([name, member]) => stringify(value[name]) !== stringify(member.const))) return false;
+    if (get(schema, "additionalProperties") === false && !Object.keys(value).every((name) => members.some(([member]) => member === name))) return false;
+    return [undefined, "object"].includes(type) && listOf(get(schema, "required")).every((name) => Object.hasOwn(value, name));
+  }
+  if (Array.isArray(value)) return [undefined, "array"].includes(type);
+  if (typeof value === "number") return [undefined, "number", ...(Number.isInteger(value) ? ["integer"] : [])].includes(type);
+  return type === undefined || type === typeof value || (type === "null" && value === null);
 }
 
 function checkboxField(context) {
@@ -365,17 +539,23 @@ function group(context, ...content) {
   };
 }
 
+/** Returns the field of a member that has one possible value: nobody has to see it. */
+const constantField = (value) => ({ element: null, focus() {}, read: () => value, write() {} });
+
 function objectField(context) {
   const { schema, root, depth, budget } = context;
   const required = listOf(get(schema, "required"));
-  const members = Object.entries(schema.properties).map(([name, property]) => ({
-    name, field: makeField(property, { name, root, required: required.includes(name), depth: depth + 1, budget }),
-  }));
-  const nodes = members.map(({ field }) => field.element);
+  const members = Object.entries(schema.properties).map(([name, property]) => {
+    const isRequired = required.includes(name);
+    const value = get(resolved(property, root), "const");
+    if (isRequired && value !== undefined) return { name, field: constantField(value) };
+    return { name, field: makeField(property, { name, root, required: isRequired, depth: depth + 1, budget }) };
+  });
+  const nodes = members.map(({ field }) => field.element).filter(Boolean);
   const outer = depth === 0 ? { node: element("div", {}, nodes), isIncluded: () => true, include() {} } : group(context, nodes);
   return {
     element: outer.node,
-    focus: () => members[0]?.field.focus(),
+    focus: () => members.find(({ field }) => field.element)?.field.focus(),
     read(problems) {
       if (!outer.isIncluded()) return context.required ? null : ABSENT;
       const value = Object.create(null);
