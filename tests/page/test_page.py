@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -368,19 +370,19 @@ def test_questions_of_the_server_are_answered_in_the_page(browser: Browser, url:
             await finish();
         }
         await tool("link");
-        await page.getByLabel("url").fill("https://pay.example/1");
+        await page.locator(".schema-form").getByLabel("url").fill("https://pay.example/1");
         await call();
         const link = page.getByRole("link", { name: "https://pay.example/1" });
         seen.push([await link.getAttribute("href"), await link.getAttribute("rel"), await link.getAttribute("target")]);
         await press("Continue");
         await finish();
-        await page.getByLabel("url").fill("https://\u0430pple.example/ü?\u202e");
+        await page.locator(".schema-form").getByLabel("url").fill("https://\u0430pple.example/ü?\u202e");
         await call();
         seen.push(await page.locator(".question a").innerText(), await page.locator(".question strong").innerText());
         await press("Decline");
         await finish();
         for (const address of ["javascript:alert(1)", "https://bank.example@other.example/"]) {
-            await page.getByLabel("url").fill(address);
+            await page.locator(".schema-form").getByLabel("url").fill(address);
             await call();
             await page.locator(".question").getByText(address).waitFor();
             seen.push(await page.locator(".question a").count());
@@ -508,13 +510,13 @@ def test_templates_are_expanded_and_prompts_are_completed(browser: Browser, url:
     file, values, prompt = browser.play(
         OPEN
         + """
-        await page.getByRole("link", { name: "File" }).click();
+        await page.locator("nav").getByRole("link", { name: "File" }).click();
         await page.getByLabel("path").fill("a b/ü.txt");
         await page.getByLabel("lang").fill("de&fr");
         await page.getByRole("button", { name: "Read" }).click();
         await ended("Done");
         const file = await result.innerText();
-        await page.getByRole("link", { name: "Greet" }).click();
+        await page.locator("nav").getByRole("link", { name: "Greet" }).click();
         await page.getByLabel("city").focus();
         await page.waitForFunction(() => document.querySelectorAll("datalist option").length === 2);
         await page.getByLabel("city").fill("Berl");
@@ -531,6 +533,54 @@ def test_templates_are_expanded_and_prompts_are_completed(browser: Browser, url:
     assert "A kind greeting to Berl" in prompt
 
 
+def test_a_call_is_shown_for_other_programs_and_as_a_link(browser: Browser, url: str, features: Features) -> None:
+    """The texts run, and the link fills in the form."""
+    features.calls.clear()
+    seen = browser.play(
+        OPEN
+        + """
+        await tool("fields");
+        const form = page.locator(".schema-form");
+        const fill = async (text) => {
+            await form.getByLabel("text").fill(text);
+            await form.getByLabel("whole").fill("7");
+            await form.getByLabel("sure").check();
+            await form.getByRole("group", { name: "person", exact: false }).first().getByLabel("name").fill("Ada");
+            await call();
+            await ended("Done");
+        };
+        await fill("It's\\n'one' \\"two\\"");
+        await page.getByText("This call elsewhere").click();
+        const texts = {};
+        for (const name of ["funcmcp", "curl", "Python", "pytest", "Link to this form"]) {
+            await page.getByLabel("As", { exact: true }).selectOption(name);
+            texts[name] = await page.getByRole("group", { name: `call as ${name}` }).textContent();
+        }
+        await fill("second");
+        await page.getByText("Earlier calls").click();
+        await page.getByRole("button", { name: /^Use .*two/ }).click();
+        const reused = await form.getByLabel("text").inputValue();
+        await page.goto("about:blank");
+        await page.goto(texts["Link to this form"]);
+        await form.getByLabel("text").waitFor();
+        return { texts, reused, linked: await form.getByLabel("text").inputValue() };
+        """,
+        {"url": url},
+    )
+    text = "It's\n'one' \"two\""
+    assert (seen["reused"], seen["linked"]) == (text, text)
+    assert [arguments["text"] for arguments in features.calls] == [text, "second"]
+    features.calls.clear()
+    texts = seen["texts"]
+    for command in (texts["funcmcp"].replace("funcmcp", f"{sys.executable} -m funcmcp", 1), texts["curl"]):
+        ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert (ended.returncode, "isError" in ended.stdout) == (0, False)
+    subprocess.run([sys.executable, "-c", texts["Python"]], capture_output=True, timeout=PATIENCE, check=True)
+    assert [arguments["text"] for arguments in features.calls] == [text] * 3
+    compile(texts["pytest"], "test_fields.py", "exec")
+    assert "async def test_fields():" in texts["pytest"]
+
+
 def test_the_page_can_be_used_by_keyboard_only(browser: Browser, url: str) -> None:
     seen = browser.play(
         OPEN
@@ -542,7 +592,7 @@ def test_the_page_can_be_used_by_keyboard_only(browser: Browser, url: str) -> No
         seen.push(await focused());
         await press("Enter");
         seen.push(await focused());
-        await page.getByRole("searchbox").focus();
+        await press("/");
         await page.keyboard.type("seat");
         await press("ArrowDown", "Enter");
         await page.waitForFunction(() => document.activeElement.tagName === "H2");

@@ -44,6 +44,7 @@ SCRIPTS = (
     "results.js",
     "questions.js",
     "calls.js",
+    "snippets.js",
     "clients.js",
     "page.js",
 )

@@ -736,5 +736,6 @@ function schemaForm(schema, label) {
       isEmpty && element("p", { class: "quiet" }, "No arguments."),
     ),
     read: () => checked((problems) => (showsText ? text : form).read(problems)),
+    write: (values) => (showsText ? text : form).write(values),
   };
 }

@@ -128,7 +128,7 @@ function moveInLists(event) {
 function showView() {
   const main = byId("main");
   const fragment = location.hash.slice(1);
-  const [kind, encoded] = fragment.split("/", 2);
+  const [kind, encoded, values] = fragment.split("/", 3);
   let current = null;
   let view;
   if (fragment === "clients") view = clientsView(server.name);
@@ -139,13 +139,25 @@ function showView() {
   else {
     const key = decoded(encoded);
     current = features.find((feature) => feature.kind === kind && feature.key === key);
-    if (!views.has(fragment)) views.set(fragment, current ? KINDS[kind].view(current) : unlistedView(kind, key));
-    view = views.get(fragment);
+    const name = `${kind}/${encoded}`;
+    if (!views.has(name)) views.set(name, current ? KINDS[kind].view(current) : unlistedView(kind, key));
+    view = views.get(name);
+    if (values) writeValues(view, decoded(values));
   }
   main.replaceChildren(view);
   for (const feature of features) feature.link?.removeAttribute("aria-current");
   current?.link?.setAttribute("aria-current", "page");
   current?.link?.scrollIntoView({ block: "nearest" });
+}
+
+/** Puts the values of a link into the form of a view. Nothing is sent before a person says so. */
+function writeValues(view, text) {
+  try {
+    const values = parse(text);
+    if (isObject(values)) view.write?.(values);
+  } catch {
+    announce("The link has no values that can be read.");
+  }
 }
 
 function decoded(text) {
@@ -186,7 +198,22 @@ function overview() {
         counts.filter(([, count]) => count).map(([title, count]) => fact(title, count.toLocaleString())))),
     server.instructions && element("section", { class: "card" },
       element("h3", {}, "Instructions for models"), element("p", { class: "text" }, server.instructions)),
+    Object.entries(KINDS).map(([kind, { title }]) => featureList(title, features.filter((feature) => feature.kind === kind))),
     features.length === 0 && element("p", {}, "The server offers nothing" + (credentials === null ? ". You may have to sign in." : " to you.")));
+}
+
+const MAX_LISTED = 100;
+
+/** Returns the features of a kind with the first sentence of each description; null if there are none. */
+function featureList(title, members) {
+  if (members.length === 0) return null;
+  const shown = members.slice(0, MAX_LISTED).map(({ kind, key, title: name, description }) => [
+    element("dt", {}, element("a", { href: `#${place(kind, key)}` }, name)),
+    element("dd", {}, /^[^\n]*?[.!?](?=\s|$)/.exec(description)?.[0] ?? description.split("\n", 1)[0]),
+  ]);
+  const left = members.length - shown.length;
+  return element("section", { class: "card" }, element("h3", {}, title), element("dl", { class: "facts" }, shown),
+    left > 0 && element("p", { class: "quiet" }, `${left.toLocaleString()} more are in the list.`));
 }
 
 const fact = (name, value) => [element("dt", {}, name), element("dd", {}, value)];
@@ -216,9 +243,7 @@ function toolView(feature) {
   const level = element("select", { id: newId("level") }, element("option", { value: "" }, "none"),
     LEVELS.map((name) => element("option", { value: name, selected: name === "debug" }, name)));
   const form = schemaForm(schema, "Arguments");
-  return requestView([
-    ...featureHead(feature, badges),
-  ], form, "Call", (values) => ({
+  return requestView(feature, featureHead(feature, badges), form, "Call", (values) => ({
     method: "tools/call",
     params: { name: feature.key, arguments: values },
     headers: mirroredHeaders(schema, values),
@@ -237,7 +262,7 @@ function promptView(feature) {
     schema: { type: "string", title: get(argument, "title"), description: get(argument, "description") },
     required: get(argument, "required") === true,
   })), { type: "ref/prompt", name: feature.key });
-  return requestView(featureHead(feature), form, "Get the prompt", (values) => ({
+  return requestView(feature, featureHead(feature), form, "Get the prompt", (values) => ({
     method: "prompts/get", params: { name: feature.key, arguments: values }, render: promptMessages,
   }), [details("Definition as JSON", jsonBlock("definition", feature.definition))]);
 }
@@ -245,8 +270,8 @@ function promptView(feature) {
 function resourceView(feature) {
   const type = asText(get(feature.definition, "mimeType"));
   const badges = type ? [element("span", { class: "badge" }, type)] : [];
-  const form = { element: null, read: () => ({}) };
-  return requestView(featureHead(feature, badges), form, "Read", () => ({
+  const form = { element: null, read: () => ({}), write() {} };
+  return requestView(feature, featureHead(feature, badges), form, "Read", () => ({
     method: "resources/read", params: { uri: feature.key }, render: readContents,
   }), [details("Definition as JSON", jsonBlock("definition", feature.definition))]);
 }
@@ -255,14 +280,16 @@ function templateView(feature) {
   const form = textForm(variablesOf(feature.key).map(({ name, required }) => ({ name, schema: { type: "string" }, required })), {
     type: "ref/resource", uri: feature.key,
   });
-  return requestView(featureHead(feature), form, "Read", (values) => ({
+  return requestView(feature, featureHead(feature), form, "Read", (values) => ({
     method: "resources/read", params: { uri: expanded(feature.key, values) }, render: readContents,
   }), [details("Definition as JSON", jsonBlock("definition", feature.definition))]);
 }
 
-/** Returns a view with a form that sends a request. */
-function requestView(head, form, label, requestOf, after) {
+/** Returns a view with a form that sends a request. Its function `write` puts values into the form. */
+function requestView(feature, head, form, label, requestOf, after) {
   const output = element("div", {});
+  const elsewhere = element("div", {});
+  const earlier = earlierValues(form.write);
   const button = element("button", { class: "primary" }, label);
   const submit = (event) => {
     event.preventDefault();
@@ -270,10 +297,13 @@ function requestView(head, form, label, requestOf, after) {
     const values = form.read();
     if (values === null) return;
     button.disabled = true;
-    run(output, { ...requestOf(values), onEnd: () => (button.disabled = false) });
+    const sent = requestOf(values);
+    elsewhere.replaceChildren(snippetsOf(place(feature.kind, feature.key), values, sent));
+    earlier.add(values);
+    run(output, { ...sent, onEnd: () => (button.disabled = false) });
   };
   const node = element("form", { class: "card", submit, novalidate: true }, form.element, element("p", { class: "buttons" }, button));
-  return element("article", {}, head, node, output, after);
+  return Object.assign(element("article", {}, head, node, output, elsewhere, earlier.node, after), { write: form.write });
 }
 
 /** Returns a form of strings, with completions if the server has them. */
@@ -296,6 +326,7 @@ function textForm(fields, reference) {
   return {
     element: members.length ? element("div", {}, members.map(({ field }) => field.element)) : null,
     read: () => checked(read),
+    write: (values) => members.forEach(({ name, field }) => field.write(get(values, name) ?? ABSENT)),
   };
 }
 
@@ -386,6 +417,11 @@ byId("lists").addEventListener("click", (event) => {
   if (event.target.closest("a")?.hash === location.hash) focusHeading();
 });
 document.addEventListener("keydown", (event) => {
+  const isText = event.target.closest?.("input, textarea, select, [contenteditable]");
+  if (event.key === "/" && !isText && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    byId("search").focus();
+  }
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) document.activeElement?.form?.requestSubmit();
 });
 

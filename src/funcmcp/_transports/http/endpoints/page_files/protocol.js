@@ -41,28 +41,8 @@ class RequestError extends Error {
 async function request(method, params = {}, { signal, onNotification, onExchange, meta, headers } = {}) {
   lastRequest += 1;
   const id = lastRequest;
-  const message = {
-    jsonrpc: "2.0",
-    id,
-    method,
-    params: {
-      ...params,
-      _meta: {
-        [`${META}protocolVersion`]: VERSION,
-        [`${META}clientInfo`]: { name: "funcmcp page", version: "1" },
-        [`${META}clientCapabilities`]: CAPABILITIES,
-        ...meta,
-      },
-    },
-  };
-  const fields = {
-    "Content-Type": "application/json",
-    Accept: "application/json, text/event-stream",
-    "MCP-Protocol-Version": VERSION,
-    "Mcp-Method": method,
-    ...headers,
-  };
-  if (NAMES[method]) fields["Mcp-Name"] = headerValue(params[NAMES[method]]);
+  const message = messageOf(id, method, params, meta);
+  const fields = headerFields(method, params, headers);
   const masked = Object.fromEntries(Object.keys(credentialFields()).map((name) => [name, "…"]));
   const exchange = { method, headers: { ...fields, ...masked }, body: message, status: null, messages: [], omitted: 0 };
   onExchange?.(exchange);
@@ -83,6 +63,29 @@ async function request(method, params = {}, { signal, onNotification, onExchange
     if (typeof get(received, "method") === "string") onNotification?.(received);
   }
   throw new RequestError(LOST_CONNECTION, { status: response.status });
+}
+
+/** Returns the JSON-RPC message of a request. */
+function messageOf(id, method, params, meta) {
+  const described = {
+    [`${META}protocolVersion`]: VERSION,
+    [`${META}clientInfo`]: { name: "funcmcp page", version: "1" },
+    [`${META}clientCapabilities`]: CAPABILITIES,
+  };
+  return { jsonrpc: "2.0", id, method, params: { ...params, _meta: { ...described, ...meta } } };
+}
+
+/** Returns the header fields of a request, without credentials. */
+function headerFields(method, params, headers) {
+  const fields = {
+    "Content-Type": "application/json",
+    Accept: "application/json, text/event-stream",
+    "MCP-Protocol-Version": VERSION,
+    "Mcp-Method": method,
+    ...headers,
+  };
+  if (NAMES[method]) fields["Mcp-Name"] = headerValue(params[NAMES[method]]);
+  return fields;
 }
 
 async function send(fields, message, signal) {
