@@ -15,8 +15,9 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from funcmcp._adapters.redis import task_records, tasks
 from funcmcp._adapters.redis.link import RedisLink
-from funcmcp._adapters.redis.task_scripts import CREATE, Script
+from funcmcp._adapters.redis.task_scripts import CLAIM, CREATE, Script
 from funcmcp._adapters.redis.tasks import RedisTasks
+from funcmcp._protocol.codec import decode, encode
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.store import TaskLimits
 from funcmcp._task_store_tests import CALL, OWNER, RESULT, claim_one, new_task
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-    from funcmcp._adapters.redis.task_records import Replacement
     from funcmcp._state.tasks.record import Claim, NewTask, TaskKey, TaskRecord
     from funcmcp._state.tasks.store import TaskStore
     from tests.redis_forwarder import Forwarder
@@ -600,14 +600,7 @@ async def test_claims_that_redis_did_not_confirm_are_confirmed_by_the_next_call(
 ) -> None:
     for _ in range(2):
         await store.create(new_task())
-    do = store._do
-
-    async def lose_reply(work: Any, kind: Any) -> Any:
-        await do(work, kind)
-        monkeypatch.setattr(store, "_do", do)
-        raise StoreUnavailableError(store="task store")
-
-    monkeypatch.setattr(store, "_do", lose_reply)
+    lose_reply(store, monkeypatch, CLAIM, StoreUnavailableError())
     with pytest.raises(StoreUnavailableError):
         await store.claim(2)
     claims = [*await store.claim(2)]
@@ -698,71 +691,118 @@ async def test_a_process_that_ends_releases_a_creation_that_redis_did_not_confir
     await claiming
 
 
-async def test_a_claim_of_a_changed_task_that_redis_did_not_confirm_is_confirmed_by_the_next_call(
-    store: RedisTasks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The task changes between the first look at it and its claim, so it is claimed alone."""
-    task = new_task(attempts=1)
-    await store.create(task)
-    send_all = store._send_all
-    attempts: list[list[bool]] = []
-
-    async def conflict_and_lose_reply(writes: Sequence[Replacement]) -> list[bool]:
-        attempts.append([False] if not attempts else await send_all(writes))
-        if len(attempts) == 2:
-            raise StoreUnavailableError
-        return attempts[-1]
-
-    monkeypatch.setattr(store, "_send_all", conflict_and_lose_reply)
-    with pytest.raises(StoreUnavailableError):
-        await store.claim(1)
-    (claim,) = await store.claim(1)
-    assert attempts == [[False], [True], [True]]
-    assert (claim.key, claim.attempt) == (task.key, 1)
-    assert await store.finish(claim, RESULT) is not None
-
-
-async def test_claims_that_redis_confirms_one_after_the_other_are_given_as_they_come(
-    store: RedisTasks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keys = [(await store.create(new_task(attempts=1))).key for _ in range(3)]
-    send_all = store._send_all
-    sent: list[int] = []
-
-    async def lose_two_replies(writes: Sequence[Replacement]) -> list[bool]:
-        sent.append(len(writes))
-        replies = await send_all(writes)
-        if len(sent) in {1, 3}:
-            raise StoreUnavailableError
-        return replies
-
-    monkeypatch.setattr(store, "_send_all", lose_two_replies)
-    with pytest.raises(StoreUnavailableError):
-        await store.claim(3)
-    claims = [*await store.claim(3)]
-    assert len(claims) == 1
-    claims += await store.claim(2)
-    assert sent == [3, 1, 1, 1, 1]
-    assert [claim.key for claim in claims] == keys
-    for claim in claims:
-        assert await store.finish(claim, RESULT) is not None
-
-
 async def test_a_process_that_ends_releases_claims_that_redis_did_not_confirm(
     store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = new_task(attempts=1)
     await store.create(task)
-    do = store._do
-
-    async def lose(work: Any, kind: Any) -> Any:
-        await do(work, kind)
-        monkeypatch.setattr(store, "_do", do)
-        raise StoreUnavailableError
-
-    monkeypatch.setattr(store, "_do", lose)
+    lose_reply(store, monkeypatch, CLAIM, StoreUnavailableError())
     with pytest.raises(StoreUnavailableError):
         await store.claim(1)
     await store.aclose()
     claim = await claim_one(other)
     assert (claim.key, claim.record.starts, claim.record.over) == (task.key, 1, False)
+
+
+async def test_a_worker_that_stalls_before_its_claim_leaves_the_task_to_the_one_who_has_it(
+    store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker has read the entry when it stalls, for longer than the lease."""
+    store.lease = other.lease = 0.05
+    await store.create(new_task(attempts=3))
+    run = store._run
+    claims: list[Claim] = []
+
+    async def stall(script: Any, *call: Any) -> Any:
+        if script is CLAIM and not claims:
+            while not claims:
+                claims.extend(await other.claim(1))
+        return await run(script, *call)
+
+    monkeypatch.setattr(store, "_run", stall)
+    assert [*await store.claim(1)] == []
+    (claim,) = claims
+    assert await other.renew(claim)
+    finished = await other.finish(claim, RESULT)
+    assert finished is not None
+    assert finished.starts == 1
+
+
+async def write_as_older(store: RedisTasks, key: TaskKey) -> None:
+    """Write the members of a record in another order."""
+    name = f"funcmcp::tasks:task:{OWNER}:{key.task_id}"
+    members = decode(await store._link.do(lambda redis: redis.hget(name, "s")))
+    older = encode({name: members[name] for name in sorted(members)})
+    await store._link.do(lambda redis: redis.hset(name, "s", older))
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+async def test_a_record_that_an_older_version_wrote_is_claimed(store: RedisTasks, attempts: int) -> None:
+    """Older versions write the members in another order. They write a record again whenever they change it."""
+    store.lease = 0.05
+    task = new_task(attempts=attempts)
+    await store.create(task)
+
+    for attempt in range(1, attempts + 1):
+        await write_as_older(store, task.key)
+        claim = await claim_one(store)
+        assert (claim.attempt, claim.record.starts, claim.call) == (attempt, attempt, CALL)
+        assert await store.read(task.key) == claim.record
+    await write_as_older(store, task.key)
+    claim = await claim_one(store)
+    assert (claim.record.status, claim.record.starts) == ("failed", attempts)
+
+
+async def test_a_claim_of_a_record_of_an_older_version_that_was_not_confirmed_is_confirmed_by_the_next_call(
+    store: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis does not confirm that the record is written in the later order, and then not that it is claimed."""
+    keys = [(await store.create(new_task(attempts=1))).key for _ in range(3)]
+    for key in keys[1:]:
+        await write_as_older(store, key)
+    run, calls = store._run, []
+
+    async def fail(script: Script, *call: Any) -> Any:
+        reply = await run(script, *call)
+        calls.append(script)
+        if script is CLAIM and calls.count(CLAIM) == 2:
+            raise StoreUnavailableError
+        return reply
+
+    monkeypatch.setattr(store, "_run", fail)
+    store.lease = 0.05  # the third task is due again when its entry has been idle for so long
+    claims = [*await store.claim(3)]
+    assert [claim.key for claim in claims] == keys[:1]
+    store.lease = 15.0
+    claims += await store.claim(2)
+    assert [claim.key for claim in claims] == keys[:2]
+    store.lease = 0.05
+    await asyncio.sleep(0.1)
+    for claim in claims:
+        assert await store.renew(claim)
+        assert await store.finish(claim, RESULT) is not None
+    claim = await claim_one(store)
+    assert (claim.key, claim.record.starts, claim.record.over) == (keys[2], 1, False)
+
+
+async def test_members_of_later_versions_are_kept_by_a_claim(store: RedisTasks) -> None:
+    """Their texts may look like the end of a record."""
+    task = new_task()
+    await store.create(task)
+    name = f"funcmcp::tasks:task:{OWNER}:{task.key.task_id}"
+    state = await store._link.do(lambda redis: redis.hget(name, "s"))
+    later = {"later": [{"text": state.decode(), "record": decode(state)}]}
+    await store._link.do(lambda redis: redis.hset(name, "s", encode({**later, **decode(state)})))
+    claim = await claim_one(store)
+    assert claim.record.extra == later
+    assert claim.attempt == 1
+    assert await store.read(task.key) == claim.record
+
+
+async def test_a_task_of_a_process_whose_clock_is_ahead_is_claimed(store: RedisTasks) -> None:
+    await store.read(new_task().key)
+    assert store._skew is not None
+    store._skew += 3600
+    task = new_task()
+    await store.create(task)
+    assert (await claim_one(store)).key == task.key

@@ -252,6 +252,55 @@ async def test_a_task_that_a_platform_brings_waits_for_a_place_of_its_tool() -> 
     await bench.worker.stop(20)
 
 
+class SlowTasks(MemoryTasks):
+    """A store that stores no end of a run until a test says so."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.ends = 0
+        self.go_on = asyncio.Event()
+
+    async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
+        self.ends += 1
+        await self.go_on.wait()
+        return await super().finish(claim, outcome)
+
+
+async def test_tasks_run_while_the_ends_of_as_many_as_there_are_places_are_stored() -> None:
+    store = SlowTasks(concurrency=2)
+    bench = Bench(store)
+    bench.go.set()
+    bench.worker.start()
+    keys = [await bench.create(name) for name in "abcdef"]
+    async with asyncio.timeout(PATIENCE):
+        while store.ends < 2:  # noqa: ASYNC110 - the worker has no event
+            await asyncio.sleep(0.002)
+    await asyncio.sleep(0.05)
+    assert sorted(bench.running) in (["a", "b"], ["a", "b", "c"])
+    store.go_on.set()
+    for key in keys:
+        await bench.until(key, "completed")
+    assert sorted(bench.running) == [*"abcdef"]
+    await bench.worker.stop(20)
+
+
+async def test_a_place_is_free_while_the_end_of_a_run_is_stored() -> None:
+    store = SlowTasks(concurrency=1)
+    bench = Bench(store)
+    bench.worker.concurrency = 2
+    bench.go.set()
+    bench.worker.start()
+    await bench.create("a")
+    async with asyncio.timeout(PATIENCE):
+        while store.ends < 1:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.002)
+    assert bench.worker._places.free == 2
+    await bench.create("b")
+    await bench.until_running("b")
+    store.go_on.set()
+    await bench.worker.stop(20)
+
+
 async def test_an_unknown_caller_gets_all_places() -> None:
     bench = Bench(MemoryTasks(concurrency=4))
     bench.worker.start()

@@ -36,6 +36,7 @@ from funcmcp._state.tasks.store import TasksFullError, position
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from types import UnionType
 
     from redis.asyncio import Redis
 
@@ -76,22 +77,6 @@ class Stored(NamedTuple):
     record: TaskRecord | None
     entry: bytes | None
     call: bytes
-
-
-class Replacement(NamedTuple):
-    """A write of a record.
-
-    Attributes:
-        stored: The task before.
-        changed: The record after.
-        keys: The keys of `REPLACE`.
-        arguments: Its other arguments, with the next version.
-    """
-
-    stored: Stored
-    changed: TaskRecord
-    keys: Sequence[str]
-    arguments: Sequence[Any]
 
 
 class RedisRecords(BaseTasks):
@@ -166,15 +151,16 @@ class RedisRecords(BaseTasks):
             _milliseconds(record.due) if record.due is not None and record.due > record.created else "",
         )
         keys = self._keys(record.key)
-        full, wait, kind = await self._run(CREATE, list, keys, arguments)
-        if full in {1, OF_CALLER}:
-            raise TasksFullError(
-                int(wait) // 1000 + 1,
-                is_owner_limit=full == OF_CALLER,
-                of_bytes=kind == OF_BYTES,
-                of_live=kind == OF_LIVE,
-            )
-        return not full
+        reply = await self._run(CREATE, int | list, keys, arguments)
+        if isinstance(reply, int):
+            return reply == 0
+        full, wait, kind = reply
+        raise TasksFullError(
+            int(wait) // 1000 + 1,
+            is_owner_limit=full == OF_CALLER,
+            of_bytes=kind == OF_BYTES,
+            of_live=kind == OF_LIVE,
+        )
 
     async def _load(self, key: TaskKey) -> TaskRecord | None:
         """Return a record. Those that this process has ended need not be read: they never change."""
@@ -223,7 +209,7 @@ class RedisRecords(BaseTasks):
                 return None
             if await self._store(stored, changed):
                 return changed
-        raise StoreUnavailableError(store="task store")
+        raise StoreUnavailableError(store=_STORE)
 
     async def _delete(self, keys: Sequence[TaskKey]) -> None:
         records = [(key, await self._load(key)) for key in keys]
@@ -245,10 +231,11 @@ class RedisRecords(BaseTasks):
     async def _store(self, stored: Stored, changed: TaskRecord) -> bool:
         """Replace a record; return whether it was still the same. Raise TasksFullError if it grows without room."""
         keys, arguments = self._replacement(stored, changed)
-        replaced, wait = await self._run(REPLACE, list, keys, arguments)
-        if replaced < 0:
-            raise TasksFullError(int(wait) // 1000 + 1, is_owner_limit=replaced == -OF_CALLER, of_bytes=True)
-        return bool(replaced)
+        reply = await self._run(REPLACE, int | list, keys, arguments)
+        if isinstance(reply, int):
+            return reply == 1
+        full, wait = reply
+        raise TasksFullError(int(wait) // 1000 + 1, is_owner_limit=full == OF_CALLER, of_bytes=True)
 
     def _replacement(self, stored: Stored, changed: TaskRecord) -> tuple[list[str], list[Any]]:
         """Return the keys and arguments of `REPLACE`."""
@@ -307,7 +294,7 @@ class RedisRecords(BaseTasks):
         """Return the time of Redis: the clocks of machines need not agree."""
         return time() + (self._skew or 0.0)
 
-    async def _run(self, script: Script, kind: type, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+    async def _run(self, script: Script, kind: type | UnionType, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
         """Run a script and return its reply, which is of this type; raise StoreUnavailableError."""
         return await self._scripts.do(Call(script, kind, keys, arguments))
 

@@ -28,8 +28,10 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import UnionType
 
     from redis.asyncio import Redis
+    from redis.asyncio.connection import AbstractConnection
 
 OF_CALLER = 2
 """The scripts' number for a limit that the caller has reached."""
@@ -43,13 +45,6 @@ class Script:
     def __init__(self, text: str) -> None:
         self.text = text
         self.digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
-
-    async def run(self, redis: Redis, keys: Sequence[str], *arguments: Any) -> Any:
-        """Run the script; send its text only if Redis does not have it."""
-        try:
-            return await redis.evalsha(self.digest, len(keys), *keys, *arguments)
-        except NoScriptError:
-            return await redis.eval(self.text, len(keys), *keys, *arguments)
 
 
 _WITHOUT_ROOM = "#!lua flags=allow-oom\n"
@@ -107,8 +102,8 @@ CREATE = Script(
     + _ROOM
     + """
 if redis.call('EXISTS', KEYS[1]) == 1 then
-  if ARGV[11] == '' or redis.call('HGET', KEYS[1], 'v') == ARGV[11] then return {0, 0, 0} end
-  return {3, 0, 0}
+  if ARGV[11] == '' or redis.call('HGET', KEYS[1], 'v') == ARGV[11] then return 0 end
+  return 3
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -146,7 +141,7 @@ if #KEYS > 7 then
     redis.call('PEXPIREAT', key, redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
   end
 end
-return {0, 0, 0}
+return 0
 """
 )
 """Create a task that is due or claimed, unless there is no room. A task that exists already is left as it is: ids are
@@ -155,10 +150,10 @@ random, so it is of the same call, whose reply was lost.
 KEYS: task, stream, delayed tasks, signals, all tasks, sizes, sums; of a principal also its tasks and its live tasks.
 ARGV: record, call, member, expiry, removal, position, id, limits of the three sets, token of the claim with which
 the task is created (empty if none), milliseconds of the lease, bytes, payer (empty if unknown), limits of the bytes of
-all tasks and of the payer's, and when the task is due (empty for at once). Return 0; or 1 (all) or 2 (the caller's),
-the milliseconds until there may be room, and what is full (1 for bytes, 2 for live tasks, 0 for tasks); or 3 if the
-task exists, and another worker has claimed it. Expired tasks leave the sums first. Otherwise the first write is the one
-that takes memory: a full Redis refuses nothing of a script that has begun to write.
+all tasks and of the payer's, and when the task is due (empty for at once). Return 0; or 3 if the task exists, and
+another worker has claimed it; or 1 (all) or 2 (the caller's), the milliseconds until there may be room, and what is
+full (1 for bytes, 2 for live tasks, 0 for tasks). Expired tasks leave the sums first. Otherwise the first write is the
+one that takes memory: a full Redis refuses nothing of a script that has begun to write.
 """
 
 LOAD = Script("""
@@ -180,11 +175,11 @@ REPLACE = Script(
     + _ROOM
     + """
 local fields = redis.call('HMGET', KEYS[1], 'v', 'e')
-if fields[1] == ARGV[10] then return {1, 0} end
-if fields[1] ~= ARGV[1] then return {0, 0} end
+if fields[1] == ARGV[10] then return 1 end
+if fields[1] ~= ARGV[1] then return 0 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if now >= tonumber(ARGV[2]) then return {0, 0} end
+if now >= tonumber(ARGV[2]) then return 0 end
 local old, payer, new = 0, '', 0
 if ARGV[7] ~= '0' or #ARGV > 10 then
   old, payer = size_of(KEYS[6], ARGV[6])
@@ -192,7 +187,7 @@ if ARGV[7] ~= '0' or #ARGV > 10 then
   if new > old and is_full(KEYS[7], payer, new - old, ARGV[8], ARGV[9]) > 0 then
     remove_old(KEYS[5], KEYS[6], KEYS[7], now)
     local owner = is_full(KEYS[7], payer, new - old, ARGV[8], ARGV[9])
-    if owner > 0 then return {-owner, until_first(owner == 2 and KEYS[8] or KEYS[5], now)} end
+    if owner > 0 then return {owner, until_first(owner == 2 and KEYS[8] or KEYS[5], now)} end
   end
 end
 redis.call('HSET', KEYS[1], 'v', ARGV[10], 's', ARGV[3], 'a', ARGV[4])
@@ -220,7 +215,7 @@ if #ARGV > 10 then
     redis.call('ZREM', KEYS[9], ARGV[14])
   end
 end
-return {1, 0}
+return 1
 """
 )
 """Replace a record whose version is still the same and that has not expired.
@@ -228,9 +223,9 @@ return {1, 0}
 KEYS: as of `CREATE`. ARGV: version, expiry, record, token of the claim, what becomes of the entry ('stays',
 'leaves', 'due', or the time when it is due), member, the bytes by which the task grows (those that are left of a task
 that ends and does not keep its call), limits of the bytes of all tasks and of the payer's, the next version; of a task
-that ends also outcome, removal, position, id, and whether it 'keeps' or 'drops' its call. Return 1 and 0, also if this
-write was done already; or 0 and 0 if the record has changed or expired; or, if there is no room, -1 (of all) or -2 (of
-the caller) and the milliseconds until there may be.
+that ends also outcome, removal, position, id, and whether it 'keeps' or 'drops' its call. Return 1, also if this write
+was done already; or 0 if the record has changed or expired; or, if there is no room, 1 (of all) or 2 (of the caller)
+and the milliseconds until there may be.
 """
 
 DELETE = Script(
@@ -274,14 +269,17 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local count = tonumber(ARGV[1])
 local taken = {}
-local function take(entries)
+local function take(entries, is_new)
   for _, entry in ipairs(entries) do
     local fields = entry and entry[2] or {}
-    local member = ''
+    local member, delivery = '', 1
     for index = 1, #fields, 2 do
       if fields[index] == 'k' then member = fields[index + 1] end
     end
-    if entry then taken[#taken + 1] = {entry[1], member} end
+    if entry and not is_new then
+      delivery = redis.call('XPENDING', KEYS[1], 'workers', entry[1], entry[1], 1)[1][4]
+    end
+    if entry then taken[#taken + 1] = {entry[1], member, delivery} end
   end
 end
 local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
@@ -294,14 +292,14 @@ if ARGV[2] ~= '' then
     local step = redis.call(
       'XAUTOCLAIM', KEYS[1], 'workers', 'worker', ARGV[2], cursor, 'COUNT', count - #taken)
     cursor = step[1]
-    take(step[2])
+    take(step[2], false)
     if cursor == '0-0' or #taken >= count then break end
   end
 end
 if #taken < count then
   local new = redis.call(
     'XREADGROUP', 'GROUP', 'workers', 'worker', 'COUNT', count - #taken, 'STREAMS', KEYS[1], '>')
-  if new then take(new[1][2]) end
+  if new then take(new[1][2], true) end
 end
 if #taken < count then redis.call('DEL', KEYS[3]) end
 local due = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)
@@ -312,8 +310,59 @@ return {now, cursor, due, taken}
 
 KEYS: stream, delayed tasks, signals. ARGV: number of entries, the milliseconds of the lease to take lapsed entries
 first (empty to leave them), and the entry at which to begin to look for these. Return the time, where to continue, the
-members of delayed tasks that are due, and for each entry its id and its member. A step of XAUTOCLAIM looks at ten times
-as many entries as it may return.
+members of delayed tasks that are due, and for each entry its id, its member and how often it was delivered. A step of
+XAUTOCLAIM looks at ten times as many entries as it may return.
+"""
+
+CLAIM = Script(
+    _WITHOUT_ROOM
+    + """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local members = ',"expires":([%d.]+),"attempts":(%d+),"attempt":(%d+),"token":"%x*","starts":(%d+),'
+  .. '"claimed":%l+,"due":[%d.]+,"v":1}$'
+local function claimed(record, token)
+  local tail = string.sub(record, -400)
+  local first, _, expires, attempts, attempt, starts = string.find(tail, members)
+  if not first or tonumber(starts) >= tonumber(attempts) or now >= expires * 1000 then return nil end
+  return string.sub(record, 1, #record - #tail + first - 1) .. string.format(
+    ',"expires":%s,"attempts":%s,"attempt":%d,"token":"%s","starts":%d,"claimed":true,"due":%.3f,"v":1}',
+    expires, attempts, attempt + 1, token, starts + 1, now / 1000)
+end
+local reply = {now}
+for index = 2, #KEYS do
+  local entry, delivery, token = unpack(ARGV, 3 * index - 5, 3 * index - 3)
+  local fields = redis.pcall('HMGET', KEYS[index], 'v', 's', 'c', 'e', 'o')
+  if fields.err or not fields[1] or not fields[2] then
+    reply[index] = 0
+  elseif fields[1] == token then
+    reply[index] = {fields[2], fields[3] or ''}
+  else
+    local pending = redis.pcall('XPENDING', KEYS[1], 'workers', entry, entry, 1)[1]
+    if not pending or pending[4] ~= tonumber(delivery) then
+      reply[index] = 1
+    else
+      local record = fields[4] == entry and not fields[5] and claimed(fields[2], token)
+      if record then
+        redis.call('HSET', KEYS[index], 'v', token, 's', record, 'a', token)
+        reply[index] = {record, fields[3] or ''}
+      else
+        reply[index] = fields[1]
+      end
+    end
+  end
+end
+return reply
+"""
+)
+"""Claim the tasks of entries that this worker has; a claim that was made already is the same again.
+
+KEYS: stream, and the tasks. ARGV: for each task the id of its entry, the number of this delivery of the entry, and the
+token of the claim. Return the time, and for each task the record and the call. The reply for a task is 0 if it does not
+exist, and 1 if the entry went to another worker meanwhile. It is the version if the claim needs more than the last
+members of the record (`record.to_json`): an older version of the server wrote it, or the task may not start again, or
+the entry is not that of the task. The pattern can't match text within a string: a quote there has a backslash before
+it.
 """
 
 ADD_DUE = Script(
@@ -379,35 +428,62 @@ class Call(NamedTuple):
 
     Attributes:
         script: The script.
-        kind: The type of its reply.
+        kind: The type of its reply, or a union of types.
         keys: Its keys.
         arguments: Its other arguments.
     """
 
     script: Script
-    kind: type
+    kind: type | UnionType
     keys: Sequence[str]
     arguments: Sequence[Any]
 
 
 async def run_all(redis: Redis, calls: Sequence[Call]) -> list[Any] | None:
     """Return the replies of scripts, among them exceptions; None if one is of another type than it has to be."""
-    replies: list[Any]
-    if len(calls) == 1:
-        (call,) = calls
-        replies = [await call.script.run(redis, call.keys, *call.arguments)]
-    else:
-        pipeline = redis.pipeline(transaction=False)
-        for call in calls:
-            pipeline.evalsha(call.script.digest, len(call.keys), *call.keys, *call.arguments)
-        replies = await pipeline.execute(raise_on_error=False)
-    for index, (call, reply) in enumerate(zip(calls, replies, strict=True)):
-        if isinstance(reply, NoScriptError):
-            try:
-                replies[index] = await call.script.run(redis, call.keys, *call.arguments)
-            except ResponseError as error:
-                replies[index] = error
+    replies = await _exchange(redis, [_packed("EVALSHA", call.script.digest, call) for call in calls])
+    unknown = [index for index, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+    if unknown:
+        texts = [_packed("EVAL", calls[index].script.text, calls[index]) for index in unknown]
+        for index, reply in zip(unknown, await _exchange(redis, texts), strict=True):
+            replies[index] = reply
     for call, reply in zip(calls, replies, strict=True):
         if not isinstance(reply, (call.kind, Exception)):
             return None
     return replies
+
+
+async def _exchange(redis: Redis, commands: Sequence[bytes]) -> list[Any]:
+    """Return the replies to commands, which are sent at once; a refusal is an exception among them.
+
+    A pipeline of the client library takes twice the CPU time: it encodes each word of a command by itself.
+    """
+
+    async def send_and_read() -> list[Any]:
+        await connection.send_packed_command(commands)
+        return [await _reply(connection) for _ in commands]
+
+    pool: Any = redis.connection_pool  # the client library does not declare the types of its methods
+    connection = await pool.get_connection()
+    try:
+        replies: list[Any] = await connection.retry.call_with_retry(
+            send_and_read, lambda _error: connection.disconnect()
+        )
+    finally:
+        await pool.release(connection)
+    return replies
+
+
+async def _reply(connection: AbstractConnection) -> Any:
+    """Return the next reply; a refusal is an exception."""
+    try:
+        return await connection.read_response()
+    except ResponseError as error:
+        return error
+
+
+def _packed(name: str, script: str, call: Call) -> bytes:
+    """Return the command that runs a script, as the protocol of Redis has it."""
+    words = [name, script, len(call.keys), *call.keys, *call.arguments]
+    texts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(texts) + b"".join([b"$%d\r\n%b\r\n" % (len(text), text) for text in texts])

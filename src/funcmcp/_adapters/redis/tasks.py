@@ -5,8 +5,8 @@ stream as one consumer of one group, so an entry goes to one worker. While the t
 worker resets its idle time (XCLAIM); an entry that is idle for longer than the lease goes to another worker
 (XAUTOCLAIM). `task_scripts` has the scripts that do so.
 
-A worker reads several entries with one script, their tasks with another, and stores their claims in one pipeline. The
-end of a run is stored without reading the task again: the version that a claim writes is its token.
+A worker reads several entries with one script, and claims their tasks with another. The end of a run is stored without
+reading the task again: the version that a claim writes is its token.
 
 A process that creates a task and has room for a run claims the task with the script that creates it. Such a task has no
 entry in the stream. It is among the delayed tasks, as one that is due when the lease lapses; a renewal moves that time.
@@ -27,19 +27,13 @@ import contextlib
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from funcmcp._adapters.redis.task_records import (
-    RedisRecords,
-    Replacement,
-    Stored,
-    key_of,
-    member_of,
-)
-from funcmcp._adapters.redis.task_scripts import ADD_DUE, BACKLOG, DROP, RENEW, REPLACE, TAKE, Call, run_all
+from funcmcp._adapters.redis.task_records import RedisRecords, key_of, member_of
+from funcmcp._adapters.redis.task_scripts import ADD_DUE, BACKLOG, CLAIM, DROP, RENEW, TAKE
 from funcmcp._public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import record as transitions
 from funcmcp._state.tasks.any_store import MAX_CONFLICTS, successor
-from funcmcp._state.tasks.record import Claim, claimed
+from funcmcp._state.tasks.record import Claim, claimed, from_json, new_token
 from funcmcp._state.tasks.store import Backlog
 from funcmcp._state.tasks.task_filter import ANY_TASK
 
@@ -66,18 +60,24 @@ _FIRST_ENTRY = b"0-0"
 """Where the search for lapsed entries begins, and ends."""
 
 
-class _Taken(NamedTuple):
+_NO_TASK, _TAKEN = 0, 1
+"""The replies of `CLAIM` for a task that does not exist, and for an entry that another worker has."""
+
+
+class _Entry(NamedTuple):
     """An entry of the stream that this worker has.
 
     Attributes:
-        entry: Its id.
-        key: Of its task; None if it names none.
-        stored: The task; None if it does not exist.
+        id: Of the entry.
+        key: Of its task.
+        delivery: How often the entry was delivered, this time included.
+        token: Of the claim that this worker makes.
     """
 
-    entry: bytes
-    key: TaskKey | None
-    stored: Stored | None
+    id: bytes
+    key: TaskKey
+    delivery: int
+    token: str
 
 
 @public("funcmcp.tasks")
@@ -106,9 +106,10 @@ class RedisTasks(RedisRecords):
         self._cursor = _FIRST_ENTRY
         self._room = 0
         self._creating = 0
+        self._creates = False
         self._created: list[Claim] = []
         self._releases: dict[asyncio.Task[None], Claim] = {}
-        self._unconfirmed: Sequence[Replacement] = ()
+        self._unconfirmed: Sequence[_Entry] = ()
         self._hands_over = False
         self._wakeup: asyncio.Future[None] | None = None
         self._signal: asyncio.Task[None] | None = None
@@ -120,24 +121,17 @@ class RedisTasks(RedisRecords):
         not read.
         """
         self._hands_over = True
-        if self._unconfirmed:
-            claims = await self._claim_unconfirmed()
-            if claims:
-                return claims
-        room = count - self._creating
-        if not self._created and room > 0 and not self._waits_for_signal():
-            taken = await self._take(room)
-            if taken:
-                return taken
-            self._signal = asyncio.ensure_future(self._await_signal())
-        if not self._created:
-            await self._await_task(count)
+        try:
+            claims = await self._claims(count)
+        finally:
+            self._room = 0
         created, self._created = self._created, []
-        return created
+        return [*claims, *created]
 
     def wake(self) -> None:
         """End a `claim` that waits. Until the next one, tasks that this process creates are for all workers."""
         self._hands_over = False
+        self._room = 0
         self._wake_claim()
 
     async def renew(self, claim: Claim) -> bool:
@@ -156,14 +150,15 @@ class RedisTasks(RedisRecords):
     async def aclose(self) -> None:
         """Release tasks that no worker has begun, and close the connections."""
         self.wake()
-        created, self._created = self._created, []
+        claims, self._created = self._created, []
         for releasing, claim in [*self._releases.items()]:
             if releasing.get_loop() is asyncio.get_running_loop():
                 releasing.cancel()
-                created.append(claim)
-        created += [_claim(write.stored, write.changed) for write in self._unconfirmed]
+                claims.append(claim)
         with contextlib.suppress(StoreUnavailableError):
-            for claim in created:
+            if self._unconfirmed:
+                claims += await self._claim_all(self._unconfirmed)
+            for claim in claims:
                 await self.release(claim)
         signal, self._signal = self._signal, None
         if signal is not None and signal.get_loop() is asyncio.get_running_loop():
@@ -177,6 +172,7 @@ class RedisTasks(RedisRecords):
         If a `claim` of this process waits and has room, the task is created as claimed, and is what that `claim`
         returns.
         """
+        self._creates = True
         if task.delay or self._room <= self._creating + len(self._created):
             await self._create(record, task, size)
             return record
@@ -216,6 +212,26 @@ class RedisTasks(RedisRecords):
             if not is_over:
                 await asyncio.sleep(self.lease * _RELEASE_PAUSE)
 
+    async def _claims(self, count: int) -> Sequence[Claim]:
+        """Return claims of tasks in the stream; none if this process has created tasks, or the wait has ended."""
+        if self._unconfirmed:
+            claims = await self._claim_all(self._unconfirmed)
+            if claims:
+                return claims
+        room = count - self._creating
+        if not self._created and room > 0 and not self._waits_for_signal():
+            # A part is for tasks that this process creates meanwhile, unless the worker looks through the stream.
+            reserved = room // 2 if self._creates and room <= self.concurrency else 0
+            self._creates = False
+            self._room = self._creating + reserved
+            claims = await self._take(room - reserved)
+            if claims:
+                return claims
+            self._signal = asyncio.ensure_future(self._await_signal())
+        if self._hands_over and not self._created:
+            await self._await_task(count)
+        return []
+
     def _waits_for_signal(self) -> bool:
         signal = self._signal
         return signal is not None and not signal.done() and signal.get_loop() is asyncio.get_running_loop()
@@ -231,7 +247,6 @@ class RedisTasks(RedisRecords):
         try:
             await self._wakeup
         finally:
-            self._room = 0
             self._wakeup = None
 
     async def _await_signal(self) -> None:
@@ -279,7 +294,17 @@ class RedisTasks(RedisRecords):
         if cursor != _FIRST_ENTRY:
             self._lapsed_at = 0.0  # there may be more
         self._note_time(milliseconds)
-        return await self._claim_all(await self._load_entries(rows)) if rows else []
+        entries: list[_Entry] = []
+        useless: list[bytes] = []
+        for entry, member, delivery in rows:
+            key = key_of(member)
+            if key is None:
+                useless.append(entry)
+            else:
+                entries.append(_Entry(entry, key, delivery, new_token()))
+        if useless:
+            await self._drop(useless)
+        return await self._claim_all(entries) if entries else []
 
     async def _add_due(self, members: Sequence[bytes]) -> None:
         """Add entries for delayed tasks that are due."""
@@ -287,127 +312,79 @@ class RedisTasks(RedisRecords):
         keys += [self._hash_of_member(member) for member in members]
         await self._run(ADD_DUE, int, keys, members)
 
-    async def _load_entries(self, rows: Sequence[tuple[bytes, bytes]]) -> list[_Taken]:
-        """Return the tasks of entries."""
-        keys = [key_of(member) for _, member in rows]
-        valid = [key for key in keys if key is not None]
-        loaded = dict(zip(valid, await self._load_all(valid, "c"), strict=True)) if valid else {}
-        return [
-            _Taken(entry, key, None if key is None else loaded[key]) for (entry, _), key in zip(rows, keys, strict=True)
-        ]
-
-    async def _claim_all(self, taken: Sequence[_Taken]) -> list[Claim]:
-        """Give the tasks of entries to this worker.
-
-        If Redis fails meanwhile, entries without a claim stay pending, and are due again when their lease lapses.
-        """
-        replacements: list[Replacement] = []
-        unclaimed: list[tuple[bytes, TaskKey]] = []
-        useless: list[bytes] = []
-        for entry, key, stored in taken:
-            changed = _claimed_by(entry, stored)
-            if key is None or stored is None:
-                useless.append(entry)
-            elif changed is None:
-                unclaimed.append((entry, key))
-            else:
-                replacements.append(Replacement(stored, changed, *self._replacement(stored, changed)))
-        if useless:
-            await self._drop(useless)
-        claims: list[Claim] = []
-        replies = await self._store_all(replacements) if replacements else []
-        for write, replaced in zip(replacements, replies, strict=True):
-            if replaced:
-                claims.append(_claim(write.stored, write.changed))
-            elif write.stored.entry is not None:
-                unclaimed.append((write.stored.entry, write.changed.key))
-        return claims + await self._claim_singly(unclaimed, optional=bool(claims))
-
-    async def _claim_singly(self, entries: Sequence[tuple[bytes, TaskKey]], *, optional: bool) -> list[Claim]:
-        """Give tasks to this worker one by one.
+    async def _claim_all(self, entries: Sequence[_Entry], conflicts: int = 0) -> list[Claim]:
+        """Claim the tasks of entries.
 
         Args:
-            entries: Entries whose tasks have changed, or can't be claimed.
-            optional: Return what there is if Redis fails, as the worker already has other claims.
+            entries: The entries.
+            conflicts: How often other writers have changed the task meanwhile.
         """
-        claims: list[Claim] = []
-        for entry, key in entries:
-            try:
-                claim = await self._claim(entry, key)
-            except StoreUnavailableError:
-                if not claims and not optional:
-                    raise
-                break
-            if claim is not None:
-                claims.append(claim)
-        return claims
-
-    async def _store_all(self, replacements: Sequence[Replacement]) -> list[bool]:
-        """Replace records in one pipeline; return for each whether Redis has done so.
-
-        If Redis does not reply, it may have done so: `_claim_unconfirmed` sends the same writes again.
-        """
-        self._unconfirmed = replacements
-        replies = await self._send_all(replacements)
-        self._unconfirmed = ()
-        return replies
-
-    async def _send_all(self, replacements: Sequence[Replacement]) -> list[bool]:
-        async def send(redis: Redis) -> list[Any] | None:
-            return await run_all(redis, [Call(REPLACE, list, write.keys, write.arguments) for write in replacements])
-
-        return [reply == [1, 0] for reply in await self._do(send, list)]
-
-    async def _claim_unconfirmed(self) -> list[Claim]:
-        """Return the claims of an earlier `claim` to which Redis has not replied, as far as they are still valid.
-
-        They are sent one by one: if the replies to a pipeline are lost again and again, the leases lapse.
-        """
-        claims: list[Claim] = []
-        while self._unconfirmed:
-            write, *remaining = self._unconfirmed
-            try:
-                replaced = await self._send_all([write])
-            except StoreUnavailableError:
-                if not claims:
-                    raise
-                break
-            self._unconfirmed = remaining
-            if replaced == [True]:
-                claims.append(_claim(write.stored, write.changed))
-        return claims
-
-    async def _claim(self, entry: bytes, key: TaskKey) -> Claim | None:
-        """Give the task of one entry to this worker. An entry that stands for no task to run is removed."""
-        for _ in range(MAX_CONFLICTS):
-            stored = await self._load_stored(key, "c")
-            changed = _claimed_by(entry, stored)
-            if stored is None or changed is None:
-                break
-            if await self._store_all([Replacement(stored, changed, *self._replacement(stored, changed))]) == [True]:
-                return _claim(stored, changed)
-        else:
+        if conflicts > MAX_CONFLICTS:
             raise StoreUnavailableError(store="task store")
+        replies = await self._send_claims(entries)
+        claims = [reply for reply in replies if isinstance(reply, Claim)]
+        useless = [entry.id for entry, reply in zip(entries, replies, strict=True) if reply == _NO_TASK]
+        try:
+            if useless:
+                await self._drop(useless)
+            for entry, reply in zip(entries, replies, strict=True):
+                if isinstance(reply, bytes):
+                    claims += await self._claim_undecided(entry, reply, conflicts)
+        except StoreUnavailableError:
+            if not claims:
+                raise
+            # The other entries are due again when their lease lapses.
+        return claims
+
+    async def _send_claims(self, entries: Sequence[_Entry]) -> list[Claim | bytes | int]:
+        """Return claims of the tasks of entries; for those that are not claimed, the reply of `CLAIM`.
+
+        If Redis does not reply, it may have claimed them: the next `claim` sends the same again.
+        """
+        self._unconfirmed = entries
+        keys = [self._stream, *(self._hash(entry.key) for entry in entries)]
+        arguments = [argument for entry in entries for argument in (entry.id, entry.delivery, entry.token)]
+        milliseconds, *replies = await self._run(CLAIM, list, keys, arguments)
+        self._unconfirmed = ()
+        now = self._note_time(milliseconds)
+        claims: list[Claim | bytes | int] = []
+        for entry, reply in zip(entries, replies, strict=True):
+            if isinstance(reply, list):
+                state, call = reply
+                record = from_json(entry.key, state, None)
+                claims.append(_TAKEN if record is None else Claim(record, call, now))
+            else:
+                claims.append(reply)
+        return claims
+
+    async def _claim_undecided(self, entry: _Entry, version: bytes, conflicts: int) -> list[Claim]:
+        """Claim a task about which `CLAIM` could not decide. An entry that stands for no task to run is removed.
+
+        Args:
+            entry: The entry.
+            version: Of the record while this worker had the entry.
+            conflicts: How often other writers have changed the task meanwhile.
+        """
+        stored = await self._load_stored(entry.key, "c")
         if stored is not None and stored.record is None:
-            return None  # another version wrote it, and may read it: it gets the entry when the lease lapses
-        await self._drop([entry])
-        return None
+            return []  # another version wrote it, and may read it: it gets the entry when the lease lapses
+        changed = None
+        if stored is not None and stored.entry == entry.id:
+            changed = successor(stored.record, stored.now, _claimed_by_entry)
+        if stored is None or stored.record is None or changed is None:
+            await self._drop([entry.id])
+            return []
+        # A record that may be claimed is written again, with its members in the order that `CLAIM` needs.
+        written = changed if changed.over else stored.record
+        if stored.version == version and await self._store(stored, written) and changed.over:
+            return [Claim(changed, stored.call, stored.now)]
+        return await self._claim_all([entry], conflicts + 1)
 
     async def _drop(self, entries: Sequence[bytes]) -> None:
         """Remove entries of the stream."""
         await self._run(DROP, int, (self._stream,), entries)
 
 
-def _claimed_by(entry: bytes, stored: Stored | None) -> TaskRecord | None:
-    """Return the record of a task that an entry brought, as claimed; None if it can't be claimed.
-
-    The lease is the idle time of the entry: the record is due for whoever has the entry.
-    """
-    if stored is None or stored.entry != entry:
-        return None
-    return successor(stored.record, stored.now, lambda record, now: claimed(record, now, 0.0))
-
-
-def _claim(stored: Stored, changed: TaskRecord) -> Claim:
-    """Return the claim of a task after `REPLACE`."""
-    return Claim(changed, stored.call, stored.now)
+def _claimed_by_entry(record: TaskRecord, now: float) -> TaskRecord | None:
+    """Claim a task. It is due for whoever has its entry, whose idle time is the lease."""
+    return claimed(record, now if record.due is None else max(now, record.due), 0.0)

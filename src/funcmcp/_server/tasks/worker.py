@@ -7,6 +7,9 @@ is refused ends the run. Nothing that goes wrong in one run, or in the store, en
 
 A platform may also bring a task that it has claimed (`TaskWorker.run`).
 
+A place is free again when the tool returns, so that another task runs while the end of the run is stored. While as many
+ends as there are places wait for the store, nothing is claimed.
+
 No caller gets all places of a process (`places.Places`). While one has its share and nothing ends, the worker looks
 through the queue once a second for tasks of others, and returns what it may not run. Behind thousands of tasks of one
 caller it looks more often, and they come back later.
@@ -240,6 +243,11 @@ class TaskWorker:
 
     async def _claim_tasks(self) -> None:
         while not self._stopping:
+            unstored = sum(run.has_returned for run in self._runs.values())
+            if unstored >= self._places.count:  # the store is slow, or away
+                self._freed.clear()
+                await self._freed.wait()
+                continue
             if self._places.open < 1:
                 await self._wait_for_place()
                 if self._stopping or not self._places.free:
@@ -295,13 +303,19 @@ class TaskWorker:
     def _ended(self, run: _Run) -> None:
         if self._runs.get(run.claim.key) is run:
             del self._runs[run.claim.key]
-        record = run.claim.record
-        if run.places is None:
-            return
-        was_full = run.places.is_full(record.tool)
-        run.places.give_back(record.payer, record.tool)
+        self._free_place(run)
         self._freed.set()
-        if was_full and not run.places.is_full(record.tool) and self._claiming is not None:
+
+    def _free_place(self, run: _Run) -> None:
+        """Let another task have the place of a run."""
+        places, run.places = run.places, None
+        if places is None:
+            return
+        record = run.claim.record
+        was_full = places.is_full(record.tool)
+        places.give_back(record.payer, record.tool)
+        self._freed.set()
+        if was_full and not places.is_full(record.tool) and self._claiming is not None:
             self._store.wake()  # a claim that waits leaves tasks of this tool to others
 
     async def _work(self, run: _Run) -> None:
@@ -316,6 +330,8 @@ class TaskWorker:
         reports = _Reports(self._store, claim, self._changed)
         try:
             end = await self._end_of(run, reports)
+            run.has_returned = run.places is not None
+            self._free_place(run)
             message = await reports.close()
             if isinstance(end, Outcome) and end.message is None:
                 end = replace(end, message=message)
@@ -414,11 +430,12 @@ class _Run:
 
     Attributes:
         claim: The claim.
-        places: Where it has a place; None if it has none and is returned.
+        places: Where it has a place; None if it has none, or none any more.
         task: The asyncio task of the run.
         reason: Why the run is to end without an outcome; None as long as it is not.
         cancellable: Whether the tool runs now.
         has_begun: Whether the tool has run.
+        has_returned: Whether the run had a place and its end has to be stored.
         is_stored: Whether the store has the end of the run.
     """
 
@@ -429,6 +446,7 @@ class _Run:
         self.reason: NoOutcome | None = None
         self.cancellable = False
         self.has_begun = False
+        self.has_returned = False
         self.is_stored = False
 
     def end(self, reason: NoOutcome) -> None:

@@ -307,7 +307,7 @@ def claimed(record: TaskRecord, now: float, lease: float) -> TaskRecord | None:
     return replace(
         record,
         attempt=record.attempt + 1,
-        token=_new_token(),
+        token=new_token(),
         starts=record.starts + 1,
         claimed=True,
         due=now + lease,
@@ -316,7 +316,7 @@ def claimed(record: TaskRecord, now: float, lease: float) -> TaskRecord | None:
 
 def first_claim(record: TaskRecord) -> TaskRecord:
     """Return a new record that is claimed by the worker of the process that creates it."""
-    return replace(record, attempt=1, token=_new_token(), starts=1, claimed=True)
+    return replace(record, attempt=1, token=new_token(), starts=1, claimed=True)
 
 
 def abandoned(record: TaskRecord, now: float, deliveries: int) -> TaskRecord | None:
@@ -435,7 +435,8 @@ def _milliseconds(seconds: float) -> float:
     return math.floor(seconds * 1000) / 1000
 
 
-def _new_token() -> str:
+def new_token() -> str:
+    """Return a token that no other claim has."""
     return token_hex(8)
 
 
@@ -507,7 +508,7 @@ def to_json(record: TaskRecord) -> bytes:
     outcome = record.outcome
     members = {name: getattr(record, name) for name in _MEMBERS}
     members["outcome"] = None if outcome is None else [outcome.is_error, outcome.tool_failed]
-    return encode({**record.extra, "v": _VERSION, **members})
+    return encode({**record.extra, **members, "v": _VERSION})
 
 
 @public("funcmcp.tasks")
@@ -558,7 +559,12 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 """The types of members in the stored JSON, by the types of the fields."""
 
+_OF_CLAIMS = {"expires", "attempts", "attempt", "token", "starts", "claimed", "due"}
+"""The members that a claim reads or changes. They are the last ones of the stored JSON, in the order of the fields,
+followed by the version: Redis, whose scripts can't read JSON, replaces them as text."""
+
 _FIELDS = [declared for declared in fields(TaskRecord) if declared.name not in {"key", "extra"}]
+_FIELDS.sort(key=lambda declared: declared.name in _OF_CLAIMS)
 _MEMBERS = {declared.name: _TYPES[str(declared.type)] for declared in _FIELDS}
 _REQUIRED = {
     declared.name for declared in _FIELDS if declared.default is MISSING and declared.default_factory is MISSING
