@@ -95,12 +95,14 @@ soak: .venv/.ready
 	scripts/setup-redis.sh
 	.venv/bin/python -m tests.cluster.soak
 
-# SOAK_TASKS=200 tasks at three workers on a real SOAK_STORE=redis or postgres that fail all the time, see
-# docs/development/fuzzing.md.
+# SOAK_TASKS=300 calls of tools as tasks in each storm, or in those that SOAK_STORM names, while processes, stores and
+# connections fail; see docs/development/storms.md.
 soak-tasks: .venv/.ready
+	scripts/setup-node.sh
+	scripts/setup-azurite.sh
 	scripts/setup-redis.sh
 	scripts/setup-postgres.sh
-	.venv/bin/python -m tests.cluster.task_soak
+	SOAK_TASKS=$(or $(SOAK_TASKS),300) SOAK_STORM="$(SOAK_STORM)" .venv/bin/python -m tests.cluster.task_soak
 
 # Published servers on their own libraries, on funcmcp and migrated; writes docs/development/corpus.md and migrate.md.
 corpus: .venv/.ready

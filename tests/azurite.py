@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import tempfile
 from typing import TYPE_CHECKING
@@ -23,7 +24,11 @@ _LISTENING = re.compile(r"Azurite (\w+) service is successfully listening at htt
 
 
 class Azurite:
-    """The blob, queue and table service on free ports, with their data in memory.
+    """The blob, queue and table service on free ports.
+
+    Args:
+        on_disk: Whether the data are in a folder, so that they are there after `stop` and `start`. Azurite writes them
+            when it ends, and every five seconds. Otherwise they are in memory.
 
     Attributes:
         blob_port: The port of the blob service; 0 before `start`.
@@ -31,8 +36,9 @@ class Azurite:
         table_port: The port of the table service.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, on_disk: bool = False) -> None:
         self.blob_port = self.queue_port = self.table_port = 0
+        self._on_disk = on_disk
         self._process: subprocess.Popen[str] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="azurite-")
 
@@ -51,10 +57,12 @@ class Azurite:
     def start(self) -> None:
         """Start it and wait until its services listen; skip the test if it is missing (fail in CI)."""
         program = require("Azurite (scripts/setup-azurite.sh)", _PROGRAM if _PROGRAM.exists() else None)
+        place = ["--location", self._folder.name] if self._on_disk else ["--inMemoryPersistence"]
+        ports_before = {"--blobPort": self.blob_port, "--queuePort": self.queue_port, "--tablePort": self.table_port}
         process = self._process = subprocess.Popen(
             [
-                *(str(nodejs.node()), str(program), "--inMemoryPersistence", "--disableTelemetry"),
-                *("--blobPort", "0", "--queuePort", "0", "--tablePort", "0", "--skipApiVersionCheck", "--silent"),
+                *(str(nodejs.node()), str(program), *place, "--disableTelemetry", "--skipApiVersionCheck", "--silent"),
+                *(word for option, port in ports_before.items() for word in (option, str(port))),
             ],
             cwd=self._folder.name,
             stdout=subprocess.PIPE,
@@ -75,6 +83,25 @@ class Azurite:
                 return
         self.aclose()
         raise AssertionError(f"Azurite did not start:\n{output}")
+
+    def stop(self) -> None:
+        """End the process in the ordinary way, so that `start` continues with its data on the same ports."""
+        process, self._process = self._process, None
+        assert process is not None
+        process.terminate()
+        process.wait(PATIENCE)
+        assert process.stdout is not None
+        process.stdout.close()
+
+    def pause(self) -> None:
+        """Let it answer nobody, with its connections open."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on after a pause."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def aclose(self) -> None:
         """End the process, and remove its folder."""

@@ -1,15 +1,15 @@
-"""Tasks at three workers on a real server. Workers and the server are killed and suspended all the time.
+"""Tasks of real HTTP callers at three instances of ``funcmcp run``, while instances, stores and connections fail.
 
-The process that creates the tasks runs two of them at once itself, and lives on.
+``make soak-tasks`` runs the storm that SOAK_STORM names, or all of them, with SOAK_TASKS (300) calls each, and the
+rolling restart (``rolling``). It prints a row of the table in docs/development/storms.md for each, and exits with 1 if
+something went wrong.
 
-``make soak-tasks`` creates SOAK_TASKS (200) tasks in a store of the kind SOAK_STORE (``redis`` or ``postgres``). It
-prints a summary and exits with 1 if something went wrong.
-
-How it works: half of the tasks may run again, the others may not. Each run writes a line to a file when it begins and
-when it ends. When all tasks have ended and the faults are over, each task must have ended exactly once, with the same
-state at every poll: a task that may not run again has begun at most once, and has failed in words if its run was
-interrupted; a task that may run again is completed, unless it was interrupted as often as it may be started. A run
-that was killed while the server was there must begin again within the lease and five seconds.
+How it works: `storms.callers` calls tools as tasks, answers their questions and cancels some; more than a hundred tasks
+run at once. Each run writes a line to a file when it begins, and the line has the number of the call. When all tasks
+have ended and the faults are over, the file and what the callers know must agree: a run that began did so at most
+`attempts` times for each part of a task that a question ends, and each task that was completed ran. A task that failed
+because its process stopped has begun, unless the storm ends or suspends processes or the store. No task is lost, is
+stuck, or changes after its end.
 """
 
 from __future__ import annotations
@@ -17,244 +17,252 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import signal
-import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate
 from pathlib import Path
-from time import time
-from typing import Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
-from funcmcp._server.log import logger
-from funcmcp._serving import serving_of
-from funcmcp._state.sessions.store import StoreUnavailableError
-from funcmcp._state.tasks.record import TaskKey
-from tests.cluster.task_worker import LEASE, Ledger, make_server
-from tests.postgres_server import PostgresServer, postgres_server
-from tests.redis_server import RedisServer, redis_server
-from tests.server.task_parts import create, get
-from tests.serving import REPOSITORY
+import httpx2
 
-SERVERS: dict[str, Any] = {"redis": redis_server, "postgres": postgres_server}
-FAULTS_OF_WORKERS = ["kill", "kill", "suspend", "suspend", "restart"]
-WORKERS = 3
-CLIENTS = 8
-ATTEMPTS = 3
-RUN_SECONDS = 0.5
-PATIENCE = 60.0
+from tests.cluster.proxy import proxied
+from tests.cluster.storms.callers import REQUEST_SECONDS, TOOLS, Call, Callers, Lost
+from tests.cluster.storms.instances import Instance
+from tests.cluster.storms.places import Place, place_of
+from tests.cluster.storms.storms import STORMS, Storm
+from tests.cluster.task_worker import Ledger, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.cluster.storms.faults import Fault
+
+INSTANCES = 3
+PLACES = 50
 STOPPED = "The server was stopped while the tool ran. Part of its work may be done."
-ENDED = ("completed", "failed", "cancelled")
+UNRUN = "failed without a run"
+KINDS = ["ran too often", "lost", "stuck", UNRUN, "other"]
 
 
 @dataclass
 class Trial:
-    """What happens, and what went wrong.
+    """What happened in a storm.
 
     Attributes:
-        backend: The Redis or the PostgreSQL of all.
-        ledger: The runs.
-        remaining: Tasks that have not been created yet.
-        tools: The tool of each task whose creation the client knows of.
-        ended: The state in which each task ended.
-        unknown: Creations whose outcome the client does not know, because the server was away.
+        storm: Its name.
+        callers: The callers, with their calls.
+        steps: Of the runs.
+        seconds: How long it took.
         faults: How often each fault happened.
-        away: When the server was away: begin and end.
-        suspended: When a worker was suspended: begin and end.
-        violations: In words.
+        cuts: What the port before Redis did.
+        problems: In words; each begins with its kind and a colon.
+        unrun: How many tasks failed as interrupted and had not begun.
     """
 
-    backend: RedisServer | PostgresServer
-    ledger: Ledger
-    remaining: int
-    tools: dict[str, str] = field(default_factory=dict)
-    ended: dict[str, dict[str, Any]] = field(default_factory=dict)
-    unknown: int = 0
+    storm: Storm
+    callers: Callers
+    steps: list[Step] = field(default_factory=list)
+    seconds: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
-    away: list[tuple[float, float]] = field(default_factory=list)
-    suspended: list[tuple[float, float]] = field(default_factory=list)
-    violations: list[str] = field(default_factory=list)
+    cuts: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    unrun: int = 0
+
+    def counts(self) -> Counter[str]:
+        """Return what the columns of the table count."""
+        kinds = [problem.partition(":")[0] for problem in self.problems]
+        counts = Counter(kind if kind in KINDS else "other" for kind in kinds)
+        counts[UNRUN] = self.unrun
+        return counts
+
+    def most_running(self) -> int:
+        """Return how many runs that came to their end ran at once."""
+        begins = {(step.task_id, step.process): step.time for step in self.steps if step.kind == "begin"}
+        changes = []
+        for step in self.steps:
+            if step.kind == "end" and (step.task_id, step.process) in begins:
+                changes += [(begins[step.task_id, step.process], 1), (step.time, -1)]
+        return max(accumulate(change for _, change in sorted(changes)), default=0)
+
+    def outcomes(self) -> Counter[str]:
+        """Return how many tasks had each outcome, as their callers know it."""
+        return Counter(_outcome(call) for call in self.callers.calls)
 
 
-class Worker:
-    """A process that runs tasks, and is started again when it was killed."""
-
-    def __init__(self, trial: Trial) -> None:
-        self._arguments = [trial.backend.url, str(trial.ledger.path), "work"]
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start it; it takes a moment until it works."""
-        command = [sys.executable, "-m", "tests.cluster.task_worker", *self._arguments]
-        with Path(os.devnull).open("wb") as nowhere:
-            self._process = subprocess.Popen(command, cwd=REPOSITORY, stdout=nowhere, stderr=nowhere)
-
-    def send(self, number: signal.Signals) -> None:
-        """Send it a signal; wait for its end if it is the last one."""
-        assert self._process is not None
-        self._process.send_signal(number)
-        if number is signal.SIGKILL:
-            self._process.wait()
-
-    def stop(self) -> None:
-        """End it."""
-        if self._process is not None and self._process.poll() is None:
-            self.send(signal.SIGKILL)
+def _outcome(call: Call) -> str:
+    if call.end is None:
+        return "unknown" if call.unknown else "none"
+    if call.end["status"] == "failed" and _message(call) == STOPPED:
+        return "interrupted"
+    status: str = call.end["status"]
+    return status
 
 
-async def play(trial: Trial, server: Any) -> None:
-    """Create tasks, one after the other, and poll each until it has ended."""
-    while trial.remaining:
-        trial.remaining -= 1
-        name = random.choice(["again", "once"])
-        try:
-            task_id = await create(server, name, {"seconds": RUN_SECONDS})
-        except StoreUnavailableError:
-            trial.unknown += 1
-            await asyncio.sleep(0.2)
-            continue
-        trial.tools[task_id] = name
-        await follow(trial, server, task_id)
+def _message(call: Call) -> str | None:
+    assert call.end is not None
+    message: str | None = call.end.get("error", {}).get("message")
+    return message
 
 
-async def follow(trial: Trial, server: Any, task_id: str) -> None:
-    """Poll a task until it has ended."""
-    end = time() + PATIENCE
-    while time() < end:
-        try:
-            task = await get(server, task_id)
-        except StoreUnavailableError:
-            task = {"status": "unknown"}
-        except KeyError:
-            trial.violations.append(f"A task of {trial.tools[task_id]} was lost.")
-            return
-        if task["status"] in ENDED:
-            trial.ended[task_id] = task
-            return
-        await asyncio.sleep(0.1)
-    trial.violations.append(f"A task of {trial.tools[task_id]} did not end.")
-
-
-async def disturb(trial: Trial, workers: list[Worker]) -> None:
-    """Let one thing fail after the other."""
-    while True:
-        await asyncio.sleep(random.uniform(0.3, 1.5))
-        worker = random.choice(workers)
-        fault = random.choice([*FAULTS_OF_WORKERS, "kill the server", "suspend the server"])
-        trial.faults[fault] += 1
-        begin = time()
-        match fault:
-            case "kill":
-                worker.send(signal.SIGKILL)
-                worker.start()
-            case "restart":
-                worker.send(signal.SIGTERM)
-                await asyncio.sleep(RUN_SECONDS * 3)
-                worker.stop()
-                worker.start()
-            case "suspend":
-                worker.send(signal.SIGSTOP)
-                await asyncio.sleep(random.uniform(0.1, 3 * LEASE))
-                worker.send(signal.SIGCONT)
-                trial.suspended.append((begin, time()))
-            case "kill the server":
-                trial.backend.kill()
-                try:
-                    await asyncio.sleep(random.uniform(0.1, 2 * LEASE))
-                finally:
-                    trial.backend.start()
-                trial.away.append((begin, time() + 1))
-            case _:
-                trial.backend.pause()
-                try:
-                    await asyncio.sleep(random.uniform(0.1, 2 * LEASE))
-                finally:
-                    trial.backend.resume()
-                trial.away.append((begin, time() + 1))
-
-
-async def check(trial: Trial, server: Any) -> None:
-    """Compare the tasks that have ended with the file of their runs."""
-    runs = trial.ledger.runs()
-    violations = trial.violations
-    for task_id, task in trial.ended.items():
-        name = trial.tools[task_id]
-        if await get(server, task_id) != task:
-            violations.append(f"A task of {name} has changed after its end.")
-        message = task.get("error", {}).get("message")
-        if name == "once" and runs[task_id] > 1:
-            violations.append(f"A task of once ran {runs[task_id]} times.")
-        if task["status"] == "completed" and not runs[task_id]:
-            violations.append(f"A task of {name} is completed without a run.")
-        if task["status"] != "completed" and message != STOPPED:
-            violations.append(f"A task of {name} ended as {task['status']}: {message}")
-        if name == "again" and runs[task_id] > ATTEMPTS:
-            violations.append(f"A task of again ran {runs[task_id]} times.")
-        record = await server.tasks.store.read(TaskKey(None, task_id))
-        if name == "again" and message == STOPPED and record.starts != ATTEMPTS:
-            violations.append(f"A task of again failed after {record.starts} starts.")
-
-
-def check_delays(trial: Trial) -> None:
-    """Compare the times at which a task began again with the lease."""
-    steps = trial.ledger.steps()
-    for task_id, name in trial.tools.items():
-        begins = [step.time for step in steps if step.task_id == task_id and step.kind == "begin"]
-        for first, second in pairwise(begins):
-            disturbed = any(begin < second and end > first for begin, end in trial.away + trial.suspended)
-            if second - first > RUN_SECONDS + LEASE + 5 and not disturbed:
-                trial.violations.append(f"A task of {name} began again after {second - first:.1f} s.")
-
-
-async def run(tasks: int, store: str) -> Trial:
-    """Run the trial, and print a summary of it."""
-    logger.disabled = True  # the server fails all the time
+async def run(storm: Storm, tasks: int, *, most_callers: int = 1000) -> Trial:
+    """Run a storm."""
+    callers = min(storm.callers, most_callers)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
-        backend: RedisServer | PostgresServer = stack.enter_context(SERVERS[store]())
-        trial = Trial(backend, Ledger(folder / "runs"), tasks)
-        workers = [Worker(trial) for _ in range(WORKERS)]
-        for worker in workers:
-            stack.callback(worker.stop)
-            worker.start()
-        client = make_server(backend.url, trial.ledger.path, concurrency=2)
-        async with client.lifespan():
-            server = serving_of(client).server
-            begin = time()
-            disturbing = asyncio.create_task(disturb(trial, workers))
-            playing = [asyncio.create_task(play(trial, server)) for _ in range(CLIENTS)]
-            await asyncio.gather(*playing)
-            disturbing.cancel()
-            with suppress(asyncio.CancelledError):
-                await disturbing
-            await asyncio.sleep(LEASE)
-            await check(trial, server)
-            check_delays(trial)
-        print_summary(trial, time() - begin)
-    logger.disabled = False
+        place = stack.enter_context(place_of(storm))
+        ledger = Ledger(folder / "runs")
+        variables = {"LEDGER": str(ledger.path), "PLACES": str(PLACES), **storm.variables()}
+        instances = [Instance(folder, place, variables, drain=storm.drain) for _ in range(INSTANCES)]
+        for instance in instances:
+            stack.callback(instance.stop)
+        await asyncio.gather(*(instance.start() for instance in instances))
+        url = None
+        if storm.proxied:
+            url = stack.enter_context(proxied([instance.url for instance in instances], folder))
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=callers)
+        async with httpx2.AsyncClient(timeout=REQUEST_SECONDS, limits=limits, trust_env=False) as http:
+            trial = Trial(storm, Callers(instances, http, storm.seconds, url))
+            begin = monotonic()
+            over = asyncio.Event()
+            disturbing = [disturb(trial, storm.of_processes, [instance], place, over) for instance in instances]
+            disturbing.append(disturb(trial, storm.of_store, instances, place, over))
+            faults = asyncio.gather(*disturbing)
+            await asyncio.gather(*(trial.callers.play(tasks) for _ in range(callers)))
+            over.set()
+            await faults
+            trial.cuts = place.cuts()
+            await asyncio.sleep(storm.lease)
+            trial.steps = ledger.steps()
+            await check(trial)
+            trial.seconds = monotonic() - begin
+        for instance in instances:
+            note_tracebacks(trial, instance)
     return trial
 
 
-def print_summary(trial: Trial, seconds: float) -> None:
-    """Print what was done and what went wrong."""
-    statuses = Counter((trial.tools[task_id], task["status"]) for task_id, task in trial.ended.items())
-    repeated = sum(count - 1 for count in trial.ledger.runs().values())
-    lines = [
-        f"time:       {seconds:.0f} s, {WORKERS} workers, {CLIENTS} clients, lease {LEASE} s",
-        "tasks:      " + ", ".join(f"{name} {status} {count}" for (name, status), count in sorted(statuses.items())),
-        f"runs:       {trial.ledger.runs().total()}, of which {repeated} again",
-        f"refused:    {trial.unknown} calls while the server was away",
-        "faults:     " + ", ".join(f"{kind} {count}" for kind, count in sorted(trial.faults.items())),
-        f"violations: {len(trial.violations)}",
-        *trial.violations[:20],
+async def disturb(
+    trial: Trial, faults: Sequence[Fault], instances: Sequence[Instance], place: Place, over: asyncio.Event
+) -> None:
+    """Let one thing fail after the other, until all calls are over."""
+    while faults and not over.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(over.wait(), random.uniform(*trial.storm.pause))
+            return
+        fault = random.choice(faults)
+        trial.faults[getattr(fault, "__name__", "").replace("_", " ")] += 1
+        await fault(instances, place)
+
+
+async def check(trial: Trial) -> None:
+    """Compare what the callers know with the file of the runs."""
+    trial.problems += trial.callers.problems
+    begins: dict[int, Counter[str]] = defaultdict(Counter)
+    for step in trial.steps:
+        begins[step.call][step.kind] += 1
+    tasks: dict[int, set[str]] = defaultdict(set)
+    for step in trial.steps:
+        tasks[step.call].add(step.task_id)
+    for call in trial.callers.calls:
+        problems = problems_of(call, begins[call.number], len(tasks[call.number]))
+        unrun = [problem for problem in problems if problem.startswith(UNRUN)]
+        trial.unrun += len(unrun)
+        trial.problems += [problem for problem in problems if problem not in unrun or not trial.storm.loses_claims]
+    if trial.storm.proxied:
+        trial.problems += [f"other: {count} requests: {kind}" for kind, count in trial.callers.refused.items()]
+        interrupted = [call.number for call in trial.callers.calls if _outcome(call) == "interrupted"]
+        trial.problems += [f"other: call {number} was interrupted" for number in interrupted]
+    ended = [call for call in trial.callers.calls if call.end is not None]
+    trial.problems += [problem for call in ended if (problem := await change_of(trial, call))]
+
+
+def problems_of(call: Call, steps: Counter[str], tasks: int) -> list[str]:
+    """Return what is wrong with the runs and the outcome of a call, in words."""
+    problems = []
+    allowed = TOOLS[call.tool]
+    name = f"call {call.number} ({call.tool}, {'with' if call.key else 'without'} a key)"
+    if tasks > 1 or steps["begin"] > allowed * (call.answers + 1) or steps["answered"] > allowed:
+        problems.append(f"ran too often: {name} began {steps['begin']} times in {tasks} tasks, {call.answers} answers")
+    outcome = _outcome(call)
+    if outcome == "completed" and not steps["end"]:
+        problems.append(f"other: {name} is completed without a run")
+    if outcome == "interrupted" and not steps["begin"]:
+        problems.append(f"{UNRUN}: {name}")
+    if outcome == "failed":
+        problems.append(f"other: {name} failed: {_message(call)}")
+    if outcome == "completed" and call.end is not None and call.end["result"].get("isError"):
+        problems.append(f"other: {name} has the result {call.end['result']}")
+    if outcome == "cancelled" and not call.cancelled:
+        problems.append(f"other: {name} was cancelled by nobody")
+    return problems
+
+
+async def change_of(trial: Trial, call: Call) -> str | None:
+    """Return in words how a task has changed after its end."""
+    try:
+        task = await trial.callers.get(call)
+    except Lost:
+        evicts = len(trial.callers.calls) > trial.storm.kept
+        return None if evicts else f"lost: the task of call {call.number} ({call.tool}), after its end"
+    return None if task == call.end else f"other: the task of call {call.number} ({call.tool}) changed after its end"
+
+
+def note_tracebacks(trial: Trial, instance: Instance) -> None:
+    """Note faults that an instance has logged."""
+    log = instance.log.read_text(encoding="utf-8")
+    if "Traceback" in log:
+        trial.problems.append(f"other: an instance has logged a traceback:\n{log[log.index('Traceback') :][:3000]}")
+
+
+def row_of(trial: Trial) -> str:
+    """Return the row of the table."""
+    counts = trial.counts()
+    faults = ", ".join(f"{count} x {name}" for name, count in sorted(trial.faults.items()))
+    if trial.cuts:
+        cuts = sum(sum(places.values()) for places in trial.cuts["cuts"].values())
+        port = f"{cuts} replies lost, {trial.cuts['delays']} late, {trial.cuts['resets']} connections reset"
+        faults = ", ".join([faults, port] if faults else [port])
+    cells = [
+        f"`{trial.storm.key}`",
+        trial.storm.name,
+        trial.storm.store,
+        faults,
+        str(len(trial.callers.calls)),
+        *(str(counts[kind]) for kind in KINDS),
+        str(trial.outcomes()["interrupted"] - counts[UNRUN]),
     ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    return " | ".join(["", *cells, ""]).strip()
+
+
+def print_summary(trial: Trial) -> None:
+    """Print what was done and what went wrong."""
+    lines = [
+        f"time:     {trial.seconds:.0f} s",
+        "tasks:    " + ", ".join(f"{name} {count}" for name, count in sorted(trial.outcomes().items())),
+        f"runs:     {sum(step.kind == 'begin' for step in trial.steps)}, {trial.most_running()} of them at once",
+        "refused:  " + ", ".join(f"{name} {count}" for name, count in sorted(trial.callers.refused.items())),
+    ]
+    for name, places in trial.cuts.get("cuts", {}).items():
+        lines.append(f"cuts:     {name} {sum(places.values())}, after {len(places)} different numbers of replies")
+    lines += [f"problems: {len(trial.problems)}", *trial.problems[:30], row_of(trial), ""]
+    sys.stdout.write("\n".join(lines))
+    sys.stdout.flush()
+
+
+async def main(names: list[str], tasks: int) -> bool:
+    """Run storms one after the other; return whether all went well."""
+    well = True
+    for name in names:
+        sys.stdout.write(f"\n{name}\n")
+        trial = await run(STORMS[name], tasks)
+        print_summary(trial)
+        well = well and not trial.problems
+    return well
 
 
 if __name__ == "__main__":
-    environment = os.environ
-    played = asyncio.run(run(int(environment.get("SOAK_TASKS", "200")), environment.get("SOAK_STORE", "redis")))
-    sys.exit(1 if played.violations else 0)
+    storms = os.environ.get("SOAK_STORM", "").split() or [*STORMS]
+    sys.exit(0 if asyncio.run(main(storms, int(os.environ.get("SOAK_TASKS", "300")))) else 1)

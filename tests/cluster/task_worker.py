@@ -45,12 +45,14 @@ class Step(NamedTuple):
         task_id: Of the task.
         process: The id of the process.
         time: Seconds since 1970.
+        call: The number of the call, if the caller gave it one.
     """
 
     kind: str
     task_id: str
     process: int
     time: float
+    call: int
 
 
 class Ledger:
@@ -64,15 +66,18 @@ class Ledger:
         self.path = path
         path.touch()
 
-    def write(self, kind: str, task_id: str) -> None:
+    def write(self, kind: str, task_id: str, call: int = 0) -> None:
         """Add a line; lines of several processes do not mix."""
         with self.path.open("ab", buffering=0) as file:
-            file.write(f"{kind} {task_id} {os.getpid()} {time()}\n".encode())
+            file.write(f"{kind} {task_id} {os.getpid()} {time()} {call}\n".encode())
 
     def steps(self) -> list[Step]:
         """Return all lines."""
         lines = [line.split() for line in self.path.read_text(encoding="utf-8").splitlines()]
-        return [Step(kind, task_id, int(process), float(moment)) for kind, task_id, process, moment in lines]
+        return [
+            Step(kind, task_id, int(process), float(moment), int(call))
+            for kind, task_id, process, moment, call in lines
+        ]
 
     def runs(self, process: int | None = None) -> Counter[str]:
         """Return how often each task has begun to run, in all processes or in one."""
