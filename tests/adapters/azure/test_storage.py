@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tests.azurite import Azurite
 
+QUEUE = "words"
 IDENTITY = {"X__blobServiceUri": "https://a.blob.example.com", "X__queueServiceUri": "https://a.queue.example.com"}
 
 
@@ -27,7 +28,7 @@ IDENTITY = {"X__blobServiceUri": "https://a.blob.example.com", "X__queueServiceU
 async def connected(azurite: Azurite, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Storage]:
     monkeypatch.setenv("STORAGE", azurite.connection_string)
     name = f"s-{secrets.token_hex(8)}"
-    connected = Storage("STORAGE", name, name)
+    connected = Storage("STORAGE", name)
     yield connected
     await connected.aclose()
 
@@ -73,16 +74,16 @@ async def test_an_identity_signs_in_and_its_connections_are_closed() -> None:
         storage_settings("X", IDENTITY),
         storage_settings("X", {**IDENTITY, "X__credential": "managedidentity"}),
     ):
-        clients = Clients(settings, "container", "queue")
+        clients = Clients(settings, "container")
         assert clients.container.url == "https://a.blob.example.com/container"
-        assert clients.queue.url == "https://a.queue.example.com/queue"
+        assert clients.queue("queue").url == "https://a.queue.example.com/queue"
         await clients.aclose()
 
 
 async def test_an_identity_without_azure_identity_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "azure.identity.aio", None)
     with pytest.raises(ModuleNotFoundError, match="pip install azure-identity"):
-        Clients(storage_settings("X", IDENTITY), "container", "queue")
+        Clients(storage_settings("X", IDENTITY), "container")
 
 
 @pytest.mark.parametrize("module", ["azure.storage.blob", "azure.storage.queue", "aiohttp"])
@@ -99,9 +100,9 @@ async def test_a_container_and_a_queue_are_created_when_they_are_needed(connecte
     blob = await connected.read("a")
     assert blob is not None
     assert (blob.content, blob.metadata) == (b"1", {"id": "x"})
-    assert await connected.receive(1, 1) == []
-    await connected.send("text", 0)
-    (message,) = await connected.receive(5, 30)
+    assert await connected.receive(QUEUE, 1, 1) == []
+    await connected.send(QUEUE, "text", 0)
+    (message,) = await connected.receive(QUEUE, 5, 30)
     assert message.content == b"dGV4dA=="
     await connected.delete_message(message)
     await connected.delete_message(message)
@@ -140,12 +141,12 @@ async def test_a_storage_that_is_away_fails_in_a_bounded_time_and_is_logged_once
     azurite: Azurite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("STORAGE", azurite.connection_string.replace(str(azurite.blob_port), "9"))
-    away = Storage("STORAGE", "x-1", "x-1", timeout=0.2)
+    away = Storage("STORAGE", "x-1", timeout=0.2)
     for _ in range(2):
         with pytest.raises(StoreUnavailableError):
             async with asyncio.timeout(PATIENCE):
                 await away.read("a")
-    assert await away.receive(1, 1) == []
+    assert await away.receive(QUEUE, 1, 1) == []
     messages = [record.message for record in caplog.records if record.name == "funcmcp"]
     assert len(messages) == 2
     assert messages[0].startswith("The task store in Azure Storage fails (TimeoutError).")
@@ -158,7 +159,7 @@ async def test_missing_settings_are_in_the_log(
 ) -> None:
     monkeypatch.delenv("STORAGE", raising=False)
     with pytest.raises(StoreUnavailableError):
-        await Storage("STORAGE", "x-1", "x-1").read("a")
+        await Storage("STORAGE", "x-1").read("a")
     assert "Set STORAGE to a connection string" in caplog.text
 
 
@@ -166,7 +167,7 @@ async def test_a_refused_key_is_in_the_log_by_its_code(
     azurite: Azurite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("STORAGE", azurite.connection_string.replace("AccountKey=Eby8", "AccountKey=AAAA"))
-    refused = Storage("STORAGE", "x-1", "x-1")
+    refused = Storage("STORAGE", "x-1")
     with pytest.raises(StoreUnavailableError):
         await refused.read("a")
     await refused.aclose()
@@ -175,7 +176,7 @@ async def test_a_refused_key_is_in_the_log_by_its_code(
 
 def test_connections_belong_to_their_event_loop(azurite: Azurite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STORAGE", azurite.connection_string)
-    connected = Storage("STORAGE", f"s-{secrets.token_hex(8)}", "queue")
+    connected = Storage("STORAGE", f"s-{secrets.token_hex(8)}")
 
     async def use(content: bytes) -> None:
         await connected.write("a", content)

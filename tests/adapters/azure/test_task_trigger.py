@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import pytest
 import funcmcp.azure
 from funcmcp import MCPServer
 from funcmcp._serving import serving_of
-from funcmcp.tasks import AzureTasks, MemoryTasks, RedisTasks, SQLiteTasks
+from funcmcp.tasks import AzureTasks, MemoryTasks, RedisTasks, SQLiteTasks, TaskOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,11 +47,36 @@ def test_azure_tasks_get_a_function_with_a_queue_trigger() -> None:
         "direction": "IN",
         "type": "queueTrigger",
         "name": "message",
-        "queueName": store.queue_name,
+        "queueName": store.queue_name(),
         "connection": "Storage",
     }
-    assert store.queue_name.startswith("shop-shop-")
+    assert store.queue_name().startswith("shop-shop-")
     assert store.pulls is False
+
+
+def with_queues(*queues: str) -> MCPServer:
+    mcp = server(tasks=AzureTasks("Storage"))
+    for number, queue in enumerate(queues):
+        mcp.tool(name=f"tool{number}", task=TaskOptions(queue=queue))(report)
+    return mcp
+
+
+def test_each_queue_of_a_tool_has_a_function_of_its_own() -> None:
+    mcp = with_queues("slow", "slow", "Slow", "v1.0")
+    app = funcmcp.azure.http_app(mcp)
+    mcp.tool(name="later", task=TaskOptions(queue="later"))(report)
+    mcp.tool(name="plain")(report)
+    indexed = {str(function.get_function_name()): function.get_raw_bindings() for function in app.get_functions()}
+    names = [name for name in indexed if name.startswith("mcp_tasks")]
+    assert names == ["mcp_tasks", names[1], "mcp_tasks_slow", names[3], "mcp_tasks_later"]
+    assert re.fullmatch("mcp_tasks_slow_[0-9a-f]{8}", names[1])
+    assert re.fullmatch("mcp_tasks_v1_0_[0-9a-f]{8}", names[3])
+    assert len({json.loads(indexed[name][0])["queueName"] for name in names}) == 5
+
+
+def test_an_app_has_functions_for_the_queues_that_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUNCMCP_TASK_QUEUES", "slow")
+    assert list(functions(with_queues("slow", "other"))) == ["mcp", "mcp_preflight", "mcp_tasks_slow"]
 
 
 def test_two_servers_of_an_app_have_queues_of_their_own() -> None:

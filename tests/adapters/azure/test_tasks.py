@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 import json
+import re
 import secrets
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from funcmcp._adapters.azure import tasks
 from funcmcp._adapters.azure.task_blobs import name_of
 from funcmcp._adapters.azure.tasks import AzureTasks
 from funcmcp._state.sessions.store import StoreUnavailableError
@@ -29,6 +31,7 @@ from tests.state.tasks.machine import TaskStoreMachine
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
+    from funcmcp._state.tasks.record import Claim
     from funcmcp._state.tasks.store import TaskStore
     from tests.azurite import Azurite
 
@@ -79,9 +82,9 @@ async def store(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     await store.aclose()
 
 
-async def messages_of(store: AzureTasks) -> list[dict[str, Any]]:
-    """Return the messages of the queue that are visible now, and delete them."""
-    messages = await store._storage.receive(32, 30)
+async def messages_of(store: AzureTasks, queue: str = "default") -> list[dict[str, Any]]:
+    """Return the messages of a queue that are visible now, and delete them."""
+    messages = await store._storage.receive(store.queue_name(queue), 32, 30)
     for message in messages:
         await store._storage.delete_message(message)
     return [json.loads(base64.b64decode(message.content)) for message in messages]
@@ -103,6 +106,77 @@ async def test_a_message_names_the_server_the_owner_and_the_task_and_nothing_els
     digest = hashlib.sha256(task.key.task_id.encode()).hexdigest()
     assert await messages_of(store) == [{"server": "shop", "owner": OWNER, "task": digest, "for": "run"}]
     assert await blobs_of(store) == [f"{store._folder}/{OWNER}/{digest}.json"]
+
+
+async def test_the_messages_of_a_queue_are_in_a_queue_of_the_storage(store: AzureTasks) -> None:
+    task = new_task(queue="Slow.1")
+    await store.create(task)
+    await store.create(new_task(queue="Slow.1"))
+    assert await messages_of(store) == []
+    assert [message["for"] for message in await messages_of(store, "Slow.1")] == ["run", "run"]
+    assert f"{store._folder}/queues/Slow.1.queue" in await blobs_of(store)
+    assert len([record async for record in store.scan()]) == 2
+
+
+async def test_a_message_in_the_queue_of_another_version_moves_to_the_queue_of_its_task(store: AzureTasks) -> None:
+    task = new_task(queue="slow")
+    await store.create(task)
+    await messages_of(store, "slow")
+    assert await store.take(message_of(store, task.key)) is None
+    assert [message["for"] for message in await messages_of(store, "slow")] == ["run"]
+    claim = await store.take(message_of(store, task.key), queue="slow")
+    assert claim is not None
+    assert claim.record.queue == "slow"
+
+
+async def test_a_worker_of_all_queues_finds_those_that_other_processes_add(
+    store: AzureTasks, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_QUEUES_INTERVAL", 0.0)
+    other = AzureTasks(CONNECTION, prefix=store._prefix, clock=clock)
+    other.bind("shop")
+    assert list(await store.claim(10)) == []
+    created = [(await other.create(new_task(queue=queue))).key for queue in ("slow", "default", "other")]
+    claims = [claim for _ in range(10) for claim in await store.claim(3)]
+    assert sorted(claim.key for claim in claims) == sorted(created)
+    await other.aclose()
+
+
+async def test_a_failure_in_one_queue_leaves_the_claims_of_another(
+    store: AzureTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.create(new_task(queue="slow"))
+    claim_in = store._claim_in
+    failed: list[str] = []
+
+    async def fail_second(queue: str, *options: Any) -> list[Claim]:
+        if queue == "default":
+            failed.append(queue)
+            raise StoreUnavailableError
+        return await claim_in(queue, *options)
+
+    monkeypatch.setattr(store, "_claim_in", fail_second)
+    store._turn = 0  # "slow" is the second of the two, and its turn comes first
+    assert len(await store.claim(10)) == 1
+    with pytest.raises(StoreUnavailableError):
+        await store.claim(10)
+    assert failed == ["default"] * 2
+
+
+@pytest.mark.parametrize("queue", ["default", "slow", "S" * 40, "a.b_c", "-".join("a" * 20)])
+def test_the_name_of_a_queue_of_the_storage_is_valid(queue: str) -> None:
+    store = AzureTasks(prefix="a" * 28)
+    store.bind("b" * 30)
+    assert re.fullmatch(r"(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", store.queue_name(queue))
+
+
+def test_queues_of_similar_names_and_of_other_servers_have_other_names() -> None:
+    store = AzureTasks()
+    names = set()
+    for server in ("shop", "Shop"):
+        store.bind(server)
+        names |= {store.queue_name(queue) for queue in ("default", "slow", "Slow", "s.low")}
+    assert len(names) == 8
 
 
 @pytest.mark.parametrize("prefix", ["", "ab", "a" * 29, "a-" * 15 + "a", "Tasks", "a--b", "-ab", "a/b"])
@@ -128,7 +202,7 @@ async def test_a_delivery_before_its_time_comes_back_when_the_lease_lapses(
     first = await store.take(message_of(store, task.key))
     assert first is not None
     sent: list[int] = []
-    monkeypatch.setattr(store._storage, "send", lambda text, hidden: record_hidden(sent, hidden))
+    monkeypatch.setattr(store._storage, "send", lambda _queue, _text, hidden: record_hidden(sent, hidden))
     clock.now += 10
     assert await store.take(message_of(store, task.key)) is None
     assert sent == [20]
@@ -287,7 +361,7 @@ async def test_the_message_that_deletes_a_task_is_hidden_until_it_expires(
     store: AzureTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[int] = []
-    monkeypatch.setattr(store._storage, "send", lambda text, hidden: record_hidden(sent, hidden))
+    monkeypatch.setattr(store._storage, "send", lambda _queue, _text, hidden: record_hidden(sent, hidden))
     await store.create(new_task(ttl=7 * 86_400.0, keep=7 * 86_400.0))
     await store.create(new_task(ttl=1.5))
     assert sent == [604_800, 0, 2, 0]
@@ -298,7 +372,7 @@ async def test_a_creation_that_stops_half_way_leaves_nothing_to_run(
 ) -> None:
     kinds: list[str] = []
 
-    async def send(name: object, kind: str, delay: float = 0.0) -> None:
+    async def send(name: object, kind: str, queue: str, delay: float = 0.0) -> None:
         kinds.append(kind)
         if kind == "run":
             raise StoreUnavailableError

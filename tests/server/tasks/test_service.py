@@ -199,16 +199,16 @@ async def test_a_task_has_the_queue_of_its_tool_and_keeps_it_when_it_is_retried(
         raise OSError
 
     store = MemoryTasks()
-    render = tool("render", fail, task=TaskOptions(queue="slow"))
+    render = tool("render", fail, task=TaskOptions(queue="slow", concurrency=2))
     async with serving(render, tool("job", task=TaskOptions()), tasks=store) as served:
         assert served.tasks is not None
         assert served.tasks.queues_of_tools == {"render": "slow", "job": "default"}
         await until(served, await create(served, "render"), "completed")
         (failed,) = [record async for record in store.scan()]
-        assert (failed.failed, failed.queue) == (True, "slow")
+        assert (failed.failed, failed.queue, failed.limited) == (True, "slow", True)
         again = await served.tasks.retry(failed)
         assert again is not None
-        assert again.queue == "slow"
+        assert (again.queue, again.limited) == ("slow", True)
 
 
 async def test_the_limits_of_tools_follow_the_catalog() -> None:

@@ -118,35 +118,46 @@ def _code_of(error: Exception) -> str:
 
 
 class Clients:
-    """The clients of a container and a queue.
+    """The clients of a container and of queues.
 
     Attributes:
         container: The container.
-        queue: The queue.
     """
 
-    def __init__(self, settings: StorageSettings, container: str, queue: str) -> None:
+    def __init__(self, settings: StorageSettings, container: str) -> None:
         from azure.storage.blob.aio import ContainerClient, LinearRetry  # noqa: PLC0415 - slow to import
-        from azure.storage.queue.aio import QueueClient  # noqa: PLC0415 - slow to import
 
-        options: dict[str, Any] = {
+        self._settings = settings
+        self._queues: dict[str, QueueClient] = {}
+        self._options: dict[str, Any] = {
             "retry_policy": LinearRetry(backoff=1, retry_total=_RETRIES, random_jitter_range=0),
             "logger": _silent,
         }
         self._credential: Any = None
         if settings.connection_string:
             text = settings.connection_string
-            self.container: ContainerClient = ContainerClient.from_connection_string(text, container, **options)
-            self.queue: QueueClient = QueueClient.from_connection_string(text, queue, **options)
+            self.container: ContainerClient = ContainerClient.from_connection_string(text, container, **self._options)
         else:
             self._credential = _credential(settings)
-            self.container = ContainerClient(settings.blobs, container, credential=self._credential, **options)
-            self.queue = QueueClient(settings.queues, queue, credential=self._credential, **options)
+            self.container = ContainerClient(settings.blobs, container, credential=self._credential, **self._options)
+
+    def queue(self, name: str) -> QueueClient:
+        """Return the client of a queue."""
+        from azure.storage.queue.aio import QueueClient  # noqa: PLC0415 - slow to import
+
+        client = self._queues.get(name)
+        if client is None and self._settings.connection_string:
+            client = QueueClient.from_connection_string(self._settings.connection_string, name, **self._options)
+        elif client is None:
+            client = QueueClient(self._settings.queues, name, credential=self._credential, **self._options)
+        self._queues[name] = client
+        return client
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self.container.close()
-        await self.queue.close()
+        for queue in self._queues.values():
+            await queue.close()
         if self._credential is not None:
             await self._credential.close()
 
@@ -182,31 +193,31 @@ class Message(NamedTuple):
     """A message that was received.
 
     Attributes:
+        queue: The name of its queue.
         content: The text.
         deliveries: How often it was received, this time included.
         receipt: What `Storage.delete_message` needs.
     """
 
+    queue: str
     content: bytes
     deliveries: int
     receipt: Any
 
 
 class Storage:
-    """A container and a queue of a storage account. Each method raises StoreUnavailableError.
+    """A container and the queues of a storage account. Each method raises StoreUnavailableError.
 
     Args:
         connection: See `storage_settings`.
         container: The name of the container.
-        queue: The name of the queue.
         timeout: Seconds that one step may take, retries included.
     """
 
-    def __init__(self, connection: str, container: str, queue: str, *, timeout: float = 10.0) -> None:
+    def __init__(self, connection: str, container: str, *, timeout: float = 10.0) -> None:
         self._connection = connection
         self._timeout = timeout
         self._container = container
-        self._queue = queue
         self._clients: Clients | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._outage = Outage()
@@ -313,35 +324,36 @@ class Storage:
 
         await self._do(delete)
 
-    async def send(self, text: str, hidden: int) -> None:
+    async def send(self, queue: str, text: str, hidden: int) -> None:
         """Send a message that does not expire, and that is hidden for some seconds."""
         encoded = base64.b64encode(text.encode()).decode()  # as the functions host expects it by default
 
         async def send(clients: Clients) -> None:
-            await clients.queue.send_message(encoded, visibility_timeout=hidden, time_to_live=-1)
+            await clients.queue(queue).send_message(encoded, visibility_timeout=hidden, time_to_live=-1)
 
-        await self._do(send)
+        await self._do(send, queue=queue)
 
-    async def receive(self, count: int, hidden: int) -> list[Message]:
+    async def receive(self, queue: str, count: int, hidden: int) -> list[Message]:
         """Return messages, which are hidden from other receivers for some seconds."""
 
         async def receive(clients: Clients) -> list[Message]:
-            pages = clients.queue.receive_messages(
+            pages = clients.queue(queue).receive_messages(
                 messages_per_page=count, max_messages=count, visibility_timeout=hidden
             )
             return [
-                Message(str(message.content).encode(), message.dequeue_count or 1, message) async for message in pages
+                Message(queue, str(message.content).encode(), message.dequeue_count or 1, message)
+                async for message in pages
             ]
 
-        return await self._do(receive)
+        return await self._do(receive, queue=queue)
 
-    async def peek(self, count: int) -> list[bytes]:
+    async def peek(self, queue: str, count: int) -> list[bytes]:
         """Return the texts of the first messages that are not hidden, without receiving them."""
 
         async def peek(clients: Clients) -> list[bytes]:
-            return [str(message.content).encode() for message in await clients.queue.peek_messages(count)]
+            return [str(message.content).encode() for message in await clients.queue(queue).peek_messages(count)]
 
-        return await self._do(peek)
+        return await self._do(peek, queue=queue)
 
     async def delete_message(self, message: Message) -> None:
         """Delete a message, unless another receiver has it."""
@@ -350,12 +362,12 @@ class Storage:
             from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 - slow to import
 
             try:
-                await clients.queue.delete_message(message.receipt)
+                await clients.queue(message.queue).delete_message(message.receipt)
             except ResourceNotFoundError as error:
                 if _code_of(error) == "QueueNotFound":
                     raise
 
-        await self._do(delete)
+        await self._do(delete, queue=message.queue)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -363,11 +375,12 @@ class Storage:
         if clients is not None and self._loop is asyncio.get_running_loop():
             await clients.aclose()
 
-    async def _do(self, work: Callable[[Clients], Awaitable[T]]) -> T:
+    async def _do(self, work: Callable[[Clients], Awaitable[T]], *, queue: str = "") -> T:
         """Run a step and return the result of *work*; raise StoreUnavailableError if it fails or takes too long.
 
         Args:
             work: Sends the requests. It handles the responses that are no failure, such as a missing blob.
+            queue: The name of the queue that it uses, if it uses one.
         """
         from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 - slow to import
 
@@ -377,7 +390,7 @@ class Storage:
                 try:
                     result = await work(clients)
                 except ResourceNotFoundError as error:
-                    await self._create(clients, error)
+                    await self._create(clients, error, queue)
                     result = await work(clients)
         except Exception as error:
             # Not only AzureError: the libraries let exceptions of the event loop and of the connection pass.
@@ -390,11 +403,11 @@ class Storage:
         """Return the clients of the running event loop, to which their connections belong."""
         loop = asyncio.get_running_loop()
         if self._clients is None or self._loop is not loop:
-            self._clients = Clients(storage_settings(self._connection), self._container, self._queue)
+            self._clients = Clients(storage_settings(self._connection), self._container)
             self._loop = loop
         return self._clients
 
-    async def _create(self, clients: Clients, error: Exception) -> None:
+    async def _create(self, clients: Clients, error: Exception, queue: str) -> None:
         """Create what a step did not find; raise the error again if that is neither a container nor a queue."""
         from azure.core.exceptions import ResourceExistsError  # noqa: PLC0415 - slow to import
 
@@ -402,7 +415,7 @@ class Storage:
             if _code_of(error) == "ContainerNotFound":
                 await clients.container.create_container()
             elif _code_of(error) == "QueueNotFound":
-                await clients.queue.create_queue()
+                await clients.queue(queue).create_queue()
             else:
                 raise error
         except ResourceExistsError:

@@ -58,10 +58,15 @@ class ListedTask(NamedTuple):
     bytes: int
 
 
-def folder_of(server: str) -> str:
-    """Return a name for a server that can be part of the name of a queue."""
-    readable = re.sub("[^a-z0-9]+", "-", server.lower())[:24].strip("-")
-    digest = hashlib.sha256(server.encode()).hexdigest()[:8]
+def folder_of(name: str, full_name: str | None = None) -> str:
+    """Return a name that can be part of the name of a queue in Azure Storage.
+
+    Args:
+        name: Of a server, or of a queue.
+        full_name: What tells it from others with this name, if that is more.
+    """
+    readable = re.sub("[^a-z0-9]+", "-", name.lower())[:24].strip("-")
+    digest = hashlib.sha256((name if full_name is None else full_name).encode()).hexdigest()[:8]
     if readable:
         return f"{readable}-{digest}"
     return digest

@@ -1,10 +1,10 @@
-"""Tasks of a server in a function app: the function with a queue trigger that runs them.
+"""Tasks of a server in a function app: the functions with queue triggers that run them.
 
 Azure may stop an app between two invocations, so tasks run in invocations only. With `AzureTasks` the functions host
-invokes a function for each message in the store's queue, and renews the message while the function runs. It deletes the
-message if the function returns, and delivers it again if the function raises or its instance stops. With a store that
-other machines can reach, such as `RedisTasks`, the app creates tasks and answers questions about them, and a worker
-outside of the app runs them.
+invokes a function for each message in a queue of the store, and renews the message while the function runs. It deletes
+the message if the function returns, and delivers it again if the function raises or its instance stops. With a store
+that other machines can reach, such as `RedisTasks`, the app creates tasks and answers questions about them, and a
+worker outside of the app runs them.
 
 Source: "Azure Queue storage trigger for Azure Functions", "Improve the performance and reliability of Azure Functions"
 (no background work after an invocation).
@@ -12,12 +12,15 @@ Source: "Azure Queue storage trigger for Azure Functions", "Improve the performa
 
 from __future__ import annotations
 
+import hashlib
+import re
 from typing import TYPE_CHECKING, Any
 
 import azure.functions as func  # noqa: TC002 - the worker reads the type of a function's parameter
 
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.log import logger, quote
+from funcmcp._state.tasks.queues import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -81,12 +84,14 @@ def _refuse_tools(server: Server, store: str) -> None:
 
 
 def register(tasks: Tasks, app: func.FunctionApp, *, name: str, begin: Callable[[], Awaitable[None]]) -> None:
-    """Register the function that runs the tasks of a server, if the functions host brings them.
+    """Register the functions that run the tasks of a server, if the functions host brings them.
+
+    There is one for the default queue, and one for each other queue of a tool that the app serves.
 
     Args:
         tasks: The tasks.
         app: The function app.
-        name: The name of the function.
+        name: The name of the function of the default queue, and the beginning of the other names.
         begin: Begins the server, unless that has happened.
     """
     from funcmcp._adapters.azure.tasks import AzureTasks  # noqa: PLC0415 - as above
@@ -95,14 +100,35 @@ def register(tasks: Tasks, app: func.FunctionApp, *, name: str, begin: Callable[
     if not isinstance(store, AzureTasks):
         return
 
-    async def run_task(message: func.QueueMessage) -> None:
-        await begin()
-        claim = await store.take(message.get_body(), message.dequeue_count or 1)
-        if claim is not None and not await tasks.run(claim):
-            raise OutcomeNotStoredError
+    registered: set[str] = set()
 
-    function: Any = app.function_name(name)(run_task)
-    app.queue_trigger(arg_name="message", queue_name=store.queue_name, connection=store.connection)(function)
+    def add_function(queue: str) -> None:
+        if queue in registered or (tasks.queues is not None and queue not in tasks.queues):
+            return
+        registered.add(queue)
+
+        async def run_task(message: func.QueueMessage) -> None:
+            await begin()
+            claim = await store.take(message.get_body(), message.dequeue_count or 1, queue)
+            if claim is not None and not await tasks.run(claim):
+                raise OutcomeNotStoredError
+
+        function: Any = app.function_name(_function_name(name, queue))(run_task)
+        trigger = app.queue_trigger(arg_name="message", queue_name=store.queue_name(queue), connection=store.connection)
+        trigger(function)
+
+    add_function(DEFAULT_QUEUE)
+    tasks.follow_queues(add_function)
+
+
+def _function_name(name: str, queue: str) -> str:
+    """Return the name of the function of a queue. Names of functions differ by more than case."""
+    if queue == DEFAULT_QUEUE:
+        return name
+    readable = re.sub("[^a-z0-9]", "_", queue.lower())
+    if readable == queue:
+        return f"{name}_{readable}"
+    return f"{name}_{readable}_{hashlib.sha256(queue.encode()).hexdigest()[:8]}"
 
 
 def _refusal(tool: str, store: str) -> str:

@@ -1,9 +1,10 @@
 """Tasks in Azure Storage, which the instances of a function app share.
 
-How it works: a task is a blob, and a queue has a message for each task that is due.
+How it works: a task is a blob, and its queue has a message for each task that is due.
 
     <container>/<server>/<owner>/<digest of the id>.json      the record, the call and the outcome
     <container>/<server>/<owner>/<digest of the id>.<part>    a call or an outcome of more than 64 KiB
+    <container>/<server>/queues/<queue>.queue                 names a queue other than "default"
 
 The metadata of the blob have what a list of blobs needs: id, times, and names of parts. A write applies a transition to
 the record that was read, and succeeds only if the blob is still the same (If-Match); else it begins again. The names of
@@ -17,9 +18,9 @@ A message names a server, an owner and a digest, and nothing else. There are two
 - *remove*: delete the blobs of the task if their time is up, else come back then. It is sent first, so that a task
   whose creation stops half-way leaves nothing behind.
 
-In a function app, `http_app` adds a function with a queue trigger, and the functions host brings the messages.
-Elsewhere `claim` takes them from the queue. A message that brought a claim stays hidden for the length of the lease,
-and is deleted when it comes back and the task has ended.
+In a function app, `http_app` adds a function with a queue trigger for each queue, and the functions host brings the
+messages. Elsewhere `claim` takes them from the queues, from one after the other. A message that brought a claim stays
+hidden for the length of the lease, and is deleted when it comes back and the task has ended.
 
 A message may get lost between two writes. So `read` sends another one for a task that nobody has claimed, or whose
 lease has lapsed, for some time.
@@ -65,6 +66,7 @@ from funcmcp._public_names import public
 from funcmcp._server.log import logger
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.any_store import MAX_CONFLICTS, BaseTasks, OwnedTasks, successor
+from funcmcp._state.tasks.queues import DEFAULT_QUEUE
 from funcmcp._state.tasks.record import (
     Claim,
     TaskKey,
@@ -101,6 +103,12 @@ _MAX_INLINE = 64 * 1024
 _LAPSED_SECONDS, _UNCLAIMED_SECONDS = 15.0, 300.0
 """Seconds after which a message counts as lost: since the lease of a task has lapsed, and since a task became due."""
 
+_NO_PLACE_DELAY = 2.0
+"""Seconds for which a message is hidden for whose task this process has no place."""
+
+_QUEUES_INTERVAL = 10.0
+"""Seconds between two looks for queues that other processes have added."""
+
 _CLOCK_DIFFERENCE = 1.0
 """Seconds by which the clocks of two instances may differ. A message may come that much before its task is due."""
 
@@ -113,6 +121,7 @@ _COUNT_SHARE = 50
 
 _PREFIX = re.compile(r"(?=.{3,28}\Z)(?!.*--)[a-z0-9][a-z0-9-]*[a-z0-9]")
 _RUN, _REMOVE = "run", "remove"
+_QUEUE_ENDING = ".queue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +153,7 @@ class AzureTasks(BaseTasks):
     Args:
         connection: The app setting with the connection string of the storage account, or the beginning of the names of
             settings such as ``<connection>__queueServiceUri``, as in the bindings of a function app.
-        prefix: The name of the container, and the beginning of the name of the queue.
+        prefix: The name of the container, and the beginning of the names of queues.
         limits: How much is kept. Instances that create tasks at the same time may exceed the limits by a few.
         concurrency: Tasks that this process runs at once outside a function app; 0 if it only creates them. In a
             function app host.json has the number (``batchSize``).
@@ -179,14 +188,24 @@ class AzureTasks(BaseTasks):
         self._prefix = prefix
         self._kept = _Kept(())
         self._counted_until = 0.0
+        self._queues: set[str] = set()
+        self._queues_until = 0.0
+        self._turn = 0
         self.bind("")
 
     def bind(self, server: str) -> None:
-        """Use the tasks of the server of this name; each server has a folder and a queue of its own."""
+        """Use the tasks of the server of this name; each server has a folder and queues of its own."""
         super().bind(server)
         self._folder = folder_of(server)
-        self.queue_name: str = f"{self._prefix}-{self._folder}"
-        self._storage = Storage(self.connection, self._prefix, self.queue_name)
+        self._queues = {DEFAULT_QUEUE}
+        self._queues_until = 0.0
+        self._storage = Storage(self.connection, self._prefix)
+
+    def queue_name(self, queue: str = DEFAULT_QUEUE) -> str:
+        """Return the name of a queue in the storage account."""
+        if queue == DEFAULT_QUEUE:
+            return f"{self._prefix}-{self._folder}"
+        return f"{self._prefix}-{folder_of(queue, f'{self._server}/{queue}')}"
 
     async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
         name = name_of(task.key)
@@ -198,7 +217,7 @@ class AzureTasks(BaseTasks):
         except StoreUnavailableError as error:
             raise StoreUnavailableError(error.retry_after, store="task store", nothing_written=True) from error
         await self._write_new(name, record, task, size)
-        await self._send(name, _RUN, task.delay)
+        await self._send(name, _RUN, task.queue, task.delay)
         self._kept.add(task.payer, record.removed, size)
         return record
 
@@ -206,10 +225,13 @@ class AzureTasks(BaseTasks):
         """Do what a new task needs before it exists."""
         stored = await self._read(name) if task.fingerprint else None
         if stored is not None and stored.removed <= now:  # the message that removes it has not come yet
-            await self._remove(name)
+            await self._remove(name, task.queue)
         await self._check_room(_Need(task.payer, size, is_new=True), now)
         await self._check_owner(task.key.owner, now)
-        await self._send(name, _REMOVE, record.expires - now)
+        if task.queue not in self._queues:
+            await self._storage.create(self._queue_path(task.queue), b"", {})
+            self._queues.add(task.queue)
+        await self._send(name, _REMOVE, task.queue, record.expires - now)
 
     async def _load(self, key: TaskKey) -> TaskRecord | None:
         name = name_of(key)
@@ -222,7 +244,7 @@ class AzureTasks(BaseTasks):
             await self._send_again(name)
         return stored.record
 
-    async def take(self, message: bytes, deliveries: int = 1) -> Claim | None:
+    async def take(self, message: bytes, deliveries: int = 1, queue: str = DEFAULT_QUEUE) -> Claim | None:
         """Claim the task of a message, if it is due.
 
         If this raises, the message must be delivered again. Otherwise it is done: what is left to do has a message of
@@ -231,25 +253,40 @@ class AzureTasks(BaseTasks):
         Args:
             message: The decoded text of the message.
             deliveries: How often the message has been delivered, this time included.
+            queue: The queue from which it comes.
 
         Raises:
             StoreUnavailableError: The storage can't be reached.
         """
+        return await self._take(message, deliveries, queue, lambda _record: True)
+
+    async def _take(
+        self, message: bytes, deliveries: int, queue: str, has_place: Callable[[TaskRecord], bool]
+    ) -> Claim | None:
+        """Claim the task of a message as `take` does, unless there is no place for it: then the message comes again."""
         content = self._read_message(message)
         if content is None:
-            logger.warning("A message in the queue %s is not of this server, and was dropped.", self.queue_name)
+            logger.warning("A message in the queue %s is not of this server, and was dropped.", self.queue_name(queue))
             return None
         kind, name = content
         if kind == _REMOVE:
-            await self._remove(name)
+            await self._remove(name, queue)
             return None
         stored = await self._read(name)
-        now = self._clock()
-        if stored is None or now >= stored.removed:
+        if stored is None or self._clock() >= stored.removed:
             return None
         if stored.record is None:  # another version wrote it, and may read it
-            await self._send(name, _RUN, self.lease)
-            return None
+            await self._send(name, _RUN, queue, self.lease)
+        elif stored.record.queue != queue:  # a version without queues has sent it
+            await self._send(name, _RUN, stored.record.queue)
+        elif stored.record.due is not None and not has_place(stored.record):
+            await self._send(name, _RUN, queue, _NO_PLACE_DELAY)
+        else:
+            return await self._claim(name, stored, deliveries)
+        return None
+
+    async def _claim(self, name: BlobName, stored: _Stored, deliveries: int) -> Claim | None:
+        """Claim a task if it is due; else send a message for the time when it will be."""
 
         def claim(record: TaskRecord, now: float) -> TaskRecord | None:
             if not record.claimed and record.due is not None and record.due - now < _CLOCK_DIFFERENCE:
@@ -265,9 +302,51 @@ class AzureTasks(BaseTasks):
         await self._come_back(name)
         return None
 
-    async def _claim_due(self, count: int, only: TaskFilter) -> list[Claim]:  # noqa: ARG002 - for now
-        messages = await self._storage.receive(min(count, _MAX_MESSAGES), max(1, math.ceil(self.lease)))
-        results = await asyncio.gather(*(self._handle(message) for message in messages), return_exceptions=True)
+    async def _claim_due(self, count: int, only: TaskFilter) -> list[Claim]:
+        queues = sorted(await self._known_queues() if only.queues is None else only.queues)
+        self._turn += 1
+        claims: list[Claim] = []
+        for index in range(len(queues)):
+            queue = queues[(self._turn + index) % len(queues)]
+            try:
+                claims += await self._claim_in(queue, count - len(claims), only, claims)
+            except StoreUnavailableError:
+                if not claims:
+                    raise
+                break
+            if len(claims) >= count:
+                break
+        return claims
+
+    async def _known_queues(self) -> set[str]:
+        """Return the queues of the server; look from time to time for those that other processes have added."""
+        if monotonic() >= self._queues_until:
+            folder = self._queue_path("").removesuffix(_QUEUE_ENDING)
+            for blob, _ in await self._storage.blobs(folder):
+                self._queues.add(blob.removeprefix(folder).removesuffix(_QUEUE_ENDING))
+            self._queues_until = monotonic() + _QUEUES_INTERVAL
+        return self._queues
+
+    def _queue_path(self, queue: str) -> str:
+        return f"{self._folder}/queues/{queue}{_QUEUE_ENDING}"
+
+    async def _claim_in(self, queue: str, count: int, only: TaskFilter, earlier: Sequence[Claim]) -> list[Claim]:
+        """Claim tasks of a queue in addition to earlier claims."""
+        places = {
+            tool: left - sum(claim.record.tool == tool for claim in earlier) for tool, left in only.places.items()
+        }
+
+        def has_place(record: TaskRecord) -> bool:
+            left = places.get(record.tool)
+            if left is None:
+                return True
+            places[record.tool] = left - 1
+            return left > 0
+
+        hidden = max(1, math.ceil(self.lease))
+        messages = await self._storage.receive(self.queue_name(queue), min(count, _MAX_MESSAGES), hidden)
+        handling = (self._handle(message, queue, has_place) for message in messages)
+        results = await asyncio.gather(*handling, return_exceptions=True)
         claims = [result for result in results if isinstance(result, Claim)]
         failures = [result for result in results if isinstance(result, BaseException)]
         if failures and not claims:
@@ -311,12 +390,17 @@ class AzureTasks(BaseTasks):
                 yield record
 
     async def backlog(self) -> Backlog:
-        """Return how many tasks wait for a worker, at most 32; see `TaskStore.backlog`.
+        """Return how many tasks wait for a worker, at most 32 of each queue; see `TaskStore.backlog`.
 
-        The queue shows no more messages that are not hidden. The oldest task is that of the first of them.
+        A queue shows no more messages that are not hidden. The oldest task is that of the first of them.
         """
-        contents = [self._read_message(content) for content in await self._storage.peek(_MAX_MESSAGES)]
-        names = [content[1] for content in contents if content is not None and content[0] == _RUN]
+        looks = await asyncio.gather(*(self._backlog_of(queue) for queue in sorted(await self._known_queues())))
+        return Backlog(sum(look.waiting for look in looks), max(look.oldest for look in looks))
+
+    async def _backlog_of(self, queue: str) -> Backlog:
+        contents = await self._storage.peek(self.queue_name(queue), _MAX_MESSAGES)
+        messages = [self._read_message(content) for content in contents]
+        names = [message[1] for message in messages if message is not None and message[0] == _RUN]
         stored = await self._read(names[0], with_outcome=False) if names else None
         now, due = self._clock(), None
         if stored is not None and stored.record is not None:
@@ -361,7 +445,7 @@ class AzureTasks(BaseTasks):
                 return None
             if await self._write(name, stored, changed, writer):
                 if _becomes_due(stored.record, changed):
-                    await self._send(name, _RUN, (changed.due or now) - now)
+                    await self._send(name, _RUN, changed.queue, (changed.due or now) - now)
                 return stored, changed
             stored = None
         raise StoreUnavailableError(store="task store")
@@ -453,7 +537,7 @@ class AzureTasks(BaseTasks):
         if stored is not None and stored.record is not None and not stored.record.over:
             now, due = self._clock(), stored.record.due
             if due is not None and now < stored.record.expires:
-                await self._send(name, _RUN, due - now)
+                await self._send(name, _RUN, stored.record.queue, due - now)
 
     async def _send_again(self, name: BlobName) -> None:
         """Send a message for a task that is overdue. The write decides which of several processes does it."""
@@ -463,14 +547,14 @@ class AzureTasks(BaseTasks):
 
         changed = await self._replace(name, postpone)
         if changed is not None and changed[1].claimed:  # for a task that nobody has claimed `_replace` has sent it
-            await self._send(name, _RUN)
+            await self._send(name, _RUN, changed[1].queue)
 
-    async def _remove(self, name: BlobName) -> None:
-        """Delete the blobs of a task if its time is up, else do so later."""
+    async def _remove(self, name: BlobName, queue: str) -> None:
+        """Delete the blobs of a task if its time is up, else do so later, with a message in a queue."""
         stored = await self._read(name)
         now = self._clock()
         if stored is not None and stored.removed > now:
-            await self._send(name, _REMOVE, stored.removed - now)
+            await self._send(name, _REMOVE, queue, stored.removed - now)
             return
         await self._delete_blobs(name)
 
@@ -525,14 +609,15 @@ class AzureTasks(BaseTasks):
                 tasks.append(task)
         return tasks
 
-    async def _send(self, name: BlobName, kind: str, delay: float = 0.0) -> None:
+    async def _send(self, name: BlobName, kind: str, queue: str, delay: float = 0.0) -> None:
         """Send a message that is hidden for some seconds."""
         content = {"server": self._server, "owner": name.owner, "task": name.digest, "for": kind}
-        await self._storage.send(json.dumps(content), min(max(math.ceil(delay), 0), _LONGEST_DELAY))
+        hidden = min(max(math.ceil(delay), 0), _LONGEST_DELAY)
+        await self._storage.send(self.queue_name(queue), json.dumps(content), hidden)
 
-    async def _handle(self, message: Message) -> Claim | None:
-        """Claim the task of a message of the queue, or delete the message."""
-        claim = await self.take(message.content, message.deliveries)
+    async def _handle(self, message: Message, queue: str, has_place: Callable[[TaskRecord], bool]) -> Claim | None:
+        """Claim the task of a message of a queue, or delete the message."""
+        claim = await self._take(message.content, message.deliveries, queue, has_place)
         if claim is None or claim.record.over:
             await self._storage.delete_message(message)
         return claim

@@ -26,12 +26,13 @@ from funcmcp._state.tasks.record import NewTask, TaskKey
 from funcmcp._state.tasks.store import TasksFullError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
+    from collections.abc import Callable, Mapping, Set
 
     from funcmcp._protocol.revisions import TaskRules
     from funcmcp._server.authorization import Guard
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.catalog import Catalog
+    from funcmcp._server.catalog.features import Tool
     from funcmcp._server.catalog.task_options import TaskOptions
     from funcmcp._server.connections.hub import Hub
     from funcmcp._server.tasks.backlog import BacklogWatch
@@ -133,6 +134,17 @@ class Tasks:
         """The queues of the tools whose calls become tasks, by the names of the tools."""
         return {tool.name: tool.task.queue for tool in self._catalog.tools if tool.task is not None}
 
+    def follow_queues(self, use: Callable[[str], None]) -> None:
+        """Call a function with the queues of tools: now, and with that of each tool which is added later."""
+
+        def follow(tool: Tool, count: int) -> None:
+            if count > 0 and tool.task is not None:
+                use(tool.task.queue)
+
+        for queue in sorted(set(self.queues_of_tools.values())):
+            use(queue)
+        self._catalog.tools.listeners.append(follow)
+
     def _concurrency_of_tools(self) -> Mapping[str, int]:
         """Return how many tasks of a tool run at once in this process, for the tools that have such a limit."""
         tools = self._catalog.tools
@@ -228,6 +240,7 @@ class Tasks:
             address=address_mark(context.caller),
             fingerprint=fingerprint,
             queue=options.queue,
+            limited=options.concurrency is not None,
         )
         self.start()  # where the application around the server does not run its lifespan
         try:
@@ -346,6 +359,7 @@ class Tasks:
             attempts=record.attempts,
             address=record.address,
             queue=record.queue,
+            limited=record.limited,
         )
         return await self.store.create(task)
 

@@ -126,6 +126,7 @@ class NewTask:
         address: The mark of the address from which an anonymous caller created it; None if it is unknown.
         fingerprint: The digest of the tool and its arguments, if the client may repeat the call; else empty.
         queue: The queue whose workers run it.
+        limited: Whether the tool has a limit of tasks that a process runs at once. A store may keep such tasks apart.
     """
 
     key: TaskKey
@@ -140,6 +141,7 @@ class NewTask:
     address: str | None = None
     fingerprint: str = ""
     queue: str = DEFAULT_QUEUE
+    limited: bool = False
 
     @property
     def payer(self) -> str | None:
@@ -180,6 +182,7 @@ class TaskRecord:
         fingerprint: See `NewTask`.
         address: See `NewTask`.
         queue: See `NewTask`.
+        limited: See `NewTask`.
         extra: Members of the stored JSON that this version does not know.
     """
 
@@ -210,6 +213,7 @@ class TaskRecord:
     fingerprint: str = ""
     address: str | None = None
     queue: str = DEFAULT_QUEUE
+    limited: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -283,6 +287,7 @@ def new_record(task: NewTask, now: float) -> TaskRecord:
         fingerprint=task.fingerprint,
         address=task.address,
         queue=task.queue,
+        limited=task.limited,
     )
 
 
