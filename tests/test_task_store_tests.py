@@ -155,6 +155,21 @@ class CancelsForEverybody(MemoryTasks):
         return await super().cancel(names[0] if names else key)
 
 
+class IgnoresQueues(MemoryTasks):
+    async def _claim_due(self, count: int, only: TaskFilter) -> list[Claim]:
+        return await super()._claim_due(count, TaskFilter(None, only.places))
+
+
+class ReturnsTasksToTheDefaultQueue(MemoryTasks):
+    def _push_due(self, record: TaskRecord) -> None:
+        super()._push_due(replace(record, queue="default") if record.attempt else record)
+
+
+class IgnoresPlaces(MemoryTasks):
+    async def _claim_due(self, count: int, only: TaskFilter) -> list[Claim]:
+        return await super()._claim_due(count, TaskFilter(only.queues))
+
+
 class NeverRemovesTasks(MemoryTasks):
     async def read(self, key: TaskKey) -> TaskRecord | None:
         return await self._load(key)
@@ -177,6 +192,10 @@ FAULTS: list[tuple[type[MemoryTasks], str]] = [
     (KeepsAnswersOfAnyKey, "a_task_with_questions_waits_for_all_answers_and_is_due_again"),
     (ChangesNumbers, "a_claim_brings_the_call_unchanged_and_no_one_else_gets_it"),
     (CancelsForEverybody, "a_cancelled_task_is_over_for_its_worker_too"),
+    (IgnoresQueues, "a_worker_gets_tasks_of_the_queues_that_it_serves"),
+    (ReturnsTasksToTheDefaultQueue, "a_task_returns_to_its_own_queue"),
+    (ReturnsTasksToTheDefaultQueue, "the_lapsed_task_of_a_queue_runs_again_in_it"),
+    (IgnoresPlaces, "a_worker_gets_as_many_tasks_of_a_tool_as_it_has_places_for"),
     (NeverRemovesTasks, "a_task_that_does_not_end_in_time_fails_and_is_removed_later"),
 ]
 

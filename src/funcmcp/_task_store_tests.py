@@ -110,6 +110,15 @@ class Rules:
         """Fail if a task is due."""
         assert list(await store.claim(10, only)) == []
 
+    async def claimed_keys(self, count: int, only: TaskFilter) -> set[TaskKey]:
+        """Return the keys of tasks that are due. A store may return them in several steps."""
+        keys: set[TaskKey] = set()
+        for _ in range(5 * count):
+            keys |= {claim.key for claim in await self.store.claim(count - len(keys), only)}
+            if len(keys) == count:
+                break
+        return keys
+
     async def test_a_task_can_be_read_at_once_by_its_owner_alone(self) -> None:
         store = self.store
         task = new_task()
@@ -331,6 +340,60 @@ class Rules:
         await self.idle(store)
         await self.wait(0.31)
         assert (await claim_one(store)).key == record.key
+
+    async def test_a_worker_gets_tasks_of_the_queues_that_it_serves(self) -> None:
+        store = self.store
+        slow = await store.create(new_task(queue="slow"))
+        other = await store.create(new_task(queue="other.QUEUE_1"))
+        plain = await store.create(new_task())
+        assert [slow.queue, other.queue, plain.queue] == ["slow", "other.QUEUE_1", "default"]
+        assert list(await store.claim(10, TaskFilter(frozenset({"fast"})))) == []
+        assert list(await store.claim(10, TaskFilter(frozenset()))) == []
+        assert await self.claimed_keys(2, TaskFilter(frozenset({"slow", "default"}))) == {slow.key, plain.key}
+        assert list(await store.claim(10, TaskFilter(frozenset({"slow", "default"})))) == []
+        assert await self.claimed_keys(1, ANY_TASK) == {other.key}
+
+    async def test_a_task_returns_to_its_own_queue(self) -> None:
+        store = self.store
+        slow = TaskFilter(frozenset({"slow"}))
+        await store.create(new_task(queue="slow", delay=0.3, attempts=2))
+        await self.wait(0.31)
+        released = await claim_one(store, slow)
+        assert await store.renew(released)
+        assert await store.release(released, 0.05)
+        await self.wait(0.06)
+        failed = await claim_one(store, slow)
+        assert await store.retry(failed, 0.3, "no disk")
+        await self.wait(0.31)
+        asking = await claim_one(store, slow)
+        assert await store.ask(asking, QUESTIONS)
+        assert await store.answer(asking.key, {"name.1": ANSWER, "size.2": ANSWER})
+        await self.idle(store, TaskFilter(frozenset({"default"})))
+        last = await claim_one(store, slow)
+        assert (last.attempt, last.record.queue) == (4, "slow")
+        assert await store.finish(last, RESULT)
+        await self.idle(store)
+
+    async def test_the_lapsed_task_of_a_queue_runs_again_in_it(self) -> None:
+        store = self.make(lease=LEASE)
+        await store.create(new_task(queue="slow", attempts=2))
+        await claim_one(store, TaskFilter(frozenset({"slow"})))
+        await self.wait(2 * LEASE)
+        await self.idle(store, TaskFilter(frozenset({"default"})))
+        assert (await claim_one(store, TaskFilter(frozenset({"slow"})))).attempt == 2
+
+    async def test_a_worker_gets_as_many_tasks_of_a_tool_as_it_has_places_for(self) -> None:
+        store = self.store
+        for tool in ("render", "render", "render", "add", "add"):
+            await store.create(replace(new_task(limited=tool == "render"), tool=tool))
+            await self.wait(0.002)
+        claims = list(await store.claim(10, TaskFilter(places={"render": 1, "other": 0})))
+        for _ in range(5):
+            claims += await store.claim(10, TaskFilter(places={"render": 0}))
+        assert [claim.record.tool for claim in claims].count("render") <= 1
+        assert [claim.record.tool for claim in claims].count("add") == 2
+        others = await self.claimed_keys(5 - len(claims), TaskFilter(places={"render": 10}))
+        assert len({claim.key for claim in claims} | others) == 5
 
     async def test_a_failed_run_is_counted_and_the_task_runs_again_after_its_delay(self) -> None:
         store = self.store

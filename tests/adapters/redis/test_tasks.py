@@ -20,6 +20,7 @@ from funcmcp._adapters.redis.tasks import RedisTasks
 from funcmcp._protocol.codec import decode, encode
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.store import TaskLimits
+from funcmcp._state.tasks.task_filter import ANY_TASK, TaskFilter
 from funcmcp._task_store_tests import CALL, OWNER, RESULT, claim_one, new_task
 from funcmcp.testing import task_store_tests
 from tests.patience import PATIENCE
@@ -96,9 +97,9 @@ async def test_a_scan_of_many_tasks_reads_them_in_parts(store: RedisTasks, monke
     assert {record.key async for record in store.scan()} == created
 
 
-async def begin_claim(store: RedisTasks, count: int) -> asyncio.Task[Sequence[Claim]]:
+async def begin_claim(store: RedisTasks, count: int, only: TaskFilter = ANY_TASK) -> asyncio.Task[Sequence[Claim]]:
     """Return a claim that waits for a task."""
-    claiming = asyncio.ensure_future(store.claim(count))
+    claiming = asyncio.ensure_future(store.claim(count, only))
     while store._wakeup is None:
         assert not claiming.done()
         await asyncio.sleep(0)
@@ -116,6 +117,113 @@ async def other(server: RedisServer, store: RedisTasks) -> AsyncIterator[RedisTa
     other = RedisTasks(RedisLink(server.url), lease=store.lease)
     yield other
     await other.aclose()
+
+
+SLOW, DEFAULT = TaskFilter(frozenset({"slow"})), TaskFilter(frozenset({"default"}))
+
+
+async def claim_within(store: RedisTasks, only: TaskFilter = ANY_TASK) -> Claim:
+    """Return the claim of the next task that is due."""
+    async with asyncio.timeout(PATIENCE):
+        while not (claims := await store.claim(1, only)):
+            pass
+    (claim,) = claims
+    return claim
+
+
+async def test_a_worker_of_all_queues_finds_those_that_another_process_adds(
+    store: RedisTasks, other: RedisTasks
+) -> None:
+    assert list(await store.claim(1)) == []
+    created = [await other.create(new_task(queue="slow")), await other.create(new_task(queue="Slow", limited=True))]
+    claims = [await claim_within(store) for _ in created]
+    assert {claim.key for claim in claims} == {record.key for record in created}
+    assert await store._link.do(lambda redis: redis.smembers("funcmcp::tasks:lanes")) == {b"slow", b"Slow/add"}
+
+
+async def test_workers_of_several_queues_read_them_in_turn(store: RedisTasks) -> None:
+    for queue in ("slow", "default") * 20:
+        await store.create(new_task(None, queue=queue))
+    claims = [claim for _ in range(10) for claim in await store.claim(1)]
+    assert {claim.record.queue for claim in claims} == {"slow", "default"}
+
+
+async def test_a_task_is_handed_over_to_a_worker_of_its_queue_alone(
+    store: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_WAIT", 0.5)
+    claiming = await begin_claim(store, 5, DEFAULT)
+    slow = await store.create(new_task(queue="slow"))
+    limited = await store.create(new_task(limited=True))
+    assert list(await claiming) == []
+    assert (await claim_within(store, DEFAULT)).key == limited.key
+    assert (await claim_within(store, SLOW)).key == slow.key
+
+
+async def test_the_lane_of_a_tool_without_a_place_is_not_read(store: RedisTasks) -> None:
+    created = await store.create(new_task(limited=True))
+    for _ in range(3):
+        assert list(await store.claim(1, TaskFilter(places={"add": 0}))) == []
+    claim = await claim_within(store, TaskFilter(places={"add": 1}))
+    assert (claim.key, claim.attempt) == (created.key, 1)
+
+
+async def test_a_lane_that_a_worker_can_read_again_is_read_while_it_waits_for_others(
+    store: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_WAIT", 10 * PATIENCE)
+    created = await store.create(new_task(limited=True))
+    claiming = await begin_claim(store, 1, TaskFilter(places={"add": 0}))
+    store.wake()
+    assert list(await claiming) == []
+    (claim,) = await store.claim(1, TaskFilter(places={"add": 1}))
+    assert claim.key == created.key
+
+
+async def test_the_backlog_has_the_tasks_of_all_lanes(store: RedisTasks, other: RedisTasks) -> None:
+    for queue in ("slow", "default", "other"):
+        await other.create(new_task(queue=queue, limited=queue == "other"))
+    backlog = await store.backlog()
+    assert backlog.waiting == 3
+
+
+async def test_a_task_in_the_lane_of_another_version_moves_to_its_own(store: RedisTasks, other: RedisTasks) -> None:
+    record = await store.create(new_task(queue="slow", attempts=2))
+    member, task = task_records.member_of(record.key), store._hash(record.key)
+
+    async def answer_as_an_earlier_version(redis: Redis) -> int:
+        await redis.delete("funcmcp::tasks:due:slow")
+        entry = await redis.xadd("funcmcp::tasks:due", {"k": member})
+        await redis.hset(task, "e", entry)
+        return 1
+
+    await store._link.do(answer_as_an_earlier_version)
+    assert list(await other.claim(1, DEFAULT)) == []
+    assert await entries_in(store) == 0
+    claim = await claim_within(store, SLOW)
+    assert (claim.key, claim.record.queue, claim.record.starts) == (record.key, "slow", 1)
+    assert await store.renew(claim)
+    assert await store.finish(claim, RESULT)
+    assert list(await store.claim(1)) == []
+
+
+async def test_a_failure_in_one_lane_leaves_the_claims_of_another(
+    store: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = await store.create(new_task(queue="slow"))
+    take_from = store._take_from
+
+    async def fail_default(lane: task_records.Lane, count: int) -> list[Claim]:
+        if lane.queue == "default":
+            raise StoreUnavailableError
+        return await take_from(lane, count)
+
+    monkeypatch.setattr(store, "_take_from", fail_default)
+    store._turn = 0  # that of the lane "slow", which is the second one
+    (claim,) = await store.claim(10)
+    assert claim.key == created.key
+    with pytest.raises(StoreUnavailableError):
+        await store.claim(10)
 
 
 async def test_a_process_with_room_claims_its_new_task_without_the_stream(

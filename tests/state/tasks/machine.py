@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
 from funcmcp._state.tasks.record import NewTask, Outcome, Question, TaskKey
+from funcmcp._state.tasks.task_filter import TaskFilter
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -30,6 +31,7 @@ class Model:
     """What a task should be.
 
     Attributes:
+        queue: Its queue.
         status: Its status.
         message: Its status message.
         queued: Whether a worker should get it.
@@ -40,6 +42,7 @@ class Model:
         answers: Author's keys that have an answer.
     """
 
+    queue: str
     status: str = "working"
     message: str | None = None
     queued: bool = True
@@ -86,22 +89,26 @@ class TaskStoreMachine(RuleBasedStateMachine):
     def store(self, index: int) -> TaskStore:
         return self.stores[index % len(self.stores)]
 
-    @rule(target=keys, index=which, owner=st.sampled_from([None, "a" * 32, "b" * 32]))
-    def create(self, index: int, owner: str | None) -> TaskKey:
+    queues = st.sampled_from(["default", "slow"])
+
+    @rule(target=keys, index=which, owner=st.sampled_from([None, "a" * 32, "b" * 32]), queue=queues)
+    def create(self, index: int, owner: str | None, queue: str) -> TaskKey:
         key = TaskKey(owner, secrets.token_urlsafe(33))
-        self.run(self.store(index).create(NewTask(key, "add", key.task_id.encode(), attempts=3)))
-        self.models[key] = Model()
+        self.run(self.store(index).create(NewTask(key, "add", key.task_id.encode(), attempts=3, queue=queue)))
+        self.models[key] = Model(queue)
         return key
 
-    @rule(target=claims, index=which, count=st.integers(1, 3))
-    def claim(self, index: int, count: int) -> Any:
-        claims = self.run(self.store(index).claim(count))
-        due = sum(model.queued for model in self.models.values())
+    @rule(target=claims, index=which, count=st.integers(1, 3), served=st.none() | st.frozensets(queues))
+    def claim(self, index: int, count: int, served: frozenset[str] | None) -> Any:
+        claims = self.run(self.store(index).claim(count, TaskFilter(served)))
+        due = sum(model.queued and (served is None or model.queue in served) for model in self.models.values())
         assert bool(claims) == bool(due)
         assert len(claims) <= count
         for claim in claims:
             model = self.models[claim.key]
             assert model.queued
+            assert claim.record.queue == model.queue
+            assert served is None or model.queue in served
             assert claim.call == claim.key.task_id.encode()
             assert set(claim.record.answers) == model.answers
             model.attempt += 1

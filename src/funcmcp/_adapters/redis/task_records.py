@@ -12,7 +12,7 @@ from functools import partial
 from secrets import token_hex
 from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from redis.exceptions import ResponseError
 
@@ -31,6 +31,7 @@ from funcmcp._adapters.redis.task_scripts import (
 )
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.any_store import MAX_CONFLICTS, BaseTasks, successor
+from funcmcp._state.tasks.queues import DEFAULT_QUEUE
 from funcmcp._state.tasks.record import TaskKey, changed_bytes, from_json, to_json
 from funcmcp._state.tasks.store import TasksFullError, position
 
@@ -57,6 +58,9 @@ _REMEMBERED_BYTES = 16 * 1024
 _SCANNED = 200
 """Tasks that a scan of all tasks reads at once, more or less."""
 
+_OF_LANE = ("due", "delayed", "signals")
+"""The parts of a lane, in the names of keys."""
+
 _ANONYMOUS = "-"
 _KEY = re.compile(r"(?P<owner>-|[0-9a-f]{1,64}):(?P<id>[A-Za-z0-9_-]{1,64})")
 
@@ -77,6 +81,26 @@ class Stored(NamedTuple):
     record: TaskRecord | None
     entry: bytes | None
     call: bytes
+
+
+class Lane(NamedTuple):
+    """Tasks that wait together, with the keys of Redis in which they do so.
+
+    Attributes:
+        queue: The queue of its tasks.
+        tool: The tool of its tasks, if the tool has a limit of tasks that run at once; else empty.
+        name: Empty for the lane that versions without queues use.
+        stream: The entries of tasks that are due.
+        delayed: Tasks that will be due.
+        signals: Wake workers.
+    """
+
+    queue: str
+    tool: str
+    name: str
+    stream: str
+    delayed: str
+    signals: str
 
 
 class RedisRecords(BaseTasks):
@@ -100,9 +124,9 @@ class RedisRecords(BaseTasks):
     def bind(self, server: str) -> None:
         """Use the tasks of the server of this name; others may have theirs in the same Redis."""
         self._prefix = f"{self._link.prefix}:{quote(server, safe='')}:tasks"
-        self._stream = f"{self._prefix}:due"
-        self._delayed = f"{self._prefix}:delayed"
-        self._signals = f"{self._prefix}:signals"
+        self._lane_names = f"{self._prefix}:lanes"
+        self._lanes: dict[str, Lane] = {}
+        self._lane("")
         self._all = f"{self._prefix}:all"
         self._sizes = f"{self._prefix}:sizes"
         self._sums = f"{self._prefix}:bytes"
@@ -133,7 +157,7 @@ class RedisRecords(BaseTasks):
         Returns:
             Whether the task has no other worker. It may have one if a reply was lost, and this call came again later.
         """
-        limits = self.limits
+        limits, lane = self.limits, self._lane_of(record)
         arguments = (
             to_json(record),
             task.call,
@@ -149,8 +173,11 @@ class RedisRecords(BaseTasks):
             task.payer or "",
             *(limits.total_bytes, limits.bytes_per_principal),
             _milliseconds(record.due) if record.due is not None and record.due > record.created else "",
+            lane.name,
         )
-        keys = self._keys(record.key)
+        keys = self._keys(record)
+        if lane.name:
+            keys.append(self._lane_names)
         reply = await self._run(CREATE, int | list, keys, arguments)
         if isinstance(reply, int):
             return reply == 0
@@ -217,7 +244,7 @@ class RedisRecords(BaseTasks):
             self._ended.pop(key, None)
             if record is not None:
                 arguments = (member_of(key), position(record), key.task_id)
-                await self._run(DELETE, int, self._keys(key), arguments)
+                await self._run(DELETE, int, self._keys(record), arguments)
 
     async def _end_run(self, claim: Claim, transition: Transition) -> TaskRecord | None:
         """Apply a transition to the record of a claim, without reading it first if nobody has changed it."""
@@ -254,7 +281,7 @@ class RedisRecords(BaseTasks):
         if changed.outcome is not None:
             arguments += [changed.outcome.text, _milliseconds(changed.removed), position(changed), key.task_id]
             arguments.append("keeps" if changed.keeps_call else "drops")
-        return self._keys(key), arguments
+        return self._keys(changed), arguments
 
     async def _load_stored(self, key: TaskKey, *fields: str) -> Stored | None:
         """Return a task, and note the time of Redis."""
@@ -305,10 +332,26 @@ class RedisRecords(BaseTasks):
         except StoreUnavailableError as error:
             raise StoreUnavailableError(store=_STORE) from error
 
-    def _keys(self, key: TaskKey) -> list[str]:
+    def _keys(self, record: TaskRecord) -> list[str]:
         """Return the keys of `CREATE` and `REPLACE`."""
-        shared = [self._stream, self._delayed, self._signals, self._all, self._sizes, self._sums]
-        return [self._hash(key), *shared, *self._sets(key)]
+        lane = self._lane_of(record)
+        shared = [lane.stream, lane.delayed, lane.signals, self._all, self._sizes, self._sums]
+        return [self._hash(record.key), *shared, *self._sets(record.key)]
+
+    def _lane_of(self, record: TaskRecord) -> Lane:
+        """Return the lane of a task: that of its queue, or one for its tool if the tool has a limit."""
+        if record.limited:
+            return self._lane(f"{record.queue}/{quote(record.tool, safe='')}")
+        return self._lane("" if record.queue == DEFAULT_QUEUE else record.queue)
+
+    def _lane(self, name: str) -> Lane:
+        """Return a lane. This process knows it from then on."""
+        lane = self._lanes.get(name)
+        if lane is None:
+            queue, _, tool = name.partition("/")
+            keys = [f"{self._prefix}:{kind}:{name}" if name else f"{self._prefix}:{kind}" for kind in _OF_LANE]
+            lane = self._lanes[name] = Lane(queue or DEFAULT_QUEUE, unquote(tool), name, *keys)
+        return lane
 
     def _hash(self, key: TaskKey) -> str:
         return f"{self._prefix}:task:{member_of(key)}"

@@ -1,7 +1,7 @@
 """The scripts of tasks in Redis: every rule that Redis itself applies.
 
-A task is a hash with the fields below. A task that is due has one entry in a stream, which names its member of the
-other keys (`k`).
+A task is a hash with the fields below. A task that is due has one entry in the stream of its lane, which names its
+member of the other keys (`k`).
 
     v  the version: a random token of the last write  s  the record as JSON         e  the id of its entry in the stream
     a  the token of the claim that holds the task     c  the call, until the end    o  the text of the outcome
@@ -113,7 +113,7 @@ local function full(key, limit)
 end
 local wait = full(KEYS[5], ARGV[8])
 if wait then return {1, wait, 0} end
-if #KEYS > 7 then
+if #KEYS > 8 then
   wait = full(KEYS[9], ARGV[10])
   if wait then return {2, wait, 2} end
   wait = full(KEYS[8], ARGV[9])
@@ -123,6 +123,7 @@ remove_old(KEYS[5], KEYS[6], KEYS[7], now)
 local owner = is_full(KEYS[7], ARGV[14], ARGV[13], ARGV[15], ARGV[16])
 if owner > 0 then return {owner, until_first(owner == 2 and KEYS[8] or KEYS[5], now), 1} end
 redis.call('HSET', KEYS[1], 'v', ARGV[11], 's', ARGV[1], 'c', ARGV[2], 'a', ARGV[11])
+if ARGV[18] ~= '' then redis.call('SADD', KEYS[#KEYS], ARGV[18]) end
 if ARGV[17] ~= '' then
   redis.call('ZADD', KEYS[3], ARGV[17], ARGV[3])
 elseif ARGV[11] == '' then
@@ -133,7 +134,7 @@ end
 redis.call('PEXPIREAT', KEYS[1], ARGV[5])
 redis.call('ZADD', KEYS[5], ARGV[5], ARGV[3])
 count_task(KEYS[6], KEYS[7], ARGV[3], ARGV[14], 0, tonumber(ARGV[13]))
-if #KEYS > 7 then
+if #KEYS > 8 then
   redis.call('ZADD', KEYS[8], ARGV[5], ARGV[6])
   redis.call('ZADD', KEYS[9], ARGV[4], ARGV[7])
   for _, key in ipairs({KEYS[8], KEYS[9]}) do
@@ -147,13 +148,14 @@ return 0
 """Create a task that is due or claimed, unless there is no room. A task that exists already is left as it is: ids are
 random, so it is of the same call, whose reply was lost.
 
-KEYS: task, stream, delayed tasks, signals, all tasks, sizes, sums; of a principal also its tasks and its live tasks.
-ARGV: record, call, member, expiry, removal, position, id, limits of the three sets, token of the claim with which
-the task is created (empty if none), milliseconds of the lease, bytes, payer (empty if unknown), limits of the bytes of
-all tasks and of the payer's, and when the task is due (empty for at once). Return 0; or 3 if the task exists, and
-another worker has claimed it; or 1 (all) or 2 (the caller's), the milliseconds until there may be room, and what is
-full (1 for bytes, 2 for live tasks, 0 for tasks). Expired tasks leave the sums first. Otherwise the first write is the
-one that takes memory: a full Redis refuses nothing of a script that has begun to write.
+KEYS: task, stream, delayed tasks, signals, all tasks, sizes, sums; of a principal also its tasks and its live tasks;
+if the lane has a name, also the names of lanes. ARGV: record, call, member, expiry, removal, position, id, limits of
+the three sets, token of the claim with which the task is created (empty if none), milliseconds of the lease, bytes,
+payer (empty if unknown), limits of the bytes of all tasks and of the payer's, when the task is due (empty for at once),
+and the name of the lane. Return 0; or 3 if the task exists, and another worker has claimed it; or 1 (all) or 2 (the
+caller's), the milliseconds until there may be room, and what is full (1 for bytes, 2 for live tasks, 0 for tasks).
+Expired tasks leave the sums first. Otherwise the first write is the one that takes memory: a full Redis refuses nothing
+of a script that has begun to write.
 """
 
 LOAD = Script("""

@@ -1,9 +1,14 @@
 """Tasks in Redis, which the workers of all machines share.
 
-How it works: a task is a hash (`task_records`), and a task that is due has one entry in a stream. Workers read the
-stream as one consumer of one group, so an entry goes to one worker. While the tool runs, its entry is pending and the
-worker resets its idle time (XCLAIM); an entry that is idle for longer than the lease goes to another worker
+How it works: a task is a hash (`task_records`), and a task that is due has one entry in the stream of its lane. Workers
+read a stream as one consumer of one group, so an entry goes to one worker. While the tool runs, its entry is pending
+and the worker resets its idle time (XCLAIM); an entry that is idle for longer than the lease goes to another worker
 (XAUTOCLAIM). `task_scripts` has the scripts that do so.
+
+Each queue is a lane. The tasks of a tool with a limit have a lane of their own in their queue, so that a worker without
+a place for them need not read them. Workers read their lanes in turn. The names of lanes are in a set, at which workers
+look once a second. A version without queues uses one lane for all tasks that it makes due: a worker that gets a task of
+another lane from there moves it to its own.
 
 A worker reads several entries with one script, and claims their tasks with another. The end of a run is stored without
 reading the task again: the version that a claim writes is its token.
@@ -13,8 +18,8 @@ entry in the stream. It is among the delayed tasks, as one that is due when the 
 If the process dies, the task gets an entry like any other delayed task. If Redis does not confirm such a creation, the
 process releases the task as soon as Redis replies, because a lease that lapses counts as a run.
 
-A worker without work waits for an element of the list `signals`. Each new entry adds one, so one worker wakes up. A
-signal may get lost with a worker: all workers read the stream once a second as well.
+A worker without work waits for an element of the lists `signals` of its lanes. Each new entry adds one, so one worker
+wakes up. A signal may get lost with a worker: all workers read the streams once a second as well.
 
 Needs ``pip install "funcmcp[redis]"`` and Redis 7.0 or newer. While Redis can't be reached, every method raises
 StoreUnavailableError in a bounded time.
@@ -24,10 +29,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from funcmcp._adapters.redis.task_records import RedisRecords, key_of, member_of
+from funcmcp._adapters.redis.task_records import Lane, RedisRecords, key_of, member_of
 from funcmcp._adapters.redis.task_scripts import ADD_DUE, BACKLOG, CLAIM, DROP, RENEW, TAKE
 from funcmcp._public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
@@ -56,6 +62,12 @@ _LAPSED_INTERVAL = 1.0
 _RELEASE_PAUSE = 0.1
 """The part of a lease after which a task is released again whose creation Redis has not confirmed."""
 
+_NAMES_INTERVAL = 1.0
+"""Seconds between two looks for lanes that other processes have added."""
+
+_NO_LIST = "{}:signals/"
+"""The list of signals of no lane."""
+
 _FIRST_ENTRY = b"0-0"
 """Where the search for lapsed entries begins, and ends."""
 
@@ -65,19 +77,34 @@ _NO_TASK, _TAKEN = 0, 1
 
 
 class _Entry(NamedTuple):
-    """An entry of the stream that this worker has.
+    """An entry of a stream that this worker has.
 
     Attributes:
+        lane: Of the stream.
         id: Of the entry.
         key: Of its task.
         delivery: How often the entry was delivered, this time included.
         token: Of the claim that this worker makes.
     """
 
+    lane: Lane
     id: bytes
     key: TaskKey
     delivery: int
     token: str
+
+
+@dataclass(slots=True)
+class _Look:
+    """How far this worker has looked for lapsed leases in a lane.
+
+    Attributes:
+        next: When it looks again.
+        cursor: The entry at which it goes on.
+    """
+
+    next: float = 0.0
+    cursor: bytes = _FIRST_ENTRY
 
 
 @public("funcmcp.tasks")
@@ -102,8 +129,11 @@ class RedisTasks(RedisRecords):
         lease: float = 15.0,
     ) -> None:
         super().__init__(redis, limits=limits, concurrency=concurrency, lease=lease)
-        self._lapsed_at = 0.0
-        self._cursor = _FIRST_ENTRY
+        self._only = ANY_TASK
+        self._turn = 0
+        self._looks: dict[str, _Look] = {}
+        self._names_at = 0.0
+        self._signalled: set[str] = set()
         self._room = 0
         self._creating = 0
         self._creates = False
@@ -114,13 +144,14 @@ class RedisTasks(RedisRecords):
         self._wakeup: asyncio.Future[None] | None = None
         self._signal: asyncio.Task[None] | None = None
 
-    async def claim(self, count: int, only: TaskFilter = ANY_TASK) -> Sequence[Claim]:  # noqa: ARG002 - for now
+    async def claim(self, count: int, only: TaskFilter = ANY_TASK) -> Sequence[Claim]:
         """Give this worker tasks that are due; see `TaskStore.claim`.
 
-        While an earlier wait for a signal lasts, nothing can be due but tasks that this process creates: the stream is
-        not read.
+        While an earlier wait for a signal lasts, nothing can be due but tasks that this process creates: the streams
+        are not read.
         """
         self._hands_over = True
+        self._only = only
         try:
             claims = await self._claims(count)
         finally:
@@ -136,16 +167,22 @@ class RedisTasks(RedisRecords):
 
     async def renew(self, claim: Claim) -> bool:
         """Extend the lease of a claim; see `TaskStore.renew`."""
-        keys = (self._hash(claim.key), self._stream, self._delayed)
+        lane = self._lane_of(claim.record)
+        keys = (self._hash(claim.key), lane.stream, lane.delayed)
         arguments = (claim.token, member_of(claim.key), int(self.lease * 1000))
         renewed: int = await self._run(RENEW, int, keys, arguments)
         return renewed > 0
 
     async def backlog(self) -> Backlog:
         """Return how many tasks wait for a worker; see `TaskStore.backlog`."""
-        keys = (self._stream, self._delayed)
-        waiting, milliseconds = await self._run(BACKLOG, list, keys, (int(self.lease * 1000),))
-        return Backlog(waiting, milliseconds / 1000)
+        await self._learn_lanes()
+        replies = await asyncio.gather(
+            *(
+                self._run(BACKLOG, list, (lane.stream, lane.delayed), (int(self.lease * 1000),))
+                for lane in list(self._lanes.values())
+            )
+        )
+        return Backlog(sum(reply[0] for reply in replies), max(reply[1] for reply in replies) / 1000)
 
     async def aclose(self) -> None:
         """Release tasks that no worker has begun, and close the connections."""
@@ -173,7 +210,8 @@ class RedisTasks(RedisRecords):
         returns.
         """
         self._creates = True
-        if task.delay or self._room <= self._creating + len(self._created):
+        is_for_this_worker = not task.limited and self._only.accepts(task.queue, task.tool)
+        if task.delay or not is_for_this_worker or self._room <= self._creating + len(self._created):
             await self._create(record, task, size)
             return record
         record = transitions.first_claim(record)
@@ -219,18 +257,34 @@ class RedisTasks(RedisRecords):
             if claims:
                 return claims
         room = count - self._creating
-        if not self._created and room > 0 and not self._waits_for_signal():
-            # A part is for tasks that this process creates meanwhile, unless the worker looks through the stream.
-            reserved = room // 2 if self._creates and room <= self.concurrency else 0
-            self._creates = False
-            self._room = self._creating + reserved
-            claims = await self._take(room - reserved)
-            if claims:
-                return claims
-            self._signal = asyncio.ensure_future(self._await_signal())
+        if not self._created and room > 0:
+            lanes = await self._served_lanes()
+            if not self._waits_for_signal() or not {lane.name for lane in lanes} <= self._signalled:
+                # A part is for tasks that this process creates meanwhile, unless the worker looks through the streams.
+                reserved = room // 2 if self._creates and room <= self.concurrency else 0
+                self._creates = False
+                self._room = self._creating + reserved
+                claims = await self._take(lanes, room - reserved)
+                if claims:
+                    return claims
+            if not self._waits_for_signal():
+                self._signal = asyncio.ensure_future(self._await_signal(lanes))
         if self._hands_over and not self._created:
             await self._await_task(count)
         return []
+
+    async def _served_lanes(self) -> list[Lane]:
+        """Return the lanes of tasks that this worker can run now."""
+        await self._learn_lanes()
+        return [lane for lane in self._lanes.values() if self._only.accepts(lane.queue, lane.tool)]
+
+    async def _learn_lanes(self) -> None:
+        """Look once a second for lanes that other processes have added."""
+        if monotonic() >= self._names_at:
+            names: set[bytes] = await self._do(lambda redis: redis.smembers(self._lane_names), set)
+            for name in sorted(names):
+                self._lane(name.decode())
+            self._names_at = monotonic() + _NAMES_INTERVAL
 
     def _waits_for_signal(self) -> bool:
         signal = self._signal
@@ -249,15 +303,17 @@ class RedisTasks(RedisRecords):
         finally:
             self._wakeup = None
 
-    async def _await_signal(self) -> None:
+    async def _await_signal(self, lanes: Sequence[Lane]) -> None:
         """Wait for a signal for a second at most, and pass it on if this worker does not wait for it any more."""
+        self._signalled = {lane.name for lane in lanes}
+        lists = [lane.signals for lane in lanes] or [_NO_LIST.format(self._prefix)]
         signals: list[Any] = []
 
         async def pop(redis: Redis) -> None:
-            signals.append(await redis.blpop([self._signals], timeout=_WAIT))
+            signals.append(await redis.blpop(lists, timeout=_WAIT))
 
         async def push(redis: Redis) -> int:
-            length: int = await redis.rpush(self._signals, b"")
+            length: int = await redis.rpush(signals[0][0], b"")
             return length
 
         try:
@@ -271,28 +327,48 @@ class RedisTasks(RedisRecords):
             self._link.note_failure(error)
         self._wake_claim()
 
-    async def _take(self, count: int) -> list[Claim]:
-        """Claim tasks in the stream, at most so many.
+    async def _take(self, lanes: Sequence[Lane], count: int) -> list[Claim]:
+        """Claim tasks of some lanes, at most so many. The first one is another one each time."""
+        claims: list[Claim] = []
+        self._turn += 1
+        for index in range(len(lanes)):
+            lane = lanes[(self._turn + index) % len(lanes)]
+            room = count - len(claims)
+            if lane.tool:
+                room = min(room, self._only.places.get(lane.tool, room))
+            try:
+                claims += await self._take_from(lane, room)
+            except StoreUnavailableError:
+                if not claims:
+                    raise
+                break
+            if len(claims) >= count:
+                break
+        return claims
+
+    async def _take_from(self, lane: Lane, count: int) -> list[Claim]:
+        """Claim tasks in the stream of a lane, at most so many.
 
         Once a second, it also takes those whose workers have not renewed their leases.
         """
+        look = self._looks.setdefault(lane.name, _Look())
         lease = ""
-        if monotonic() >= self._lapsed_at:
+        if monotonic() >= look.next:
             lease = str(int(self.lease * 1000))
-            self._lapsed_at = monotonic() + min(self.lease / 3, _LAPSED_INTERVAL)
-        keys = (self._stream, self._delayed, self._signals)
+            look.next = monotonic() + min(self.lease / 3, _LAPSED_INTERVAL)
+        keys = (lane.stream, lane.delayed, lane.signals)
         try:
-            milliseconds, cursor, due, rows = await self._run(TAKE, list, keys, (count, lease, self._cursor))
+            milliseconds, cursor, due, rows = await self._run(TAKE, list, keys, (count, lease, look.cursor))
             if due:
-                await self._add_due(due)
+                await self._add_due(lane, due)
             if due and not rows:
                 _, cursor, _, rows = await self._run(TAKE, list, keys, (count, "", cursor))
         except StoreUnavailableError:
-            self._lapsed_at = 0.0
+            look.next = 0.0
             raise
-        self._cursor = cursor
+        look.cursor = cursor
         if cursor != _FIRST_ENTRY:
-            self._lapsed_at = 0.0  # there may be more
+            look.next = 0.0  # there may be more
         self._note_time(milliseconds)
         entries: list[_Entry] = []
         useless: list[bytes] = []
@@ -301,14 +377,14 @@ class RedisTasks(RedisRecords):
             if key is None:
                 useless.append(entry)
             else:
-                entries.append(_Entry(entry, key, delivery, new_token()))
+                entries.append(_Entry(lane, entry, key, delivery, new_token()))
         if useless:
-            await self._drop(useless)
+            await self._drop(lane, useless)
         return await self._claim_all(entries) if entries else []
 
-    async def _add_due(self, members: Sequence[bytes]) -> None:
+    async def _add_due(self, lane: Lane, members: Sequence[bytes]) -> None:
         """Add entries for delayed tasks that are due."""
-        keys: list[Any] = [self._stream, self._delayed, self._signals]
+        keys: list[Any] = [lane.stream, lane.delayed, lane.signals]
         keys += [self._hash_of_member(member) for member in members]
         await self._run(ADD_DUE, int, keys, members)
 
@@ -316,19 +392,23 @@ class RedisTasks(RedisRecords):
         """Claim the tasks of entries.
 
         Args:
-            entries: The entries.
+            entries: The entries, which are of one lane.
             conflicts: How often other writers have changed the task meanwhile.
         """
         if conflicts > MAX_CONFLICTS:
             raise StoreUnavailableError(store="task store")
         replies = await self._send_claims(entries)
-        claims = [reply for reply in replies if isinstance(reply, Claim)]
+        lane = entries[0].lane
+        claims = [reply for reply in replies if isinstance(reply, Claim) and self._lane_of(reply.record) == lane]
         useless = [entry.id for entry, reply in zip(entries, replies, strict=True) if reply == _NO_TASK]
         try:
             if useless:
-                await self._drop(useless)
+                await self._drop(lane, useless)
             for entry, reply in zip(entries, replies, strict=True):
-                if isinstance(reply, bytes):
+                if isinstance(reply, Claim) and self._lane_of(reply.record) != lane:
+                    await self.release(reply)
+                    await self._drop(lane, [entry.id])
+                elif isinstance(reply, bytes):
                     claims += await self._claim_undecided(entry, reply, conflicts)
         except StoreUnavailableError:
             if not claims:
@@ -342,7 +422,7 @@ class RedisTasks(RedisRecords):
         If Redis does not reply, it may have claimed them: the next `claim` sends the same again.
         """
         self._unconfirmed = entries
-        keys = [self._stream, *(self._hash(entry.key) for entry in entries)]
+        keys = [entries[0].lane.stream, *(self._hash(entry.key) for entry in entries)]
         arguments = [argument for entry in entries for argument in (entry.id, entry.delivery, entry.token)]
         milliseconds, *replies = await self._run(CLAIM, list, keys, arguments)
         self._unconfirmed = ()
@@ -372,7 +452,7 @@ class RedisTasks(RedisRecords):
         if stored is not None and stored.entry == entry.id:
             changed = successor(stored.record, stored.now, _claimed_by_entry)
         if stored is None or stored.record is None or changed is None:
-            await self._drop([entry.id])
+            await self._drop(entry.lane, [entry.id])
             return []
         # A record that may be claimed is written again, with its members in the order that `CLAIM` needs.
         written = changed if changed.over else stored.record
@@ -380,9 +460,9 @@ class RedisTasks(RedisRecords):
             return [Claim(changed, stored.call, stored.now)]
         return await self._claim_all([entry], conflicts + 1)
 
-    async def _drop(self, entries: Sequence[bytes]) -> None:
-        """Remove entries of the stream."""
-        await self._run(DROP, int, (self._stream,), entries)
+    async def _drop(self, lane: Lane, entries: Sequence[bytes]) -> None:
+        """Remove entries of a stream."""
+        await self._run(DROP, int, (lane.stream,), entries)
 
 
 def _claimed_by_entry(record: TaskRecord, now: float) -> TaskRecord | None:
