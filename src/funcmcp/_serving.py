@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from funcmcp._adapters.prometheus import MetricsPort
     from funcmcp._auth.policy import Auth
     from funcmcp._authoring.calling.services import Services
+    from funcmcp._oauth_proxy.proxy import OAuthProxy
     from funcmcp._server.middleware import Middleware
     from funcmcp._server.options import ServerOptions
     from funcmcp._server.tasks.service import Tasks
@@ -82,6 +83,7 @@ class Serving(Served):
         path: The path of the Streamable HTTP endpoint.
         http_options: The options of HTTP.
         metadata: The metadata for clients that need a token; None without.
+        proxy: The authorization server of the server itself; None without.
         exchange: Answers every HTTP request.
         mounted: The servers whose features it serves, too.
         on_change: Functions of the servers that mount it. They get the URI of a resource that has changed, or None if
@@ -126,6 +128,7 @@ class Serving(Served):
         )
         self.path = http.path
         self.metadata = None if auth is None else auth.resource
+        self.proxy = None if auth is None else _proxy_in(auth)
         self.http_options = http
         self._auth = auth
         self._authentication = self._make_authentication()
@@ -200,6 +203,8 @@ class Serving(Served):
         paths = [self.path, self.path.rstrip("/"), self._sse, self.http_options.websocket]
         if self.metadata is not None:
             paths += self.metadata.paths
+        if self.proxy is not None:
+            paths += self.proxy.paths
         if path in paths or path.rstrip("/") in paths:
             raise ValueError(f"The server has an endpoint at {path!r}. Choose another path for the custom route.")
 
@@ -245,6 +250,8 @@ class Serving(Served):
         if self.server.tasks is not None:
             self.server.tasks.start_shared()
             self._warn_of_idle_tasks(self.server.tasks)
+        if self.proxy is not None:
+            self._check_proxy(self.proxy)
         if _may_be_one_of_several():
             self._warn_of_random_key("this is one of several processes")
         if self.server.guard is None and any(
@@ -380,6 +387,10 @@ class Serving(Served):
             from funcmcp._transports.http.endpoints.resource_metadata import ResourceMetadata  # noqa: PLC0415 - not without `auth`
 
             exchange = ResourceMetadata(self._auth.resource, self.http_options, otherwise=exchange)
+        if self.proxy is not None:
+            from funcmcp._transports.http.endpoints.sign_in_endpoints import SignInEndpoints  # noqa: PLC0415 - few servers have a proxy
+
+            exchange = SignInEndpoints(self.proxy, self.server, self.http_options, otherwise=exchange)
         if self._routes is not None:
             self._routes.otherwise = exchange
             exchange = self._routes
@@ -421,6 +432,28 @@ class Serving(Served):
                 log_failure(error, os.urandom(8).hex(), "add_lifespan")
                 return refuse(503, INTERNAL_ERROR, "The server can't start; its log has the reason.")
         return await exchange(request)
+
+    def _check_proxy(self, proxy: OAuthProxy) -> None:
+        """Log what an operator has to know of the sign-in; raise RuntimeError if other processes can't continue it."""
+        if not proxy.has_shared_keys and (_may_be_one_of_several() or _is_on_azure()):
+            raise RuntimeError(
+                f"{self.name} has an OAuthProxy and a random key, so a sign-in that one process begins would fail in "
+                f"the next one. Set {VARIABLE} to the same value for all processes; see docs/guides/scaling.md."
+            )
+        logger.info(
+            "%s signs users in. Redirect URI to register at the identity provider: %s. It has no store, so a sign-in "
+            "is renewed for %d minutes at most.",
+            self.name,
+            proxy.callback,
+            proxy.refresh_seconds // 60,
+        )
+        if not proxy.has_shared_keys:
+            logger.warning(
+                "%s has an OAuthProxy and a random key: registrations of clients and sign-ins end with this process. "
+                "To keep them, set %s.",
+                self.name,
+                VARIABLE,
+            )
 
     def _warn_of_idle_tasks(self, tasks: Tasks) -> None:
         """Warn that no process runs some of the tasks of this server, or that it has no tasks of a queue."""
@@ -473,6 +506,13 @@ class Serving(Served):
         if True in eras and any(feature.interactive for feature in self.server.catalog.features()):
             sealed.append("questions to clients")
         return sealed
+
+
+def _proxy_in(auth: Auth) -> OAuthProxy | None:
+    """Return the proxy that an authenticator is or contains."""
+    from funcmcp._auth.policy import token_issuer_in  # noqa: PLC0415 - not without `auth`
+
+    return cast("OAuthProxy | None", token_issuer_in(auth.authenticator))
 
 
 def serving_of(mcp: ASGIApplication) -> Serving:
@@ -529,6 +569,11 @@ def task_queues(environment: Mapping[str, str]) -> frozenset[str] | None:
         except ValueError as error:
             raise ValueError(f"{TASK_QUEUES_VARIABLE}: {error}") from None
     return frozenset(names)
+
+
+def _is_on_azure() -> bool:
+    """Return whether Azure runs this process, which may start it on further instances at any time."""
+    return any(os.environ.get(variable) for variable in ("WEBSITE_INSTANCE_ID", "CONTAINER_APP_NAME"))
 
 
 def _may_be_one_of_several() -> bool:

@@ -1,8 +1,8 @@
 """Who calls the server: authenticators, and what callers may do.
 
 An authenticator is an async function from the headers of a request to a `Principal`, a `Challenge` or None. `APIKeys`,
-`BearerTokens`, `EasyAuth` and what `entra` returns are authenticators; `first_of` combines several. Pass one to
-``MCPServer(auth=...)``, or `Auth` with an authenticator and more options.
+`BearerTokens`, `EasyAuth`, `OAuthProxy` and what `entra` returns are authenticators; `first_of` combines several. Pass
+one to ``MCPServer(auth=...)``, or `Auth` with an authenticator and more options.
 """
 
 from __future__ import annotations
@@ -23,19 +23,33 @@ if TYPE_CHECKING:
     from funcmcp._auth.tokens.claims import TokenRules
     from funcmcp._auth.tokens.jwks import JWKS
     from funcmcp._auth.tokens.keys import StaticKeys
+    from funcmcp._oauth_proxy.entra import EntraID, ManagedIdentity
+    from funcmcp._oauth_proxy.github import GitHub
+    from funcmcp._oauth_proxy.google import Google
+    from funcmcp._oauth_proxy.oidc import OIDC
+    from funcmcp._oauth_proxy.proxy import OAuthProxy
+    from funcmcp._oauth_proxy.upstream import Upstream, User
 
 __all__ = [
     "JWKS",
+    "OIDC",
     "APIKeys",
     "Auth",
     "Authenticator",
     "BearerTokens",
     "Challenge",
     "EasyAuth",
+    "EntraID",
+    "GitHub",
+    "Google",
+    "ManagedIdentity",
+    "OAuthProxy",
     "Principal",
     "ProtectedResource",
     "StaticKeys",
     "TokenRules",
+    "Upstream",
+    "User",
     "entra",
     "first_of",
     "unauthorized",
@@ -53,6 +67,12 @@ _HOMES = {
     "_auth.tokens.claims": ["TokenRules"],
     "_auth.tokens.jwks": ["JWKS"],
     "_auth.tokens.keys": ["StaticKeys"],
+    "_oauth_proxy.entra": ["EntraID", "ManagedIdentity"],
+    "_oauth_proxy.github": ["GitHub"],
+    "_oauth_proxy.google": ["Google"],
+    "_oauth_proxy.oidc": ["OIDC"],
+    "_oauth_proxy.proxy": ["OAuthProxy"],
+    "_oauth_proxy.upstream": ["Upstream", "User"],
 }
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have

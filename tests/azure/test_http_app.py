@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -337,6 +338,69 @@ def test_a_server_whose_metadata_nobody_would_find_is_refused(tmp_path: Path) ->
     ).replace(
         "import funcmcp.azure", "import funcmcp.azure\nfrom funcmcp._auth.protected_resource import ProtectedResource"
     )
+    folder = write_app(tmp_path, code, prefix="api")
+    run = subprocess.run(
+        [sys.executable, "function_app.py"], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert '"routePrefix": "" in host.json' in run.stderr
+
+
+SIGN_IN = """
+import azure.functions as func
+
+import funcmcp.azure
+from funcmcp import MCPServer
+from funcmcp.auth import OIDC, OAuthProxy
+
+proxy = OAuthProxy(
+    "https://shop.azurewebsites.net/mcp",
+    upstream=OIDC("https://login.example.com", "app"),
+    scopes={"shop.read": "See the shop"},
+)
+app = funcmcp.azure.http_app(MCPServer("Shop", auth=proxy), route="mcp")
+"""
+
+
+@needs_worker
+def test_a_sign_in_has_functions_that_need_no_key_of_the_platform(tmp_path: Path) -> None:
+    environment = DEPLOYED | {"WEBSITE_AUTH_ENCRYPTION_KEY": "00" * 32, "WEBSITE_INSTANCE_ID": "1"}
+    with worker(write_app(tmp_path, SIGN_IN, prefix=""), env=environment) as loaded:
+        routes = {name: function.trigger["route"] for name, function in loaded.functions.items() if "_sign_in_" in name}
+        assert sorted(routes.values()) == [
+            ".well-known/oauth-authorization-server",
+            ".well-known/openid-configuration",
+            "oauth/{*step}",
+        ]
+        assert {loaded.functions[name].trigger["authLevel"] for name in routes} == {"ANONYMOUS"}
+        name_of = {route: name for name, route in routes.items()}
+        base = "https://shop.azurewebsites.net"
+        place = ".well-known/oauth-authorization-server"
+        metadata = loaded.invoke_http(name_of[place], "GET", f"{base}/{place}", headers=HEADERS).value
+        issuer = json.loads(metadata["body"])
+        assert (metadata["status_code"], issuer["issuer"]) == (200, base)
+        step = name_of["oauth/{*step}"]
+        body = json.dumps({"redirect_uris": ["http://localhost/back"]}).encode()
+        registered = loaded.invoke_http(step, "POST", issuer["registration_endpoint"], headers=HEADERS, body=body).value
+        assert registered["status_code"] == 201
+        query = urlencode(
+            {
+                "client_id": json.loads(registered["body"])["client_id"],
+                "response_type": "code",
+                "code_challenge": "x" * 43,
+                "code_challenge_method": "S256",
+            }
+        )
+        shown = loaded.invoke_http(step, "GET", f"{issuer['authorization_endpoint']}?{query}", headers=HEADERS)
+        assert shown.error is None
+        page = shown.value
+        assert (page["status_code"], page["headers"]["x-frame-options"]) == (200, "DENY")
+        unknown = loaded.invoke_http(step, "GET", f"{base}/oauth/unknown", headers=HEADERS).value
+        assert unknown["status_code"] == 404
+
+
+def test_a_sign_in_that_clients_would_not_find_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("azure.functions")
+    code = SIGN_IN.replace("azurewebsites.net/mcp", "azurewebsites.net/api/mcp")
     folder = write_app(tmp_path, code, prefix="api")
     run = subprocess.run(
         [sys.executable, "function_app.py"], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False

@@ -143,13 +143,13 @@ def serve_sign_in(
     found = SignIn(url, issuer, mcp, authorization)
     with ExitStack() as stack:
         stack.enter_context(mcp.services.override(OrderService, OrderService(file)))
-        stack.enter_context(_serving(Recorder("orders", mcp, found.log), here))
-        stack.enter_context(_serving(Recorder("authorization", authorization.app, found.log), there))
+        stack.enter_context(serving_in_thread(Recorder("orders", mcp, found.log), here))
+        stack.enter_context(serving_in_thread(Recorder("authorization", authorization.app, found.log), there))
         yield found
 
 
 @contextmanager
-def _serving(app: Any, listener: socket.socket) -> Iterator[None]:
+def serving_in_thread(app: Any, listener: socket.socket) -> Iterator[None]:
     """Serve an application in a thread; connections wait in the socket until it is ready."""
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="auto", timeout_graceful_shutdown=3))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

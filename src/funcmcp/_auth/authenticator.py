@@ -48,6 +48,22 @@ Authenticator: TypeAlias = Callable[[Mapping[str, str]], Awaitable[Identity]]
 """An async function from the headers of a request, with names in lower case, to the identity of its caller."""
 
 
+class _FirstOf:
+    """An authenticator that calls others in order."""
+
+    def __init__(self, authenticators: tuple[Authenticator, ...]) -> None:
+        self.authenticators = authenticators
+
+    async def __call__(self, headers: Mapping[str, str]) -> Identity:
+        challenge: Challenge | None = None
+        for authenticator in self.authenticators:
+            identity = await authenticator(headers)
+            if isinstance(identity, Principal):
+                return identity
+            challenge = challenge or identity
+        return challenge
+
+
 @public("funcmcp.auth")
 def first_of(*authenticators: Authenticator) -> Authenticator:
     """Return an authenticator that calls others in order.
@@ -60,14 +76,11 @@ def first_of(*authenticators: Authenticator) -> Authenticator:
     """
     if not authenticators:
         raise ValueError("first_of needs at least one authenticator.")
+    return _FirstOf(authenticators)
 
-    async def authenticate(headers: Mapping[str, str]) -> Identity:
-        challenge: Challenge | None = None
-        for authenticator in authenticators:
-            identity = await authenticator(headers)
-            if isinstance(identity, Principal):
-                return identity
-            challenge = challenge or identity
-        return challenge
 
-    return authenticate
+def parts_of(authenticator: Authenticator) -> list[Authenticator]:
+    """Return the authenticators that `first_of` has combined, or the only one."""
+    if not isinstance(authenticator, _FirstOf):
+        return [authenticator]
+    return [part for combined in authenticator.authenticators for part in parts_of(combined)]

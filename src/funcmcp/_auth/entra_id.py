@@ -48,8 +48,8 @@ def entra(
     Raises:
         ValueError: The tenant or the application id is not a GUID.
     """
-    tenant = _guid("tenant", tenant)
-    client_id = _guid("client_id", client_id)
+    tenant = checked_guid("tenant", tenant)
+    client_id = checked_guid("client_id", client_id)
     rules = TokenRules(
         algorithms=("RS256",),
         types=("JWT", "at+jwt"),
@@ -65,7 +65,8 @@ def entra(
     )
 
 
-def _guid(name: str, value: str) -> str:
+def checked_guid(name: str, value: str) -> str:
+    """Return a GUID in lower case; raise ValueError if *value* is not one."""
     try:
         guid = str(uuid.UUID(value))
     except ValueError:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
 
+from funcmcp._auth.authenticator import parts_of
 from funcmcp._definitions import options
 from funcmcp._public_names import public
 
@@ -16,6 +17,30 @@ if TYPE_CHECKING:
 Lists: TypeAlias = Literal["auto", "open", "filtered", "closed"]
 
 
+class TokenIssuer(Protocol):
+    """An authenticator that issues the tokens itself, such as `OAuthProxy`.
+
+    Attributes:
+        issues_tokens: True.
+        resource: The metadata of the server.
+    """
+
+    issues_tokens: Literal[True]
+    resource: ProtectedResource
+
+
+def token_issuer_in(authenticator: Authenticator) -> TokenIssuer | None:
+    """Return the authenticator that issues tokens, which is or is part of another one; None if there is none.
+
+    Raises:
+        ValueError: There are several.
+    """
+    issuers = [part for part in parts_of(authenticator) if getattr(part, "issues_tokens", False) is True]
+    if len(issuers) > 1:
+        raise ValueError("Auth can't have several proxies: each one is the issuer of its host.")
+    return cast("TokenIssuer", issuers[0]) if issuers else None
+
+
 @public("funcmcp")
 @options
 class Auth:
@@ -23,7 +48,8 @@ class Auth:
 
     Attributes:
         authenticator: The function that returns the caller of a request.
-        resource: Metadata that tell clients where to get tokens. None: the server publishes no metadata.
+        resource: Metadata that tell clients where to get tokens. None: those of the `OAuthProxy`, if the authenticator
+            is or contains one. Otherwise the server publishes no metadata.
         lists: Who gets the lists of tools, resources and prompts. ``"auto"``: principals get all features, callers
             without credentials those with ``allow_anonymous=True``, or 401 if there are none. ``"closed"``: principals
             get all features, others 401. ``"filtered"``: each caller gets the features that it may use. ``"open"``:
@@ -33,6 +59,7 @@ class Auth:
 
     Raises:
         TypeError: The authenticator is a class or can't be called, or `resource` has another type.
+        ValueError: There are several proxies, or `resource` is not that of the proxy.
     """
 
     authenticator: Authenticator
@@ -48,6 +75,23 @@ class Auth:
             )
         if self.resource is not None and not hasattr(self.resource, "metadata_url"):
             raise TypeError(f"Auth.resource must be ProtectedResource(...) or None; got {_kind_of(self.resource)}.")
+        object.__setattr__(self, "resource", self._checked_resource())
+
+    def _checked_resource(self) -> ProtectedResource | None:
+        """Return the metadata to publish."""
+        issuer = token_issuer_in(self.authenticator)
+        if issuer is None:
+            return self.resource
+        proxied = issuer.resource
+        if self.resource is None:
+            return proxied
+        servers = self.resource.authorization_servers
+        if self.resource.resource != proxied.resource or not set(proxied.authorization_servers) <= set(servers):
+            raise ValueError(
+                f"Auth.resource must have the resource {proxied.resource!r} and the authorization server "
+                f"{proxied.authorization_servers[0]!r}, as the OAuthProxy. Leave it out to publish those of the proxy."
+            )
+        return self.resource
 
 
 def _kind_of(value: object) -> str:

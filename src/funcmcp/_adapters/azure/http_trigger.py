@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from funcmcp._auth.protected_resource import ProtectedResource
+    from funcmcp._oauth_proxy.proxy import OAuthProxy
     from funcmcp._server.dispatch import Server
     from funcmcp._transports.http.endpoints.custom_routes import CustomRoute
     from funcmcp._transports.http.messages import Exchange
@@ -42,6 +43,7 @@ _SET_COOKIE = "set-cookie"
 _RESERVED = ("admin", "runtime")
 """What no route may begin with: there the host has routes of its own."""
 _LONGEST_NAME = 100
+_SIGN_IN = "oauth/{*step}"
 _ROOT_METADATA = WELL_KNOWN[1:]
 """Where clients look that guess."""
 
@@ -53,6 +55,7 @@ class Served(HasLifetime, Protocol):
     exchange: Exchange
     path: str
     metadata: ProtectedResource | None
+    proxy: OAuthProxy | None
 
     @property
     def routes(self) -> list[CustomRoute]:
@@ -243,8 +246,7 @@ def register(
     site, route = Site(server), _checked(route.strip("/"))
     name = _name(route)
     metadata_route = None if server.metadata is None else _metadata_route(server.metadata, route_prefix())
-    if auth_level is None:
-        auth_level = AuthLevel.FUNCTION if server.metadata is None else AuthLevel.ANONYMOUS
+    auth_level = auth_level or _default_level(server)
 
     async def endpoint(req: func.HttpRequest) -> func.HttpResponse:
         return await site.answer(req, server.path)
@@ -270,8 +272,14 @@ def register(
         add(metadata, "_metadata", metadata_route, AuthLevel.ANONYMOUS, "GET")
         if not route_prefix() and not _has_route(app, _ROOT_METADATA):  # of several servers the first one has it
             add(metadata, "_metadata_root", _ROOT_METADATA, AuthLevel.ANONYMOUS, "GET")
+    for number, path in enumerate(_sign_in_routes(server.proxy, app, route_prefix()), 1):
+        add(site.custom_function(), f"_sign_in_{number}", path, AuthLevel.ANONYMOUS, "GET", "POST", "OPTIONS")
     if server.server.tasks is not None:
         register_tasks(server.server.tasks, app, name=f"{name}_tasks", begin=site.begin)
+
+
+def _default_level(server: Served) -> func.AuthLevel:
+    return AuthLevel.FUNCTION if server.metadata is None else AuthLevel.ANONYMOUS
 
 
 def _checked(route: str) -> str:
@@ -303,6 +311,24 @@ def _metadata_route(resource: ProtectedResource, prefix: str) -> str:
             f'"{prefix}/". Make it with funcmcp.azure.protected_resource(), or set "routePrefix": "" in host.json.'
         )
     return path.removeprefix(prefix).strip("/")
+
+
+def _sign_in_routes(proxy: OAuthProxy | None, app: func.FunctionApp, prefix: str) -> list[str]:
+    """Return the routes of a proxy; raise ValueError if clients would not find them, or another function has them."""
+    if proxy is None:
+        return []
+    if prefix:
+        raise ValueError(
+            f'Clients look for the sign-in at the root of the host, but the functions of the app are below "{prefix}/".'
+            ' Set "routePrefix": "" in host.json.'
+        )
+    routes = list(dict.fromkeys(_SIGN_IN if path.startswith("/oauth/") else path.strip("/") for path in proxy.paths))
+    for route in routes:
+        if _has_route(app, route):
+            raise ValueError(
+                f"The function app has a function at the route {route!r} already. A host has one OAuthProxy."
+            )
+    return routes
 
 
 def _has_route(app: func.FunctionApp, route: str) -> bool:

@@ -1,0 +1,108 @@
+"""The access tokens of the proxy: signed with keys that are derived from the keys of the server.
+
+How it works: each key of the ring gives a private key on the curve P-256. The first one signs, all of them verify and
+are published. So a rotation of the server's keys rotates them, too, and instances with the same keys accept the tokens
+of each other.
+
+Source: RFC 9068 section 2 (the token), RFC 7517 and RFC 7638 (keys and their names), RFC 7518 section 3.4 (ES256);
+NIST FIPS 186-5 appendix A.2.1 (a private key from extra random bits).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from joserfc.jwk import ECKey
+from joserfc.jws import JWSRegistry
+
+from funcmcp._protocol.codec import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from funcmcp._oauth_proxy.upstream import User
+    from funcmcp._state.seal import KeyRing
+
+ALGORITHM: Final = "ES256"
+TYPE: Final = "at+jwt"
+_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+_COORDINATE_BYTES: Final = 32
+
+
+class AccessTokens:
+    """Issues the access tokens for one endpoint.
+
+    Args:
+        issuer: The ``iss`` of the tokens.
+        audience: The ``aud`` of the tokens: the URL of the endpoint.
+        keys: The keys of the server.
+        seconds: Seconds after which a token expires.
+
+    Attributes:
+        public_keys: The public keys as JSON Web Keys, that of the first key first.
+    """
+
+    def __init__(self, issuer: str, audience: str, keys: KeyRing, seconds: int) -> None:
+        private = [_private_key(secret) for secret in keys.derive("oauth sign")]
+        self.public_keys: list[dict[str, str]] = [_jwk(key) for key in private]
+        self.seconds = seconds
+        self._issuer = issuer
+        self._audience = audience
+        self._key = ECKey.import_key(private[0])
+
+    def issue(self, user: User, client: str, scopes: Sequence[str], *, signed_in: int, now: float) -> str:
+        """Return a token.
+
+        Args:
+            user: The user.
+            client: The client's key.
+            scopes: The granted scopes.
+            signed_in: When the user signed in, in seconds since 1970.
+            now: Seconds since 1970.
+        """
+        claims: dict[str, Any] = {
+            "iss": self._issuer,
+            "aud": self._audience,
+            "sub": user.subject,
+            "client_id": client,
+            "scope": " ".join(scopes),
+            "iat": int(now),
+            "exp": int(now) + self.seconds,
+            "auth_time": signed_in,
+            "jti": _text(os.urandom(16)),
+            "name": user.name,
+            "email": user.email,
+            "tid": user.tenant,
+            "roles": sorted(user.roles) or None,
+        }
+        header = {"alg": ALGORITHM, "typ": TYPE, "kid": self.public_keys[0]["kid"]}
+        present = {name: value for name, value in claims.items() if value is not None}
+        signed = f"{_text(encode(header))}.{_text(encode(present))}"
+        signature = JWSRegistry.algorithms[ALGORITHM].sign(signed.encode("ascii"), self._key)
+        return f"{signed}.{_text(signature)}"
+
+
+def _private_key(secret: bytes) -> ec.EllipticCurvePrivateKey:
+    """Return the private key of a secret. 512 bits make each key equally probable."""
+    bits = int.from_bytes(hmac.digest(secret, b"P-256", hashlib.sha512), "big")
+    return ec.derive_private_key(bits % (_ORDER - 1) + 1, ec.SECP256R1())
+
+
+def _jwk(key: ec.EllipticCurvePrivateKey) -> dict[str, str]:
+    numbers = key.public_key().public_numbers()
+    jwk = {"crv": "P-256", "kty": "EC", "x": _number(numbers.x), "y": _number(numbers.y)}
+    thumbprint = hashlib.sha256(encode(jwk)).digest()  # RFC 7638: these members, in this order
+    return jwk | {"kid": _text(thumbprint), "use": "sig", "alg": ALGORITHM}
+
+
+def _number(value: int) -> str:
+    return _text(value.to_bytes(_COORDINATE_BYTES, "big"))
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")

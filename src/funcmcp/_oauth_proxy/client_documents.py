@@ -1,0 +1,240 @@
+"""Client ID metadata documents: a client's id is the URL of a document that describes it.
+
+How it works: the document is requested when the client sends a user to the proxy, and only then. Any client can choose
+the URL, so the request is guarded:
+
+- The URL has the scheme https, a name as its host, and no port, user name, query, fragment or dot segments.
+- All addresses of the name must be public. The request goes to one of these addresses, so that a second look-up can't
+  return another one (DNS rebinding), and TLS checks the name. No proxy of the environment is used.
+- No redirect is followed. The answer has 5 KiB at most, is not compressed, and is complete after five seconds.
+- A host gets ten requests a minute at most, and 20 requests run at once.
+
+A document is kept for the time that its host allows, between a minute and a day; a failure for a minute. At the token
+endpoint the document is not needed: the code has the client's id.
+
+Source: draft-ietf-oauth-client-id-metadata-document-00 sections 3, 4 and 6; MCP security best practices, "Server-Side
+Request Forgery"; RFC 9111 section 5.2.2 (max-age, no-store).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import socket
+from collections import OrderedDict
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from funcmcp._oauth_proxy.clients import Client, ClientMetadataError, display_name, texts_in
+from funcmcp._oauth_proxy.redirect_uris import RedirectURIError, checked_uris, is_host
+from funcmcp._protocol.codec import decode
+from funcmcp._state.rates import MemoryRates
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from ssl import SSLContext
+
+    Resolve = Callable[[str], Awaitable[list[str]]]
+
+MAX_URL = 512
+_MAX_DOCUMENT: Final = 5 * 1024
+_SECONDS: Final = 5.0
+_MAX_CONCURRENT: Final = 20
+_PER_MINUTE: Final = 10
+_HOSTS: Final = 1000
+_MAX_CACHED: Final = 200
+_MIN_LIFETIME, _LIFETIME, _MAX_LIFETIME = 60.0, 3600.0, 86_400.0
+_OK: Final = 200
+_URL: Final = re.compile(r"https://([a-z0-9.-]+)(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]+)")
+_MAX_AGE: Final = re.compile(r"(?:^|,)\s*max-age\s*=\s*\"?([0-9]{1,9})\"?\s*(?:,|$)")
+_TRANSLATED: Final = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
+"""IPv6 addresses that a gateway turns into IPv4 addresses (RFC 6052, RFC 8215), private ones among them."""
+
+
+class DocumentError(Exception):
+    """The document of a client can't be used. The text is a sentence for users and developers, without a URL."""
+
+
+class _Cached(NamedTuple):
+    until: float
+    result: Client | DocumentError
+
+
+class ClientDocuments:
+    """Requests and keeps the documents of clients.
+
+    Args:
+        resolve: Returns the addresses of a name; None for those of the system.
+        is_allowed: Returns whether the server may send requests to an address.
+        tls: The TLS settings; None for those of the system.
+        port: The port of the hosts.
+        clock: A monotonic clock.
+    """
+
+    def __init__(
+        self,
+        *,
+        resolve: Resolve | None = None,
+        is_allowed: Callable[[str], bool] | None = None,
+        tls: SSLContext | None = None,
+        port: int = 443,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._resolve = resolve or _addresses_of
+        self._is_allowed = is_allowed or is_public
+        self._tls = tls
+        self._port = port
+        self._clock = clock
+        self._cache: OrderedDict[str, _Cached] = OrderedDict()
+        self._rates = MemoryRates(_PER_MINUTE / 60, _PER_MINUTE, callers=_HOSTS, clock=clock)
+        self._running = 0
+
+    async def client(self, url: str) -> Client:
+        """Return the client with this id; raise DocumentError."""
+        host = host_of(url)
+        cached = self._cache.get(url)
+        if cached is None or self._clock() >= cached.until:
+            cached = await self._request(url, host)
+        if isinstance(cached.result, DocumentError):
+            raise cached.result
+        return cached.result
+
+    async def _request(self, url: str, host: str) -> _Cached:
+        if self._running >= _MAX_CONCURRENT or await self._rates.take(host):
+            raise DocumentError("Too many descriptions of applications are being requested. Try again in a minute.")
+        self._running += 1
+        try:
+            async with asyncio.timeout(_SECONDS):
+                cached = await self._document(url, host)
+        except DocumentError as error:
+            cached = _Cached(self._clock() + _MIN_LIFETIME, error)
+        except TimeoutError:
+            cached = self._failure("The host of the description does not answer in time.")
+        finally:
+            self._running -= 1
+        self._cache[url] = cached
+        self._cache.move_to_end(url)
+        if len(self._cache) > _MAX_CACHED:
+            self._cache.popitem(last=False)
+        return cached
+
+    def _failure(self, reason: str) -> _Cached:
+        return _Cached(self._clock() + _MIN_LIFETIME, DocumentError(reason))
+
+    async def _document(self, url: str, host: str) -> _Cached:
+        try:
+            addresses = await self._resolve(host)
+        except OSError:
+            addresses = []
+        if not addresses:
+            raise DocumentError("The host of the description has no address.")
+        if not all(map(self._is_allowed, addresses)):
+            raise DocumentError("The host of the description is not public.")
+        body, lifetime = await self._get(url, host, addresses[0])
+        return _Cached(self._clock() + lifetime, _client_in(body, url, host))
+
+    async def _get(self, url: str, host: str, address: str) -> tuple[bytes, float]:
+        """Return the body and the seconds for which it may be kept."""
+        import httpx2  # noqa: PLC0415 - slow to load, and needed with the first such client
+
+        if self._tls is None:
+            self._tls = httpx2.create_ssl_context()
+        literal = f"[{address}]" if ":" in address else address
+        target = f"https://{literal}:{self._port}{urlsplit(url).path}"
+        headers = {"host": host, "accept": "application/json", "accept-encoding": "identity"}
+        body = bytearray()
+        try:
+            async with (
+                httpx2.AsyncClient(verify=self._tls, headers=headers, timeout=None, trust_env=False) as client,
+                client.stream("GET", target, follow_redirects=False, extensions={"sni_hostname": host}) as response,
+            ):
+                _check_head(response.status_code, response.headers)
+                async for part in response.aiter_raw():
+                    body += part
+                    if len(body) > _MAX_DOCUMENT:
+                        raise DocumentError(f"The description of the application has more than {_MAX_DOCUMENT} bytes.")
+        except (httpx2.HTTPError, OSError) as error:
+            raise DocumentError("The host of the description can't be reached.") from error
+        return bytes(body), _lifetime(response.headers.get("cache-control", ""))
+
+
+def is_document_url(client_id: str) -> bool:
+    """Return whether a client id is meant to be the URL of a document."""
+    return client_id.startswith(("https:", "http:"))
+
+
+def host_of(url: str) -> str:
+    """Return the host of a document; raise DocumentError if its URL is not one that a client may have."""
+    match = _URL.fullmatch(url) if len(url) <= MAX_URL else None
+    if match is None or "." not in match[1] or not is_host(match[1]) or _is_address(match[1]):
+        raise DocumentError("The id of the application is not an https URL with a host name and a path.")
+    segments = unquote(match[2]).split("/")
+    if "." in segments or ".." in segments or "\\" in unquote(match[2]):
+        raise DocumentError("The id of the application has the segments . or .. in its path.")
+    return match[1]
+
+
+def is_public(address: str) -> bool:
+    """Return whether everybody on the internet reaches the same machine at an address."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(parsed, ipaddress.IPv6Address):
+        embedded = parsed.ipv4_mapped or parsed.sixtofour or parsed.teredo
+        if embedded is not None or any(parsed in network for network in _TRANSLATED):
+            return False
+    return parsed.is_global and not parsed.is_multicast
+
+
+def _is_address(host: str) -> bool:
+    """Return whether a host is an IPv4 address in a spelling that a system may understand, such as 127.1 or 0x7f.1."""
+    return host.rpartition(".")[2].isdigit() or host.rpartition(".")[2].startswith("0x")
+
+
+async def _addresses_of(host: str) -> list[str]:
+    loop = asyncio.get_running_loop()
+    entries = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in entries))
+
+
+def _check_head(status: int, headers: Any) -> None:
+    if status != _OK:
+        raise DocumentError(f"The host of the description answers with the status {status}.")
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise DocumentError("The description of the application is not of the type application/json.")
+    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise DocumentError("The description of the application is compressed.")
+
+
+def _lifetime(cache_control: str) -> float:
+    directives = cache_control.lower()
+    if "no-store" in directives or "no-cache" in directives:
+        return _MIN_LIFETIME
+    match = _MAX_AGE.search(directives)
+    return _LIFETIME if match is None else min(max(float(match[1]), _MIN_LIFETIME), _MAX_LIFETIME)
+
+
+def _client_in(body: bytes, url: str, host: str) -> Client:
+    try:
+        document = decode(body)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise DocumentError("The description of the application is not a JSON object.")
+    if document.get("client_id") != url:
+        raise DocumentError("The description is that of another application: its client_id is not its URL.")
+    if "client_secret" in document:
+        raise DocumentError("The description of the application contains a secret.")
+    try:
+        uris = checked_uris(document.get("redirect_uris"), application_type=document.get("application_type"))
+        grant_types = texts_in(document, "grant_types", ["authorization_code"])
+    except (RedirectURIError, ClientMetadataError) as error:
+        raise DocumentError(str(error)) from error
+    if "authorization_code" not in grant_types:
+        raise DocumentError("The application does not use the grant type authorization_code.")
+    name = display_name(document.get("client_name"))
+    return Client(url, name, uris, refreshes="refresh_token" in grant_types, host=host)

@@ -1,0 +1,131 @@
+"""Clients: registrations, which the client itself carries as its id.
+
+How it works: a registration is checked, and sealed into the ``client_id`` that the client gets. So no store is needed,
+no instance forgets a client, and registering many clients takes no room. A registration does not expire. The proxy has
+no secrets of clients: they are public, and PKCE binds a code to the client that requested it.
+
+Source: RFC 7591 sections 2, 3.2.1 and 3.2.2; MCP "basic/authorization/client-registration".
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from funcmcp._oauth_proxy.redirect_uris import checked_uris
+from funcmcp._protocol.codec import decode, encode
+from funcmcp._visible_text import UNSAFE
+
+if TYPE_CHECKING:
+    from funcmcp._state.seal import KeyRing
+
+MAX_NAME = 100
+MAX_CLIENT_ID = 4096
+"""Maximum number of characters of a client id that is read. A registration has fewer."""
+
+_PURPOSE = "oauth client"
+_UNNAMED = "An application without a name"
+
+
+class ClientMetadataError(ValueError):
+    """The metadata of a client are invalid. The text is a sentence for developers."""
+
+
+class Client(NamedTuple):
+    """A client.
+
+    Attributes:
+        key: The name of the client in tokens: a digest of its id, or the URL of its document.
+        name: What the client calls itself, for people.
+        redirect_uris: The addresses to which users return.
+        refreshes: Whether it gets refresh tokens.
+        host: The host of its document; None for a client that has registered.
+    """
+
+    key: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    refreshes: bool
+    host: str | None = None
+
+
+class Clients:
+    """Registers clients, and reads their ids.
+
+    Args:
+        keys: Seal the registrations.
+    """
+
+    def __init__(self, keys: KeyRing) -> None:
+        self._keys = keys
+
+    def register(self, body: bytes, now: float) -> dict[str, Any]:
+        """Return the answer to a registration, which has the id and all registered values.
+
+        Raises:
+            RedirectURIError: A redirect URI is missing or not allowed.
+            ClientMetadataError: Another value is invalid.
+        """
+        metadata = _object(body)
+        uris = checked_uris(metadata.get("redirect_uris"), application_type=metadata.get("application_type"))
+        name = display_name(metadata.get("client_name"))
+        grant_types = texts_in(metadata, "grant_types", ["authorization_code"])
+        if "authorization_code" not in grant_types:
+            raise ClientMetadataError("grant_types must contain authorization_code.")
+        if "code" not in texts_in(metadata, "response_types", ["code"]):
+            raise ClientMetadataError("response_types must contain code.")
+        refreshes = "refresh_token" in grant_types
+        client_id = self._keys.seal(_PURPOSE, encode([int(now), name, list(uris), refreshes]))
+        answer = {
+            "client_id": client_id,
+            "client_id_issued_at": int(now),
+            "client_name": name,
+            "redirect_uris": list(uris),
+            "grant_types": ["authorization_code", "refresh_token"] if refreshes else ["authorization_code"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+        }
+        if isinstance(metadata.get("application_type"), str):
+            answer["application_type"] = metadata["application_type"][:MAX_NAME]
+        return answer
+
+    def read(self, client_id: str) -> Client | None:
+        """Return the client with an id; None if no key of the server has sealed it."""
+        payload = self._keys.open(_PURPOSE, client_id) if len(client_id) <= MAX_CLIENT_ID else None
+        if payload is None:
+            return None
+        _registered_at, name, uris, refreshes = decode(payload)
+        return Client(key_of(client_id), name, tuple(uris), refreshes)
+
+
+def key_of(client_id: str) -> str:
+    """Return the name of a registered client in tokens and in the log."""
+    return base64.urlsafe_b64encode(hashlib.sha256(client_id.encode()).digest()[:16]).rstrip(b"=").decode("ascii")
+
+
+def display_name(name: object) -> str:
+    """Return a client's name for people: in one line, without hidden and control characters, cut."""
+    if not isinstance(name, str):
+        return _UNNAMED
+    return " ".join(UNSAFE.sub(" ", name[: 10 * MAX_NAME]).split())[:MAX_NAME].strip() or _UNNAMED
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        metadata = decode(body)
+    except ValueError:
+        metadata = None
+    if not isinstance(metadata, dict):
+        raise ClientMetadataError("The body must be a JSON object.")
+    return metadata
+
+
+def texts_in(metadata: dict[str, Any], name: str, default: list[str]) -> list[str]:
+    """Return a list of strings in the metadata of a client; raise ClientMetadataError for another value."""
+    value = metadata.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ClientMetadataError(f"{name} must be a list of strings.")
+    return value

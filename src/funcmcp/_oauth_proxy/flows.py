@@ -1,0 +1,198 @@
+"""What a sign-in carries from step to step, and what a refresh token carries: concealed texts in place of a store.
+
+How it works: a `Flow` begins with the client's authorization request. It is concealed three times, each time for
+another purpose, so that none of the texts can stand for another one:
+
+- as the *transaction* in the form of the consent page,
+- as the *state* that the browser takes to the identity provider and back, after the user has consented,
+- as the *code* for the client, together with the code of the identity provider.
+
+A flow has a random secret, which never leaves the concealed texts. The values that bind the steps to the browser and to
+the identity provider are derived from it: the token of the form, the values of the two cookies, the PKCE verifier and
+the nonce. So a key of the server can be replaced, or another instance continue, at each step.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from funcmcp._oauth_proxy.upstream import User
+from funcmcp._protocol.codec import decode, encode
+
+if TYPE_CHECKING:
+    from funcmcp._state.seal import KeyRing
+
+FLOW_SECONDS = 600
+"""Seconds that a user has for the consent page, and again for signing in."""
+
+CODE_SECONDS = 60
+MAX_REFRESH_TOKEN = 16 * 1024
+_MAX_TOKEN = 16 * 1024
+_TRANSACTION, _STATE, _CODE, _REFRESH = "oauth transaction", "oauth state", "oauth code", "oauth refresh"
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A sign-in.
+
+    Attributes:
+        secret: Random bytes, from which all values are derived that bind the steps to each other.
+        client: The client's key.
+        redirect_uri: Where the user returns to.
+        state: The client's state; None without.
+        scopes: The scopes that the client requests.
+        challenge: The client's PKCE challenge (S256).
+        refreshes: Whether the client gets refresh tokens.
+        began: When the step began, in seconds since 1970.
+        code: The code of the identity provider; "" before the callback.
+    """
+
+    secret: bytes
+    client: str
+    redirect_uri: str
+    state: str | None
+    scopes: tuple[str, ...]
+    challenge: str
+    refreshes: bool
+    began: int
+    code: str = ""
+
+    def value(self, name: str) -> str:
+        """Return the secret value with a name: 43 characters that a header, a form and a URL can contain."""
+        return _to_text(hmac.digest(self.secret, name.encode(), hashlib.sha256))
+
+    @property
+    def mark(self) -> str:
+        """What distinguishes the cookies of this flow from those of another one in the same browser."""
+        return self.value("mark")[:8]
+
+
+def new_secret() -> bytes:
+    """Return the secret of a new flow."""
+    return os.urandom(32)
+
+
+def to_transaction(keys: KeyRing, flow: Flow) -> str:
+    """Return a flow as the consent page carries it."""
+    return keys.conceal(_TRANSACTION, _encoded(flow))
+
+
+def of_transaction(keys: KeyRing, text: str, now: float) -> Flow | None:
+    """Return the flow of a consent page; None if the text is not one of the server's, or has expired."""
+    return _flow(keys, _TRANSACTION, text, now, FLOW_SECONDS)
+
+
+def to_state(keys: KeyRing, flow: Flow, now: float) -> str:
+    """Return a flow as the browser carries it to the identity provider and back."""
+    return keys.conceal(_STATE, _encoded(replace(flow, began=int(now))))
+
+
+def of_state(keys: KeyRing, text: str, now: float) -> Flow | None:
+    """Return the flow of a state; None if the text is not one of the server's, or has expired."""
+    return _flow(keys, _STATE, text, now, FLOW_SECONDS)
+
+
+def to_code(keys: KeyRing, flow: Flow, upstream_code: str, now: float) -> str:
+    """Return the code for the client, which contains the code of the identity provider."""
+    return keys.conceal(_CODE, _encoded(replace(flow, began=int(now), state=None, code=upstream_code)))
+
+
+def of_code(keys: KeyRing, text: str, now: float) -> Flow | None:
+    """Return the flow of a code; None if the text is not one of the server's, or has expired."""
+    return _flow(keys, _CODE, text, now, CODE_SECONDS)
+
+
+def _encoded(flow: Flow) -> bytes:
+    return encode(
+        [
+            _to_text(flow.secret),
+            flow.client,
+            flow.redirect_uri,
+            flow.state,
+            list(flow.scopes),
+            flow.challenge,
+            flow.refreshes,
+            flow.began,
+            flow.code,
+        ]
+    )
+
+
+def _flow(keys: KeyRing, purpose: str, text: str, now: float, seconds: int) -> Flow | None:
+    payload = keys.reveal(purpose, text) if len(text) <= _MAX_TOKEN else None
+    if payload is None:
+        return None
+    secret, client, redirect_uri, state, scopes, challenge, refreshes, began, code = decode(payload)
+    if not -seconds < now - began < seconds:
+        return None
+    return Flow(_to_bytes(secret), client, redirect_uri, state, tuple(scopes), challenge, refreshes, began, code)
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """What a refresh token carries.
+
+    Attributes:
+        user: The user.
+        client: The client's key.
+        scopes: The scopes that the user has granted.
+        signed_in: When the user signed in, in seconds since 1970.
+        upstream_token: What renews the sign-in at the identity provider.
+    """
+
+    user: User
+    client: str
+    scopes: tuple[str, ...]
+    signed_in: int
+    upstream_token: str
+
+
+def to_refresh_token(keys: KeyRing, refresh: Refresh) -> str | None:
+    """Return a refresh token; None if it would be too long, because that of the identity provider is."""
+    user = refresh.user
+    payload = [
+        user.subject,
+        user.name,
+        user.email,
+        user.tenant,
+        sorted(user.roles),
+        refresh.client,
+        list(refresh.scopes),
+        refresh.signed_in,
+        refresh.upstream_token,
+    ]
+    token = keys.conceal(_REFRESH, encode(payload))
+    return token if len(token) <= MAX_REFRESH_TOKEN else None
+
+
+def of_refresh_token(keys: KeyRing, text: str, now: float, seconds: float) -> Refresh | None:
+    """Return what a refresh token carries; None if it is not one of the server's, or has expired.
+
+    Args:
+        keys: The keys.
+        text: The token.
+        now: Seconds since 1970.
+        seconds: Seconds from the sign-in to the end of its refresh tokens.
+    """
+    payload = keys.reveal(_REFRESH, text) if len(text) <= MAX_REFRESH_TOKEN else None
+    if payload is None:
+        return None
+    subject, name, email, tenant, roles, client, scopes, signed_in, upstream_token = decode(payload)
+    if now - signed_in >= seconds:
+        return None
+    user = User(subject, name=name, email=email, tenant=tenant, roles=frozenset(roles))
+    return Refresh(user, client, tuple(scopes), signed_in, upstream_token)
+
+
+def _to_text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def _to_bytes(text: str) -> bytes:
+    return binascii.a2b_base64(text.replace("-", "+").replace("_", "/") + "=")

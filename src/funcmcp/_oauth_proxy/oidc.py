@@ -1,0 +1,282 @@
+"""OpenID providers as upstreams of the proxy: Auth0, Okta, Keycloak, Amazon Cognito and others.
+
+How it works: the endpoints and the URL of the keys come from the provider's discovery document, which is requested with
+the first sign-in and again after an hour. If the provider does not answer then, the last document stays valid.
+
+Source: OpenID Connect Discovery 1.0 sections 3 and 4, OpenID Connect Core 1.0 sections 3.1.2.1, 11 (`offline_access`)
+and 12, RFC 7636, RFC 7009; RFC 6749 section 2.3.1 (the client's id and secret are encoded before HTTP Basic).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from dataclasses import dataclass
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote_plus, urlencode
+
+from funcmcp._auth.access import distinct
+from funcmcp._auth.tokens.compact import TokenError
+from funcmcp._auth.tokens.jwks import JWKS
+from funcmcp._auth.urls import checked
+from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim, verified_email
+from funcmcp._oauth_proxy.upstream import SignIn, UpstreamHTTP, UpstreamRefusedError, UpstreamUnavailableError, User
+from funcmcp._public_names import public
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from funcmcp._oauth_proxy.upstream import AuthorizationRequest
+
+_logger = logging.getLogger("funcmcp")
+
+_DISCOVERY: Final = "/.well-known/openid-configuration"
+_LIFETIME: Final = 3600.0
+_PAUSE: Final = 5.0
+"""Minimum number of seconds between two requests for the discovery document."""
+
+_OFFLINE: Final = "offline_access"
+_RESERVED: Final = frozenset(
+    {
+        "client_id", "code_challenge", "code_challenge_method", "nonce", "redirect_uri", "request", "request_uri",
+        "response_mode", "response_type", "scope", "state",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Provider:
+    """What the discovery document of a provider says."""
+
+    authorization_endpoint: str
+    token_endpoint: str
+    revocation_endpoint: str | None
+    scopes: tuple[str, ...]
+    uses_basic: bool
+    sends_issuer: bool
+    id_tokens: IDTokens
+
+
+@public("funcmcp.auth")
+class OIDC:
+    """An OpenID provider for `OAuthProxy`.
+
+    Register the server there as a web application with the redirect URI
+    ``https://<host of the server>/oauth/callback``. The provider's own scopes and tokens are never passed on.
+
+    Args:
+        issuer: The exact issuer of the provider, as in its discovery document.
+        client_id: The id of the registration.
+        client_secret: The secret of the registration; None for a public client.
+        name: The name of the provider, for people; by default the host of the issuer.
+        scopes: Scopes to request. ``openid`` is always requested, and ``offline_access`` if the provider has it.
+        parameters: More parameters of the authorization request, such as ``{"audience": "..."}`` for Auth0. A value of
+            ``""`` leaves out a parameter that the proxy would send.
+        roles_claim: The claim of the ID token with the roles of the user, a list of strings.
+        clock: A function that returns seconds since 1970.
+
+    Raises:
+        ValueError: The issuer is not an https URL (http only on a loopback address), the id is missing, a scope is
+            invalid, or a parameter belongs to the proxy.
+    """
+
+    def __init__(  # noqa: PLR0913 - the registration, and what providers differ in
+        self,
+        issuer: str,
+        client_id: str,
+        client_secret: str | None = None,
+        *,
+        name: str | None = None,
+        scopes: Sequence[str] = ("openid", "profile", "email"),
+        parameters: Mapping[str, str] | None = None,
+        roles_claim: str = "roles",
+        clock: Callable[[], float] = time,
+    ) -> None:
+        parts = checked("The issuer", issuer)
+        if not client_id:
+            raise ValueError("OIDC needs the client_id of the registration at the provider.")
+        if isinstance(scopes, str):
+            raise TypeError("OIDC.scopes is a list of strings, not one string.")
+        taken = _RESERVED.intersection(parameters or {})
+        if taken:
+            raise ValueError(
+                f"OIDC.parameters can't contain {', '.join(sorted(taken))}: the proxy sends its own value."
+            )
+        self.issuer: str | None = issuer
+        self.name: str = name or parts.hostname or issuer
+        self._issuer = issuer
+        self._client_id = client_id
+        self._client_secret = client_secret
+        self._scopes = distinct(["openid", *scopes])
+        self._parameters = dict(parameters or {})
+        self._roles_claim = roles_claim
+        self._clock = clock
+        self._http = UpstreamHTTP()
+        self._provider: _Provider | None = None
+        self._next_discovery = 0.0
+        self._discovering: asyncio.Task[None] | None = None
+        self._keys: tuple[str, JWKS] | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._issuer!r}, {self._client_id!r})"
+
+    async def authorization_url(self, request: AuthorizationRequest) -> str:
+        """See `Upstream.authorization_url`."""
+        provider = await self._discover()
+        parameters = {
+            "response_type": "code",
+            "client_id": self._client_id,
+            "redirect_uri": request.redirect_uri,
+            "scope": " ".join(provider.scopes),
+            "state": request.state,
+            "nonce": request.nonce,
+            "code_challenge": request.challenge,
+            "code_challenge_method": "S256",
+        }
+        if _OFFLINE in provider.scopes:
+            parameters["prompt"] = "consent"  # OpenID Connect Core 1.0 section 11
+        parameters |= self._parameters
+        query = urlencode({name: value for name, value in parameters.items() if value})
+        return f"{provider.authorization_endpoint}{'&' if '?' in provider.authorization_endpoint else '?'}{query}"
+
+    async def requires_issuer(self) -> bool:
+        """See `Upstream.requires_issuer`."""
+        return (await self._discover()).sends_issuer
+
+    async def exchange(self, code: str, *, redirect_uri: str, verifier: str, nonce: str) -> SignIn:
+        """See `Upstream.exchange`."""
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": redirect_uri,
+            "code_verifier": verifier,
+        }
+        provider = await self._discover()
+        answer = await self._post(provider, provider.token_endpoint, form)
+        return SignIn(await self._user_in(provider, answer, nonce), _refresh_token_in(answer))
+
+    async def refresh(self, refresh_token: str, subject: str) -> SignIn:
+        """See `Upstream.refresh`."""
+        provider = await self._discover()
+        # Entra, for one, refuses a refresh without the scopes of the sign-in.
+        form = {
+            "grant_type": "refresh_token",
+            "refresh_token": refresh_token,
+            "scope": " ".join(provider.scopes),
+        }
+        answer = await self._post(provider, provider.token_endpoint, form)
+        user = await self._user_in(provider, answer, None) if answer.get("id_token") is not None else None
+        if user is not None and user.subject != subject:
+            raise UpstreamRefusedError("the ID token of the refresh is another user's")
+        return SignIn(user, _refresh_token_in(answer))
+
+    async def revoke(self, refresh_token: str) -> bool:
+        """See `Upstream.revoke`."""
+        provider = await self._discover()
+        if provider.revocation_endpoint is None:
+            return False
+        form = {"token": refresh_token, "token_type_hint": "refresh_token"}
+        try:
+            await self._post(provider, provider.revocation_endpoint, form)
+        except UpstreamRefusedError as error:
+            raise UpstreamUnavailableError(str(error)) from error
+        return True
+
+    def _user_of(self, claims: dict[str, Any]) -> User:
+        """Return the user in the claims of a valid ID token."""
+        return User(
+            claims["sub"],
+            name=text_claim(claims, "name", "preferred_username"),
+            email=verified_email(claims),
+            roles=texts_claim(claims, self._roles_claim),
+            claims=claims,
+        )
+
+    async def _user_in(self, provider: _Provider, answer: dict[str, Any], nonce: str | None) -> User:
+        try:
+            claims = await provider.id_tokens.validate(answer.get("id_token"), self._clock(), nonce=nonce)
+            return self._user_of(claims)
+        except TokenError as error:
+            raise UpstreamRefusedError(str(error)) from error
+
+    async def _post(self, provider: _Provider, url: str, form: dict[str, str]) -> dict[str, Any]:
+        headers, fields = await self._authentication(uses_basic=provider.uses_basic)
+        return await self._http.post(url, form | fields, headers)
+
+    async def _authentication(self, *, uses_basic: bool) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the header fields and the form fields with which the proxy authenticates at the provider."""
+        if self._client_secret is None:
+            return {}, {"client_id": self._client_id}
+        if not uses_basic:
+            return {}, {"client_id": self._client_id, "client_secret": self._client_secret}
+        pair = f"{quote_plus(self._client_id)}:{quote_plus(self._client_secret)}"
+        return {"authorization": f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"}, {}
+
+    async def _discover(self) -> _Provider:
+        """Return what the provider says about itself, from the cache if possible."""
+        now = monotonic()
+        if self._provider is not None and now < self._next_discovery:
+            return self._provider
+        discovering = self._discovering
+        if discovering is None or discovering.done() or discovering.get_loop() is not asyncio.get_running_loop():
+            if now < self._next_discovery:
+                raise UpstreamUnavailableError("the last request for the discovery document has failed")
+            self._next_discovery = now + _PAUSE
+            discovering = self._discovering = asyncio.create_task(self._request_document())
+        # The shield keeps the shared request running if this caller is cancelled.
+        await asyncio.shield(discovering)
+        if self._provider is None:
+            raise UpstreamUnavailableError("the request for the discovery document has failed")
+        return self._provider
+
+    async def _request_document(self) -> None:
+        """Replace what is known of the provider; after a failure it remains."""
+        try:
+            self._provider = self._read(await self._http.get(self._issuer.removesuffix("/") + _DISCOVERY))
+            self._next_discovery = monotonic() + _LIFETIME
+        except UpstreamUnavailableError as error:
+            _logger.warning("event=oauth_discovery_failed issuer=%s reason=%s", self._issuer, error)
+
+    def _read(self, document: dict[str, Any]) -> _Provider:
+        """Return what a discovery document says; raise UpstreamUnavailableError if it is not usable."""
+        if document.get("issuer") != self._issuer:
+            issuer = document.get("issuer")
+            raise UpstreamUnavailableError(f"the discovery document has the issuer {issuer!r:.200}; configure that one")
+        methods = document.get("token_endpoint_auth_methods_supported")
+        supported = texts_claim(document, "scopes_supported")
+        scopes = [*self._scopes, _OFFLINE] if _OFFLINE in supported else [*self._scopes]
+        revocation = document.get("revocation_endpoint")
+        return _Provider(
+            authorization_endpoint=_endpoint(document, "authorization_endpoint"),
+            token_endpoint=_endpoint(document, "token_endpoint"),
+            revocation_endpoint=None if revocation is None else _endpoint(document, "revocation_endpoint"),
+            scopes=distinct(scopes),
+            uses_basic=not isinstance(methods, list) or "client_secret_basic" in methods,
+            sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
+            id_tokens=IDTokens(self._issuer, self._client_id, self._keys_in(document)),
+        )
+
+    def _keys_in(self, document: dict[str, Any]) -> JWKS:
+        """Return the keys that a discovery document refers to, with their cache if the URL has not changed."""
+        url = _endpoint(document, "jwks_uri")
+        if self._keys is None or self._keys[0] != url:
+            self._keys = url, JWKS(url)
+        return self._keys[1]
+
+
+def _endpoint(document: dict[str, Any], name: str) -> str:
+    value = document.get(name)
+    if not isinstance(value, str):
+        raise UpstreamUnavailableError(f"the discovery document has no {name}")
+    try:
+        checked(name, value)
+    except ValueError:
+        raise UpstreamUnavailableError(f"the {name} in the discovery document is not an https URL") from None
+    return value
+
+
+def _refresh_token_in(answer: dict[str, Any]) -> str | None:
+    token = answer.get("refresh_token")
+    return token if isinstance(token, str) and token else None

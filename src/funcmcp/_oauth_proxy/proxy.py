@@ -1,0 +1,293 @@
+"""`OAuthProxy`, the small authorization server in front of an identity provider that knows no MCP clients."""
+
+from __future__ import annotations
+
+import os
+from time import time
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from funcmcp._auth.access import distinct
+from funcmcp._auth.protected_resource import ProtectedResource
+from funcmcp._auth.tokens.bearer import BearerTokens
+from funcmcp._auth.tokens.claims import TokenRules
+from funcmcp._auth.tokens.keys import StaticKeys
+from funcmcp._auth.urls import checked
+from funcmcp._oauth_proxy.access_tokens import ALGORITHM, TYPE, AccessTokens
+from funcmcp._oauth_proxy.client_documents import ClientDocuments
+from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
+from funcmcp._oauth_proxy.page import refusal_page
+from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
+from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, Limits, Settings, log_event
+from funcmcp._oauth_proxy.sign_in import authorize, callback, consent
+from funcmcp._oauth_proxy.token_endpoint import revoke, token
+from funcmcp._oauth_proxy.web import WebAnswer, error_answer, json_answer
+from funcmcp._public_names import public
+from funcmcp._state.keys import configured_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from funcmcp._auth.authenticator import Challenge
+    from funcmcp._auth.principal import Principal
+    from funcmcp._oauth_proxy.settings import Allow
+    from funcmcp._oauth_proxy.upstream import Upstream
+    from funcmcp._oauth_proxy.web import WebRequest
+    from funcmcp._state.seal import KeyRing
+
+    Handler = Callable[[Settings, WebRequest], Awaitable[WebAnswer]]
+
+_MAX_ACCESS_SECONDS: Final = 86_400
+_MAX_REFRESH_SECONDS: Final = 86_400
+_PORTS: Final = {"https": 443, "http": 80}
+_METADATA: Final = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
+_CACHED: Final = ("cache-control", "max-age=3600")
+_CORS: Final = (
+    ("access-control-allow-origin", "*"),
+    ("access-control-expose-headers", "retry-after, www-authenticate"),
+)
+_PREFLIGHT: Final = (
+    ("access-control-allow-headers", "authorization, *"),
+    ("access-control-max-age", "600"),
+)
+
+
+class _Endpoint(NamedTuple):
+    """An endpoint: its method, what answers it, and whether it is for clients (or else for the user's browser)."""
+
+    method: str
+    handler: Handler
+    is_for_clients: bool
+
+
+async def _metadata(settings: Settings, request: WebRequest) -> WebAnswer:
+    """Return the metadata of the authorization server (RFC 8414)."""
+    del request
+    issuer = settings.issuer
+    document: dict[str, object] = {
+        "issuer": issuer,
+        "authorization_endpoint": f"{issuer}/oauth/authorize",
+        "token_endpoint": f"{issuer}/oauth/token",
+        "registration_endpoint": f"{issuer}/oauth/register",
+        "revocation_endpoint": f"{issuer}/oauth/revoke",
+        "jwks_uri": f"{issuer}/oauth/keys",
+        "scopes_supported": list(settings.scopes),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "token_endpoint_auth_methods_supported": ["none"],
+        "revocation_endpoint_auth_methods_supported": ["none"],
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": settings.documents is not None,
+        # What OpenID Connect Discovery requires of its document. The proxy issues no ID tokens.
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
+    }
+    answer = json_answer(200, document)
+    return WebAnswer(200, (answer.headers[0], _CACHED), answer.body)
+
+
+async def _keys(settings: Settings, request: WebRequest) -> WebAnswer:
+    """Return the public keys, for gateways that check access tokens."""
+    del request
+    answer = json_answer(200, {"keys": settings.tokens.public_keys})
+    return WebAnswer(200, (answer.headers[0], ("cache-control", "max-age=300")), answer.body)
+
+
+async def _register(settings: Settings, request: WebRequest) -> WebAnswer:
+    """Register a client (RFC 7591)."""
+    seconds = await settings.limits.registrations.take(request.caller)
+    if seconds:
+        retry_after = ("retry-after", str(int(seconds) + 1))
+        return error_answer(429, "temporarily_unavailable", "Too many registrations; slow down.", retry_after)
+    try:
+        answer = settings.clients.register(request.body, settings.clock())
+    except RedirectURIError as error:
+        return error_answer(400, "invalid_redirect_uri", str(error))
+    except ClientMetadataError as error:
+        return error_answer(400, "invalid_client_metadata", str(error))
+    client = settings.clients.read(answer["client_id"])
+    log_event("registered", "-" if client is None else client.key)
+    return json_answer(201, answer)
+
+
+_ENDPOINTS: Final[Mapping[str, _Endpoint]] = {
+    **dict.fromkeys(_METADATA, _Endpoint("GET", _metadata, is_for_clients=True)),
+    "/oauth/keys": _Endpoint("GET", _keys, is_for_clients=True),
+    "/oauth/register": _Endpoint("POST", _register, is_for_clients=True),
+    "/oauth/authorize": _Endpoint("GET", authorize, is_for_clients=False),
+    "/oauth/consent": _Endpoint("POST", consent, is_for_clients=False),
+    "/oauth/callback": _Endpoint("GET", callback, is_for_clients=False),
+    "/oauth/token": _Endpoint("POST", token, is_for_clients=True),
+    "/oauth/revoke": _Endpoint("POST", revoke, is_for_clients=True),
+}
+
+
+@public("funcmcp.auth")
+class OAuthProxy:
+    """An authenticator with a sign-in for clients that the identity provider of your users does not know.
+
+    The server itself registers clients, asks the user for consent, sends the user to the identity provider, and issues
+    tokens for its own endpoint. It needs no store: with shared keys (``FUNCMCP_KEYS``) any instance continues what
+    another one began. See docs/guides/sign-in.md.
+
+    Args:
+        url: The public URL of the endpoint, such as ``"https://orders.example.com/mcp"``. Its origin is the issuer of
+            the tokens, so a host has one proxy. http is allowed on a loopback address only.
+        upstream: The identity provider, such as `OIDC`.
+        scopes: The scopes of the server, each with a sentence that tells users what it allows. A client that names no
+            scope requests all of them.
+        allow: Decides which users may sign in. It gets a `User`, and returns True, False, or the scopes that the user
+            may have. It may be async. None: every user of the upstream may sign in.
+        client_documents: Whether a client's id may be the URL of a document that describes it (CIMD). The server
+            requests it from the internet, guarded against requests to other networks.
+        access_seconds: Seconds after which an access token expires, at most a day.
+        refresh_seconds: Seconds after the sign-in for which its access tokens can be renewed, at most a day. The
+            identity provider is asked each time. 0: clients get no refresh tokens.
+        keys: The keys of the proxy. By default the keys in the environment variable ``FUNCMCP_KEYS``, those of the
+            platform, or a random key of this process, whichever exists first. Keys for the URL are derived from them.
+        clock: A function that returns seconds since 1970.
+
+    Attributes:
+        resource: The metadata of the server, which `Auth` publishes.
+        issues_tokens: True: the proxy issues the tokens that it accepts.
+
+    Raises:
+        TypeError: *scopes* is not a dict.
+        ValueError: The URL is not https, or has a query or another spelling than clients use; there are no scopes, one
+            is invalid, or has no sentence; or a number of seconds is not allowed.
+
+    Example:
+        ```python
+        auth = Auth(
+            OAuthProxy(
+                "https://orders.example.com/mcp",
+                upstream=OIDC("https://login.example.com", client_id, client_secret),
+                scopes={"orders.read": "See your orders", "orders.write": "Place and cancel orders"},
+            ),
+            scopes=["orders.read"],
+        )
+        ```
+    """
+
+    def __init__(  # noqa: PLR0913 - one parameter for each concern
+        self,
+        url: str,
+        *,
+        upstream: Upstream,
+        scopes: Mapping[str, str],
+        allow: Allow | None = None,
+        client_documents: bool = True,
+        access_seconds: int = 3600,
+        refresh_seconds: int = _MAX_REFRESH_SECONDS,
+        keys: KeyRing | None = None,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        url, issuer = _checked_url(url)
+        if not 0 < access_seconds <= _MAX_ACCESS_SECONDS:
+            raise ValueError(f"OAuthProxy.access_seconds must be between 1 and {_MAX_ACCESS_SECONDS}.")
+        if not 0 <= refresh_seconds <= _MAX_REFRESH_SECONDS:
+            raise ValueError(f"OAuthProxy.refresh_seconds must be between 0 and {_MAX_REFRESH_SECONDS}.")
+        own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
+        tokens = AccessTokens(issuer, url, own_keys, access_seconds)
+        self._settings = Settings(
+            url=url,
+            issuer=issuer,
+            upstream=upstream,
+            scopes=_checked_scopes(scopes),
+            keys=own_keys,
+            clients=Clients(own_keys),
+            documents=ClientDocuments() if client_documents else None,
+            tokens=tokens,
+            limits=Limits(),
+            allow=allow,
+            refresh_seconds=refresh_seconds,
+            clock=clock,
+        )
+        self._bearer = BearerTokens(
+            issuer,
+            url,
+            keys=StaticKeys(*tokens.public_keys),
+            rules=TokenRules(algorithms=(ALGORITHM,), types=(TYPE,)),
+            clock=clock,
+        )
+        self.issues_tokens: Literal[True] = True
+        self.resource: ProtectedResource = ProtectedResource(
+            resource=url, authorization_servers=[issuer], scopes=list(scopes)
+        )
+
+    @property
+    def has_shared_keys(self) -> bool:
+        """Whether other processes can have the same keys."""
+        return self._settings.keys.shared
+
+    @property
+    def refresh_seconds(self) -> float:
+        """Seconds after a sign-in for which it can be renewed."""
+        return self._settings.refresh_seconds
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the endpoints."""
+        return tuple(_ENDPOINTS)
+
+    @property
+    def callback(self) -> str:
+        """The redirect URI to register at the identity provider."""
+        return self._settings.callback
+
+    async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
+        """Return the user of a token of this proxy, a challenge for another token, or None without a bearer token."""
+        return await self._bearer(headers)
+
+    def recall(self, digest: bytes) -> Principal | None:
+        """See `BearerTokens.recall`."""
+        return self._bearer.recall(digest)
+
+    async def answer(self, request: WebRequest) -> WebAnswer:
+        """Answer a request to one of the paths."""
+        endpoint = _ENDPOINTS[request.path]
+        if not endpoint.is_for_clients:
+            if request.method != endpoint.method:
+                text = "This address is part of a sign-in. Start the sign-in in your application."
+                return refusal_page(405, "There is nothing to see here", text).with_headers(("allow", endpoint.method))
+            return await endpoint.handler(self._settings, request)
+        if request.method == "OPTIONS":
+            methods = ("access-control-allow-methods", endpoint.method)
+            return WebAnswer(204, (*_CORS, methods, *_PREFLIGHT))
+        if request.method != endpoint.method:
+            answer = error_answer(405, "invalid_request", f"Use {endpoint.method}.", ("allow", endpoint.method))
+        else:
+            answer = await endpoint.handler(self._settings, request)
+        return answer.with_headers(*_CORS)
+
+
+def _checked_url(url: str) -> tuple[str, str]:
+    """Return the URL of an endpoint without a slash at the end, and its origin; raise ValueError if it is not fit."""
+    parts = checked("The URL of an OAuthProxy", url)
+    if parts.query or "?" in url:
+        raise ValueError(f"The URL of an OAuthProxy can't have a query; got {url!r}.")
+    if parts.netloc != parts.netloc.lower() or parts.port == _PORTS[parts.scheme]:
+        raise ValueError(
+            "The URL of an OAuthProxy must be spelled as clients spell it, with the host in lower case and without a "
+            f"default port; got {url!r}."
+        )
+    return url.removesuffix("/"), f"{parts.scheme}://{parts.netloc}"
+
+
+def _checked_scopes(scopes: Mapping[str, str]) -> dict[str, str]:
+    if not hasattr(scopes, "items"):
+        raise TypeError(
+            'OAuthProxy.scopes is a dict with a sentence for each scope, such as {"orders.read": "See your orders"}.'
+        )
+    if not scopes:
+        raise ValueError("OAuthProxy needs at least one scope, with a sentence for users.")
+    distinct(scopes)
+    for scope, sentence in scopes.items():
+        if scope in IGNORED_SCOPES:
+            raise ValueError(
+                f"{scope!r} is a scope of OpenID Connect. Choose another name for the scope of the server."
+            )
+        if not isinstance(sentence, str) or not sentence.strip():
+            raise ValueError(f"The scope {scope!r} needs a sentence that tells users what it allows.")
+    return dict(scopes)

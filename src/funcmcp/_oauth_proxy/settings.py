@@ -1,0 +1,120 @@
+"""What all endpoints of a proxy share: its configuration, its clients, its limits and its log."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from funcmcp._oauth_proxy.client_documents import MAX_URL, is_document_url
+from funcmcp._state.rates import MemoryRates
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from funcmcp._oauth_proxy.access_tokens import AccessTokens
+    from funcmcp._oauth_proxy.client_documents import ClientDocuments
+    from funcmcp._oauth_proxy.clients import Client, Clients
+    from funcmcp._oauth_proxy.upstream import Upstream, User
+    from funcmcp._state.seal import KeyRing
+
+    Allow = Callable[[User], bool | Iterable[str] | Awaitable[bool | Iterable[str]]]
+
+_logger = logging.getLogger("funcmcp")
+
+_MINUTE = 60
+_CALLERS = 10_000
+
+IGNORED_SCOPES = frozenset({"openid", "profile", "email", "offline_access"})
+"""Scopes of OpenID Connect. Clients add them, and the proxy has nothing to give for them."""
+
+
+class Limits:
+    """How often an address may use the endpoints, in one process."""
+
+    def __init__(self) -> None:
+        self.registrations = _per_minute(20)
+        self.authorizations = _per_minute(60)
+        self.failed_tokens = _per_minute(30)
+
+
+def _per_minute(count: int) -> MemoryRates:
+    return MemoryRates(count / _MINUTE, count, callers=_CALLERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The configuration of a proxy.
+
+    Attributes:
+        url: The URL of the endpoint that tokens are for, without a slash at the end.
+        issuer: The origin of the URL, which is the issuer of the tokens.
+        upstream: The identity provider.
+        scopes: What each scope allows, in a sentence for users.
+        keys: The keys of the proxy.
+        clients: The clients that register.
+        documents: The clients whose id is the URL of a document; None: there are none.
+        tokens: Issues access tokens.
+        limits: How often an address may use the endpoints.
+        allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
+        refresh_seconds: Seconds from the sign-in to the end of its refresh tokens; 0 for no refresh tokens.
+        clock: A function that returns seconds since 1970.
+    """
+
+    url: str
+    issuer: str
+    upstream: Upstream
+    scopes: Mapping[str, str]
+    keys: KeyRing
+    clients: Clients
+    documents: ClientDocuments | None
+    tokens: AccessTokens
+    limits: Limits
+    allow: Allow | None
+    refresh_seconds: float
+    clock: Callable[[], float]
+
+    @property
+    def callback(self) -> str:
+        """The URL to which the identity provider sends the browser back."""
+        return f"{self.issuer}/oauth/callback"
+
+    async def find_client(self, client_id: str | None) -> Client | None:
+        """Return the client with an id, None for an unknown one; raise DocumentError if its document is not usable."""
+        if client_id is not None and self.documents is not None and is_document_url(client_id):
+            return await self.documents.client(client_id)
+        return None if client_id is None else self.clients.read(client_id)
+
+    def key_of_client(self, client_id: str | None) -> str | None:
+        """Return the key of the client with an id, None for an unknown one, without requesting its document.
+
+        A code and a refresh token have the key of their client, so what was checked at the beginning still holds.
+        """
+        if client_id is None:
+            return None
+        if self.documents is not None and is_document_url(client_id):
+            return client_id if len(client_id) <= MAX_URL else None
+        client = self.clients.read(client_id)
+        return None if client is None else client.key
+
+    def is_resource(self, resource: str) -> bool:
+        """Return whether a resource is the endpoint. A slash at the end is ignored."""
+        return resource.removesuffix("/") == self.url
+
+
+def log_event(event: str, client: str, user: str | None = None, scopes: Iterable[str] = ()) -> None:
+    """Write one line about an event of a sign-in. It has no secrets: digests, scopes of the server, and no URL."""
+    _logger.info("event=oauth_%s client=%s user=%s scopes=%s", event, client, user_mark(user), ",".join(scopes) or "-")
+
+
+def log_failure_of_upstream(step: str, error: Exception) -> None:
+    """Write one line about a request to the identity provider that has failed."""
+    # The text of the provider may contain anything, so that it is escaped.
+    reason = str(error)[:600].encode("unicode_escape").decode("ascii")
+    _logger.warning("event=oauth_upstream_failed step=%s kind=%s reason=%s", step, type(error).__name__, reason)
+
+
+def user_mark(subject: str | None) -> str:
+    """Return the mark of a user in the log."""
+    return "-" if subject is None else hashlib.sha256(subject.encode()).hexdigest()[:12]

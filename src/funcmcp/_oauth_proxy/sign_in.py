@@ -1,0 +1,336 @@
+"""The endpoints that the user's browser visits: authorize, consent and callback.
+
+How it works:
+
+1. ``GET /oauth/authorize``: the client's request is checked. Faults of the client or its redirect URI are shown on a
+   page, all others go back to the client. The page asks the user; a cookie (*ask*) binds it to the browser. Nothing has
+   been sent to the identity provider.
+2. ``POST /oauth/consent``: the form must come from the page, by its origin, its token and the cookie. If the user
+   allows it, a second cookie (*go*) is set, and the browser goes to the identity provider with the flow as ``state``.
+3. ``GET /oauth/callback``: the state and the *go* cookie must belong together, so that a user who did not consent in
+   this browser can't be led into the flow of another one. The client gets a code that contains the provider's code.
+
+Source: RFC 6749 sections 3.1 and 4.1, RFC 7636 section 4, RFC 8707, RFC 9207, RFC 9700 section 4 (CSRF, mix-up, open
+redirects); OpenID Connect Core 1.0 section 3.1.2.6 (errors); MCP security best practices, "Confused Deputy Problem".
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from typing import TYPE_CHECKING, Final
+
+from funcmcp._oauth_proxy.client_documents import DocumentError
+from funcmcp._oauth_proxy.flows import (
+    FLOW_SECONDS,
+    Flow,
+    new_secret,
+    of_state,
+    of_transaction,
+    to_code,
+    to_state,
+    to_transaction,
+)
+from funcmcp._oauth_proxy.page import Question, consent_page, refusal_page
+from funcmcp._oauth_proxy.redirect_uris import is_registered
+from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream
+from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamUnavailableError
+from funcmcp._oauth_proxy.web import MAX_QUERY, Parameters, ParametersError, cookies_of, form_of, redirect
+
+if TYPE_CHECKING:
+    from funcmcp._oauth_proxy.clients import Client
+    from funcmcp._oauth_proxy.settings import Settings
+    from funcmcp._oauth_proxy.web import WebAnswer, WebRequest
+
+_CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_MAX_STATE: Final = 2048
+_MAX_CODE: Final = 4096
+_MAX_COOKIES: Final = 8
+_REFUSED_BY_USER: Final = frozenset({"access_denied", "consent_required", "interaction_required", "login_required"})
+
+_START_AGAIN: Final = "Go back to your application and start the sign-in again."
+_CLOSE_OR_START_AGAIN: Final = (
+    "If you did not start a sign-in, close this page. Otherwise go back to your application and start it again."
+)
+_STRANGE_REQUEST: Final = "The request of your application is malformed. Update it, or report this to its developers."
+
+
+class _RequestError(Exception):
+    """An authorization request is refused, and the client gets the error."""
+
+    def __init__(self, error: str, description: str) -> None:
+        super().__init__(description)
+        self.error = error
+
+
+async def authorize(settings: Settings, request: WebRequest) -> WebAnswer:
+    """Check an authorization request and ask the user, or refuse it."""
+    if await settings.limits.authorizations.take(request.caller):
+        return refusal_page(429, "Too many sign-ins", "Wait a minute, then start the sign-in again.")
+    if len(request.query) > MAX_QUERY:
+        return refusal_page(400, "The request is too long", _STRANGE_REQUEST)
+    try:
+        parameters = Parameters(request.query)
+    except ParametersError as error:
+        return refusal_page(400, "The request is malformed", str(error), _STRANGE_REQUEST)
+    try:
+        client = await settings.find_client(parameters.get("client_id"))
+    except DocumentError as error:
+        advice = "This is a fault of the application or its host: report it to its developers."
+        return refusal_page(400, "The server can't find out about your application", str(error), advice)
+    if client is None:
+        return refusal_page(
+            400,
+            "The server does not know your application",
+            "Its registration is missing or has become invalid.",
+            f"Remove {request.server} from your application and add it again. It then registers anew.",
+        )
+    redirect_uri = _redirect_uri(parameters, client)
+    if redirect_uri is None:
+        return refusal_page(
+            400,
+            "The address to return to is not registered",
+            "Your application asks to return to an address that it has not registered, so nothing was sent there.",
+            f"Remove {request.server} from your application and add it again.",
+        )
+    state = parameters.get("state")
+    try:
+        _check(settings, parameters)
+        scopes = _scopes(settings, parameters)
+    except _RequestError as error:
+        return _error_redirect(settings, 302, redirect_uri, state, error.error, str(error))
+    flow = Flow(
+        secret=new_secret(),
+        client=client.key,
+        redirect_uri=redirect_uri,
+        state=state,
+        scopes=scopes,
+        challenge=parameters.get("code_challenge") or "",
+        refreshes=client.refreshes,
+        began=int(settings.clock()),
+    )
+    log_event("asked", client.key, scopes=scopes)
+    return _question(settings, request, flow, client)
+
+
+async def consent(settings: Settings, request: WebRequest) -> WebAnswer:
+    """Take the decision of the user, and send the browser on."""
+    if request.headers.get("origin") != settings.issuer:
+        return _not_this_page()
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return _not_this_page()
+    try:
+        form = form_of(request)
+    except ParametersError as error:
+        return refusal_page(400, "The form is malformed", str(error), _START_AGAIN)
+    flow = of_transaction(settings.keys, form.get("transaction") or "", settings.clock())
+    if flow is None:
+        return refusal_page(400, "This page has expired", "It is valid for ten minutes.", _START_AGAIN)
+    cookie = cookies_of(request).get(_cookie_name(settings, "ask", flow))
+    if not _is_bound(cookie, flow, "ask") or not _equal(form.get("token"), flow.value("token")):
+        return _not_this_page()
+    forget = _forget(settings, _cookie_name(settings, "ask", flow))
+    decision = form.get("decision")
+    if decision != "allow":
+        log_event("denied", flow.client, scopes=flow.scopes)
+        return _error_redirect(
+            settings, 303, flow.redirect_uri, flow.state, "access_denied", "The user has denied it.", forget
+        )
+    log_event("allowed", flow.client, scopes=flow.scopes)
+    now = settings.clock()
+    upstream_request = AuthorizationRequest(
+        redirect_uri=settings.callback,
+        state=to_state(settings.keys, flow, now),
+        challenge=_challenge_of(flow.value("verifier")),
+        nonce=flow.value("nonce"),
+    )
+    try:
+        url = await settings.upstream.authorization_url(upstream_request)
+    except UpstreamUnavailableError as error:
+        log_failure_of_upstream("authorize", error)
+        reason = "The identity provider can't be reached."
+        return _error_redirect(settings, 303, flow.redirect_uri, flow.state, "temporarily_unavailable", reason, forget)
+    go = _set_cookies(settings, request, "go", flow)
+    return redirect(303, url, {}, forget, *go)
+
+
+async def callback(settings: Settings, request: WebRequest) -> WebAnswer:
+    """Take the answer of the identity provider, and give the client its code."""
+    if len(request.query) > MAX_QUERY * 2:
+        return refusal_page(400, "The answer of the identity provider is too long", _START_AGAIN)
+    try:
+        parameters = Parameters(request.query)
+    except ParametersError:
+        return refusal_page(400, "The answer of the identity provider is malformed", _START_AGAIN)
+    flow = of_state(settings.keys, parameters.get("state") or "", settings.clock())
+    if flow is None:
+        return refusal_page(400, "This sign-in has expired", "It has to be completed in ten minutes.", _START_AGAIN)
+    name = _cookie_name(settings, "go", flow)
+    if not _is_bound(cookies_of(request).get(name), flow, "go"):
+        return refusal_page(
+            403,
+            "This sign-in was not started in this browser",
+            "You were sent here by a link of somebody else, or your browser does not accept cookies.",
+            _CLOSE_OR_START_AGAIN,
+        )
+    try:
+        is_from_upstream = await _is_from_upstream(settings, parameters.get("iss"))
+    except UpstreamUnavailableError as error:
+        log_failure_of_upstream("callback", error)
+        return _error_redirect(
+            settings,
+            302,
+            flow.redirect_uri,
+            flow.state,
+            "temporarily_unavailable",
+            "The identity provider can't be reached.",
+            _forget(settings, name),
+        )
+    if not is_from_upstream:
+        return refusal_page(403, "The answer came from another identity provider", _START_AGAIN)
+    return _to_client(settings, parameters, flow, _forget(settings, name))
+
+
+def _to_client(settings: Settings, parameters: Parameters, flow: Flow, forget: tuple[str, str]) -> WebAnswer:
+    """Return the redirect to the client, with its code or with an error."""
+    code = parameters.get("code")
+    if parameters.get("error") is None and code is not None and len(code) <= _MAX_CODE:
+        log_event("returned", flow.client, scopes=flow.scopes)
+        answer = {"code": to_code(settings.keys, flow, code, settings.clock()), "state": flow.state}
+        return redirect(302, flow.redirect_uri, {**answer, "iss": settings.issuer}, forget)
+    error = parameters.get("error") or "no code"
+    reason = f"{error}: {parameters.get('error_description') or ''}"
+    log_failure_of_upstream("sign-in", UpstreamUnavailableError(reason))
+    if error in _REFUSED_BY_USER:
+        code_of_error, description = "access_denied", "The identity provider has not signed the user in."
+    else:
+        code_of_error, description = "server_error", "The identity provider has reported an error."
+    return _error_redirect(settings, 302, flow.redirect_uri, flow.state, code_of_error, description, forget)
+
+
+async def _is_from_upstream(settings: Settings, issuer: str | None) -> bool:
+    """Return whether an answer names the upstream (RFC 9207), or need not name it."""
+    if issuer is not None:
+        return issuer == settings.upstream.issuer
+    return not await settings.upstream.requires_issuer()
+
+
+def _redirect_uri(parameters: Parameters, client: Client) -> str | None:
+    """Return where the user returns to; None if the client has not registered it."""
+    uri = parameters.get("redirect_uri")
+    if uri is None:
+        return client.redirect_uris[0] if len(client.redirect_uris) == 1 else None
+    return uri if is_registered(uri, client.redirect_uris) else None
+
+
+def _check(settings: Settings, parameters: Parameters) -> None:
+    """Raise _RequestError if the client requests what the proxy does not do."""
+    for name in ("request", "request_uri"):
+        if parameters.get(name) is not None:
+            raise _RequestError(f"{name}_not_supported", f"The parameter {name} is not supported.")
+    if len(parameters.get("state") or "") > _MAX_STATE:
+        raise _RequestError("invalid_request", f"The state may have {_MAX_STATE} characters.")
+    if parameters.get("response_type") != "code":
+        raise _RequestError("unsupported_response_type", "The response_type must be code.")
+    if parameters.get("response_mode") not in {None, "query"}:
+        raise _RequestError("invalid_request", "The response_mode must be query.")
+    if parameters.get("code_challenge_method") != "S256":
+        raise _RequestError("invalid_request", "PKCE is required, with the code_challenge_method S256.")
+    if not _CHALLENGE.fullmatch(parameters.get("code_challenge") or ""):
+        raise _RequestError("invalid_request", "The code_challenge must have 43 characters of base64url.")
+    if len(parameters.resources) > 1 or not all(map(settings.is_resource, parameters.resources)):
+        raise _RequestError("invalid_target", f"The resource must be {settings.url}.")
+    if "none" in parameters.words("prompt"):
+        raise _RequestError("interaction_required", "The user has to be asked.")
+
+
+def _scopes(settings: Settings, parameters: Parameters) -> tuple[str, ...]:
+    """Return the scopes that a client requests; all scopes if it names none. Raise _RequestError for an unknown one."""
+    requested = [scope for scope in parameters.words("scope") if scope not in IGNORED_SCOPES]
+    if not all(scope in settings.scopes for scope in requested):
+        raise _RequestError("invalid_scope", f"The scopes are: {' '.join(settings.scopes)}.")
+    return tuple(scope for scope in settings.scopes if not requested or scope in requested)
+
+
+def _question(settings: Settings, request: WebRequest, flow: Flow, client: Client) -> WebAnswer:
+    question = Question(
+        server=request.server,
+        upstream=settings.upstream.name,
+        client=client,
+        redirect_uri=flow.redirect_uri,
+        permissions=[settings.scopes[scope] for scope in flow.scopes],
+        action=f"{settings.issuer}/oauth/consent",
+        transaction=to_transaction(settings.keys, flow),
+        token=flow.value("token"),
+    )
+    return consent_page(question).with_headers(*_set_cookies(settings, request, "ask", flow))
+
+
+def _error_redirect(
+    settings: Settings,
+    status: int,
+    redirect_uri: str,
+    state: str | None,
+    error: str,
+    description: str,
+    *headers: tuple[str, str],
+) -> WebAnswer:
+    parameters = {"error": error, "error_description": description, "state": state, "iss": settings.issuer}
+    return redirect(status, redirect_uri, parameters, *headers)
+
+
+def _not_this_page() -> WebAnswer:
+    return refusal_page(
+        403,
+        "This was not confirmed on the page of this server",
+        "The form came from another page or another browser, or your browser does not accept cookies.",
+        _CLOSE_OR_START_AGAIN,
+    )
+
+
+def _challenge_of(verifier: str) -> str:
+    digest = hashlib.sha256(verifier.encode("ascii")).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
+
+
+def _equal(received: str | None, expected: str) -> bool:
+    return received is not None and hmac.compare_digest(received.encode("utf-8", "surrogatepass"), expected.encode())
+
+
+def _cookie_prefix(settings: Settings, kind: str) -> str:
+    """Return how the names of cookies begin. ``__Host-`` keeps other hosts of the domain from setting them.
+
+    Over http, which is for development on a loopback address, browsers don't accept cookies with this prefix.
+    """
+    return f"__Host-oauth-{kind}-" if settings.issuer.startswith("https:") else f"oauth-{kind}-"
+
+
+def _cookie_name(settings: Settings, kind: str, flow: Flow) -> str:
+    return _cookie_prefix(settings, kind) + flow.mark
+
+
+def _is_bound(cookie: str | None, flow: Flow, kind: str) -> bool:
+    """Return whether a cookie is the one that was set for a flow. Its value is ``<time>.<secret value>``."""
+    return _equal((cookie or "").partition(".")[2], flow.value(f"cookie {kind}"))
+
+
+def _set_cookies(settings: Settings, request: WebRequest, kind: str, flow: Flow) -> list[tuple[str, str]]:
+    """Return the header fields that set a cookie for a flow, and remove the oldest ones if there are many."""
+    prefix = _cookie_prefix(settings, kind)
+    others = [(value, name) for name, value in cookies_of(request).items() if name.startswith(prefix)]
+    superfluous = sorted(others)[: max(0, len(others) - _MAX_COOKIES + 1)]
+    value = f"{int(settings.clock())}.{flow.value(f'cookie {kind}')}"
+    cookie = f"{_cookie_name(settings, kind, flow)}={value}; Max-Age={FLOW_SECONDS}{_attributes(settings)}"
+    return [*(_forget(settings, name) for _, name in superfluous), ("set-cookie", cookie)]
+
+
+def _forget(settings: Settings, name: str) -> tuple[str, str]:
+    """Return the header field that removes a cookie."""
+    return "set-cookie", f"{name}=; Max-Age=0{_attributes(settings)}"
+
+
+def _attributes(settings: Settings) -> str:
+    secure = "; Secure" if settings.issuer.startswith("https:") else ""
+    return f"; Path=/; HttpOnly; SameSite=Lax{secure}"

@@ -1,0 +1,84 @@
+"""The endpoints of an `OAuthProxy` over HTTP: admission, the body, and the answer."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from funcmcp._oauth_proxy.web import MAX_BODY, WebRequest
+from funcmcp._protocol.errors import INTERNAL_ERROR
+from funcmcp._server.limits import LimitReachedError
+from funcmcp._server.log import log_failure
+from funcmcp._server.run import is_failure
+from funcmcp._transports.http.admission.admission import Admission
+from funcmcp._transports.http.admission.body import answer_body
+from funcmcp._transports.http.admission.caller import rated_caller_of
+from funcmcp._transports.http.admission.header_checks import HeaderChecks
+from funcmcp._transports.http.messages import HttpResponse
+from funcmcp._transports.http.status import limit_reached, refuse
+
+if TYPE_CHECKING:
+    from funcmcp._oauth_proxy.proxy import OAuthProxy
+    from funcmcp._server.dispatch import Server
+    from funcmcp._transports.http.messages import Exchange, HttpRequest
+    from funcmcp._transports.http.options import HTTPOptions
+
+
+class SignInEndpoints:
+    """Answers the requests to the endpoints of a proxy.
+
+    The proxy checks the Origin of its forms itself. Its endpoints for clients are open to pages of all origins: what
+    they answer depends on nothing that a browser adds to a request.
+
+    Args:
+        proxy: The proxy.
+        server: The server, whose load and limits count.
+        options: The options of the HTTP endpoints.
+        otherwise: Answers the requests for all other paths.
+    """
+
+    def __init__(self, proxy: OAuthProxy, server: Server, options: HTTPOptions, *, otherwise: Exchange) -> None:
+        limits = server.options.limits
+        self._limits = replace(limits, message_bytes=min(limits.message_bytes, MAX_BODY))
+        every_origin = replace(options, allowed_origins=["*"], require_origin=False)
+        checks: HeaderChecks[None] = HeaderChecks(every_origin, self._limits, lambda _request: None)
+        self._admission: Admission[None] = Admission(server, every_origin, checks, None)
+        self._proxy = proxy
+        self._paths = frozenset(proxy.paths)
+        self._server = server
+        self._otherwise = otherwise
+
+    async def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer one HTTP request."""
+        if request.path not in self._paths:
+            return await self._otherwise(request)
+        refusal = await self._admission.admit(request)
+        if refusal is not None:
+            return refusal
+        try:
+            return await answer_body(request, self._limits, self._server.load, partial(self._answer, request))
+        except LimitReachedError as error:
+            return limit_reached(error)
+
+    async def _answer(self, request: HttpRequest, body: bytes) -> HttpResponse:
+        web_request = WebRequest(
+            method=request.method,
+            path=request.path,
+            query=request.query_string,
+            headers=request.headers,
+            body=body,
+            caller=rated_caller_of(request),
+            server=self._server.options.info.title or self._server.options.name,
+        )
+        try:
+            answer = await self._proxy.answer(web_request)
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            error_id = os.urandom(8).hex()
+            log_failure(error, error_id, f"sign-in {request.path}", request.method)
+            reason = f"It failed: the server's log has the details under error id {error_id}."
+            return refuse(500, INTERNAL_ERROR, reason)
+        return HttpResponse(answer.status, answer.headers, answer.body)

@@ -1,0 +1,46 @@
+// An OpenID provider (oidc-provider, certified by the OpenID Foundation) with one client, for the tests of the proxy.
+// identity-provider.mjs CLIENT_ID CLIENT_SECRET REDIRECT_URI [ROTATES]: prints its issuer when it listens.
+import http from 'node:http'
+import Provider from 'oidc-provider'
+
+const [clientId, clientSecret, redirectUri, rotates = 'true'] = process.argv.slice(2)
+const server = http.createServer()
+server.listen(0, '127.0.0.1', () => {
+  const issuer = `http://127.0.0.1:${server.address().port}`
+  const disabled = new Set()
+  const provider = new Provider(issuer, {
+    clients: [
+      {
+        client_id: clientId,
+        client_secret: clientSecret,
+        redirect_uris: [redirectUri],
+        grant_types: ['authorization_code', 'refresh_token'],
+        response_types: ['code'],
+      },
+    ],
+    pkce: { required: () => true },
+    features: { devInteractions: { enabled: true }, revocation: { enabled: true } },
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    conformIdTokenClaims: false,
+    rotateRefreshToken: rotates === 'true',
+    findAccount: (_context, id) =>
+      disabled.has(id)
+        ? undefined
+        : {
+            accountId: id,
+            claims: () => ({ sub: id, name: `${id} of the tests`, email: `${id}@example.com`, email_verified: true }),
+          },
+  })
+  const answer = provider.callback()
+  server.on('request', (request, response) => {
+    // Accounts are disabled here, as an administrator would do it.
+    const match = /^\/disable\/(\w+)$/.exec(request.url)
+    if (match === null) {
+      answer(request, response)
+      return
+    }
+    disabled.add(match[1])
+    response.end()
+  })
+  console.log(issuer)
+})

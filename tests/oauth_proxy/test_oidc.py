@@ -1,0 +1,337 @@
+"""An OpenID provider as upstream: discovery, requests, and everything that a provider may answer."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamRefusedError, UpstreamUnavailableError
+from funcmcp.auth import OIDC
+from tests.auth.making_tokens import NOW, Clock, public, sign
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+REQUEST = AuthorizationRequest("https://orders.example.com/oauth/callback", "state", "challenge", "nonce")
+
+
+class Provider:
+    """Answers each path with what a test sets.
+
+    Attributes:
+        issuer: The URL of the provider.
+        answers: Status and body by path; a body that is not bytes is sent as JSON.
+        requests: Path, header and form of the requests.
+    """
+
+    def __init__(self) -> None:
+        self.issuer = ""
+        self.requests: list[tuple[str, str, dict[str, str]]] = []
+        self.document: dict[str, Any] = {}
+        self.answers: dict[str, tuple[int, Any]] = {}
+
+    def open(self, issuer: str) -> None:
+        self.issuer = issuer
+        self.document = {
+            "issuer": issuer,
+            "authorization_endpoint": f"{issuer}/authorize?tenant=1",
+            "token_endpoint": f"{issuer}/token",
+            "revocation_endpoint": f"{issuer}/revoke",
+            "jwks_uri": f"{issuer}/keys",
+            "scopes_supported": ["openid", "offline_access"],
+            "authorization_response_iss_parameter_supported": True,
+        }
+        self.answers = {
+            "/.well-known/openid-configuration": (200, self.document),
+            "/keys": (200, {"keys": [public()]}),
+            "/revoke": (200, b""),
+        }
+
+    def id_token(self, **changes: Any) -> str:
+        good = {"iss": self.issuer, "aud": "app", "sub": "ada", "exp": NOW + 300, "iat": NOW, "nonce": "nonce"}
+        return sign(good | changes)
+
+    def forms(self, path: str) -> list[dict[str, str]]:
+        return [form for requested, _, form in self.requests if requested == path]
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            path = head.split(" ")[1]
+            length = [line for line in head.lower().splitlines() if line.startswith("content-length:")]
+            body = await reader.readexactly(int(length[0].partition(":")[2])) if length else b""
+            self.requests.append((path, head, dict(parse_qsl(body.decode()))))
+            status, value = self.answers.get(path, (404, {}))
+            content = value if isinstance(value, bytes) else json.dumps(value).encode()
+            location = "Location: http://127.0.0.1:1/\r\n" if 300 <= status < 400 else ""
+            fields = f"Content-Type: application/json\r\n{location}Content-Length: {len(content)}\r\n"
+            writer.write(f"HTTP/1.1 {status} Status\r\n{fields}Connection: close\r\n\r\n".encode() + content)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return  # the proxy has stopped reading an answer that is too long
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Provider]:
+    provider = Provider()
+    server = await asyncio.start_server(provider.answer, "127.0.0.1", 0)
+    provider.open(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    try:
+        yield provider
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator[Provider]:
+    async with running() as served:
+        yield served
+
+
+def upstream(provider: Provider, **options: Any) -> OIDC:
+    defaults: dict[str, Any] = {"client_secret": "a secret:+", "clock": Clock()}
+    return OIDC(provider.issuer, "app", **defaults | options)
+
+
+async def exchange(oidc: OIDC) -> Any:
+    return await oidc.exchange("code", redirect_uri=REQUEST.redirect_uri, verifier="verifier", nonce="nonce")
+
+
+async def test_the_user_is_sent_to_the_endpoint_of_the_provider(provider: Provider) -> None:
+    url = await upstream(provider, scopes=["profile"], parameters={"audience": "orders"}).authorization_url(REQUEST)
+    assert url.startswith(f"{provider.issuer}/authorize?tenant=1&")
+    assert dict(parse_qsl(urlsplit(url).query)) == {
+        "tenant": "1",
+        "response_type": "code",
+        "client_id": "app",
+        "redirect_uri": REQUEST.redirect_uri,
+        "scope": "openid profile offline_access",
+        "state": "state",
+        "nonce": "nonce",
+        "code_challenge": "challenge",
+        "code_challenge_method": "S256",
+        "prompt": "consent",
+        "audience": "orders",
+    }
+
+
+async def test_no_resource_is_sent_and_a_parameter_can_be_left_out(provider: Provider) -> None:
+    url = await upstream(provider, parameters={"prompt": ""}).authorization_url(REQUEST)
+    assert {"prompt", "resource"}.isdisjoint(dict(parse_qsl(urlsplit(url).query)))
+
+
+async def test_a_provider_without_offline_access_is_not_asked_for_it(provider: Provider) -> None:
+    provider.document["scopes_supported"] = ["openid"]
+    url = await upstream(provider).authorization_url(REQUEST)
+    query = dict(parse_qsl(urlsplit(url).query))
+    assert (query["scope"], "prompt" in query) == ("openid profile email", False)
+
+
+async def test_a_code_is_exchanged_for_the_user_in_the_id_token(provider: Provider) -> None:
+    more = {
+        "name": "Ada",
+        "email": "ada@example.com",
+        "email_verified": True,
+        "roles": ["cook"],
+        "department": "kitchen",
+    }
+    provider.answers["/token"] = (
+        200,
+        {"id_token": provider.id_token(**more), "refresh_token": "again", "access_token": "x"},
+    )
+    signed_in = await exchange(upstream(provider))
+    user = signed_in.user
+    assert (user.subject, user.name, user.email, user.roles) == ("ada", "Ada", "ada@example.com", {"cook"})
+    assert user.claims["department"] == "kitchen"
+    assert signed_in.refresh_token == "again"
+    assert provider.forms("/token") == [
+        {
+            "grant_type": "authorization_code",
+            "code": "code",
+            "redirect_uri": REQUEST.redirect_uri,
+            "code_verifier": "verifier",
+        }
+    ]
+    head = next(head for path, head, _ in provider.requests if path == "/token")
+    pair = base64.b64encode(b"app:a+secret%3A%2B").decode()
+    assert f"authorization: basic {pair.lower()}" in head.lower()
+
+
+@pytest.mark.parametrize(
+    ("secret", "methods", "form"),
+    [
+        ("s", ["client_secret_post"], {"client_id": "app", "client_secret": "s"}),
+        (None, ["none"], {"client_id": "app"}),
+        (None, ["client_secret_basic"], {"client_id": "app"}),
+        ("s", ["client_secret_basic", "client_secret_post"], {}),
+    ],
+)
+async def test_the_proxy_authenticates_as_the_provider_supports(
+    provider: Provider, secret: str | None, methods: list[str], form: dict[str, str]
+) -> None:
+    provider.document["token_endpoint_auth_methods_supported"] = methods
+    provider.answers["/token"] = 200, {"id_token": provider.id_token()}
+    await exchange(upstream(provider, client_secret=secret))
+    (sent,) = provider.forms("/token")
+    assert {name: sent[name] for name in sent if name.startswith("client")} == form
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"aud": "another"},
+        {"iss": "https://evil.example.com"},
+        {"nonce": "another"},
+        {"exp": NOW - 100},
+        {"sub": ""},
+    ],
+)
+async def test_an_id_token_of_another_sign_in_is_refused(provider: Provider, changes: dict[str, Any]) -> None:
+    provider.answers["/token"] = 200, {"id_token": provider.id_token(**changes)}
+    with pytest.raises(UpstreamRefusedError):
+        await exchange(upstream(provider))
+
+
+async def test_an_answer_without_an_id_token_is_refused(provider: Provider) -> None:
+    provider.answers["/token"] = 200, {"access_token": provider.id_token()}
+    with pytest.raises(UpstreamRefusedError, match="no ID token"):
+        await exchange(upstream(provider))
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (302, b""),
+        (200, b"<html>"),
+        (200, b"[]"),
+        (200, b'{"a":' + b'"' + b"x" * 300_000 + b'"}'),
+        (200, b" " * 10_000_000),
+        (404, b"{}"),
+        (429, b"{}"),
+        (500, b'{"error":"invalid_grant"}'),
+        (503, b""),
+        (400, {"error": "invalid_client"}),
+        (401, {"error": "unauthorized_client", "error_description": "\x1b[31m"}),
+    ],
+)
+async def test_an_unusable_answer_is_an_outage(provider: Provider, status: int, body: Any) -> None:
+    provider.answers["/token"] = status, body
+    with pytest.raises(UpstreamUnavailableError):
+        await exchange(upstream(provider))
+
+
+async def test_a_refused_code_is_not_an_outage(provider: Provider) -> None:
+    provider.answers["/token"] = 400, {"error": "invalid_grant", "error_description": "used"}
+    with pytest.raises(UpstreamRefusedError, match="used"):
+        await exchange(upstream(provider))
+
+
+async def test_a_provider_that_does_not_listen_is_an_outage() -> None:
+    async with running() as gone:
+        oidc = upstream(gone)
+    for _ in range(2):
+        with pytest.raises(UpstreamUnavailableError):
+            await oidc.authorization_url(REQUEST)
+
+
+async def test_a_refresh_repeats_the_scopes_and_keeps_the_user(provider: Provider) -> None:
+    provider.answers["/token"] = 200, {"access_token": "x"}
+    oidc = upstream(provider)
+    assert await oidc.refresh("again", "ada") == (None, None)
+    assert provider.forms("/token") == [
+        {"grant_type": "refresh_token", "refresh_token": "again", "scope": "openid profile email offline_access"}
+    ]
+    provider.answers["/token"] = 200, {"id_token": sign_without_nonce(provider), "refresh_token": "and again"}
+    renewed = await oidc.refresh("again", "ada")
+    assert renewed.user is not None
+    assert (renewed.user.subject, renewed.refresh_token) == ("ada", "and again")
+
+
+def sign_without_nonce(provider: Provider) -> str:
+    return sign({"iss": provider.issuer, "aud": "app", "sub": "ada", "exp": NOW + 300, "iat": NOW})
+
+
+async def test_a_refresh_that_names_another_user_is_refused(provider: Provider) -> None:
+    provider.answers["/token"] = 200, {"id_token": provider.id_token(sub="eve")}
+    with pytest.raises(UpstreamRefusedError, match="another user"):
+        await upstream(provider).refresh("again", "ada")
+
+
+async def test_a_sign_in_is_revoked_where_the_provider_can(provider: Provider) -> None:
+    oidc = upstream(provider)
+    assert await oidc.revoke("again")
+    assert provider.forms("/revoke") == [{"token": "again", "token_type_hint": "refresh_token"}]
+    provider.answers["/revoke"] = 400, {"error": "invalid_grant"}
+    with pytest.raises(UpstreamUnavailableError):
+        await oidc.revoke("again")
+    del provider.document["revocation_endpoint"]
+    assert not await upstream(provider).revoke("again")
+
+
+async def test_the_discovery_document_is_requested_once(provider: Provider) -> None:
+    oidc = upstream(provider)
+    await asyncio.gather(*(oidc.authorization_url(REQUEST) for _ in range(20)))
+    assert await oidc.requires_issuer()
+    assert [path for path, _, _ in provider.requests] == ["/.well-known/openid-configuration"]
+
+
+async def test_a_document_that_has_become_unusable_does_not_replace_the_last_one(
+    provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
+    oidc = upstream(provider)
+    first = await oidc.authorization_url(REQUEST)
+    provider.document["issuer"] = "https://evil.example.com"
+    oidc._next_discovery = 0.0
+    assert await oidc.authorization_url(REQUEST) == first
+    assert "event=oauth_discovery_failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"issuer": "https://evil.example.com"}, "has the issuer 'https://evil.example.com'; configure that one"),
+        ({"token_endpoint": None}, "no token_endpoint"),
+        ({"jwks_uri": "http://evil.example.com/keys"}, "not an https URL"),
+        ({"authorization_endpoint": "javascript:alert(1)"}, "not an https URL"),
+    ],
+)
+async def test_an_unusable_discovery_document_is_an_outage_with_a_reason_in_the_log(
+    provider: Provider, caplog: pytest.LogCaptureFixture, changes: dict[str, Any], reason: str
+) -> None:
+    provider.document |= changes
+    oidc = upstream(provider)
+    with pytest.raises(UpstreamUnavailableError):
+        await oidc.authorization_url(REQUEST)
+    assert reason in caplog.text
+    with pytest.raises(UpstreamUnavailableError, match="has failed"):
+        await oidc.authorization_url(REQUEST)
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("http://login.example.com", "app"), "https"),
+        (("https://login.example.com", ""), "client_id"),
+    ],
+)
+def test_an_invalid_configuration_is_refused(arguments: tuple[str, str], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        OIDC(*arguments)
+    with pytest.raises(ValueError, match="state"):
+        OIDC("https://login.example.com", "app", parameters={"state": "x"})
+    with pytest.raises(TypeError, match="list"):
+        OIDC("https://login.example.com", "app", scopes="profile")
+
+
+def test_the_secret_is_not_in_the_representation() -> None:
+    assert repr(OIDC("https://login.example.com", "app", "secret")) == "OIDC('https://login.example.com', 'app')"

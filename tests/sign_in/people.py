@@ -1,0 +1,128 @@
+"""A server with a proxy in front of a real OpenID provider, and a person with a browser, without a person."""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx2
+
+from funcmcp import Context, MCPServer
+from funcmcp._adapters.uvicorn.server import listen, origin_of
+from funcmcp.auth import OIDC, Auth, OAuthProxy
+from tests import nodejs
+from tests.clients.signing_in import Recorder, serving_in_thread
+from tests.patience import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.clients.signing_in import Asked
+
+HOST = "127.0.0.1"
+BACK = "http://127.0.0.1:1/back"
+"""Where a client's users return to; the browser stops there."""
+
+CLIENT_ID, SECRET = "funcmcp", "a secret: with +, % and &"
+SCOPES = {"orders.read": "See your orders", "orders.write": "Place and cancel orders"}
+
+_FORM = re.compile(r'<form[^>]* action="([^"]*)"', re.DOTALL)
+_INPUT = re.compile(r"<input[^>]*>")
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """What is served.
+
+    Attributes:
+        url: The endpoint.
+        origin: The origin of the endpoint, which is the issuer of its tokens.
+        upstream: The issuer of the OpenID provider.
+        log: The requests to the server.
+    """
+
+    url: str
+    origin: str
+    upstream: str
+    log: list[Asked]
+
+
+def orders(url: str, upstream: str) -> MCPServer:
+    """Return a server with two tools, one of which takes a further scope."""
+    proxy = OAuthProxy(url, upstream=OIDC(upstream, CLIENT_ID, SECRET), scopes=SCOPES)
+    mcp = MCPServer("Orders", auth=Auth(proxy, scopes=["orders.read"]))
+
+    @mcp.tool
+    def who(context: Context) -> dict[str, Any]:
+        assert context.principal is not None
+        principal = context.principal
+        return {"subject": principal.subject, "name": principal.name, "email": principal.claims.get("email")}
+
+    @mcp.tool(scopes=["orders.write"])
+    def order(dish: str) -> dict[str, str]:
+        return {"ordered": dish}
+
+    return mcp
+
+
+@contextmanager
+def provider(redirect_uri: str, *, rotates: bool = True) -> Iterator[str]:
+    """Run the OpenID provider; return its issuer."""
+    script = nodejs.HOME / "identity-provider.mjs"
+    nodejs.package("oidc-provider")
+    command = [str(nodejs.node()), str(script), CLIENT_ID, SECRET, redirect_uri, str(rotates).lower()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+@contextmanager
+def signed_in(*, rotates: bool = True) -> Iterator[SignIn]:
+    """Serve everything on loopback ports."""
+    listener = listen(HOST, 0)
+    origin = origin_of(HOST, listener)
+    log: list[Asked] = []
+    with provider(f"{origin}/oauth/callback", rotates=rotates) as upstream:
+        mcp = orders(f"{origin}/mcp", upstream)
+        with serving_in_thread(Recorder("orders", mcp, log), listener):
+            yield SignIn(f"{origin}/mcp", origin, upstream, log)
+
+
+async def browse(url: str, *, user: str = "ada", decision: str = "allow", back: str = BACK) -> dict[str, str]:
+    """Do as a person with a browser: follow redirects and fill in forms, until the client is reached."""
+    async with httpx2.AsyncClient(follow_redirects=False, timeout=PATIENCE) as browser:
+        answer = await browser.get(url)
+        for _ in range(20):
+            if answer.is_redirect:
+                location = str(answer.url.join(answer.headers["location"]))
+                if location.startswith(back):
+                    return dict(parse_qsl(urlsplit(location).query))
+                answer = await browser.get(location)
+                continue
+            form = _FORM.search(answer.text)
+            if form is None:
+                raise AssertionError(f"{answer.status_code} {answer.text}")
+            fields = _filled_in(answer.text, user)
+            if 'name="decision"' in answer.text:
+                fields["decision"] = decision
+            headers = {"origin": f"{answer.url.scheme}://{answer.url.netloc.decode()}"}
+            answer = await browser.post(answer.url.join(html.unescape(form[1])), data=fields, headers=headers)
+    raise AssertionError("The sign-in has no end.")
+
+
+def _filled_in(page: str, user: str) -> dict[str, str]:
+    fields = {}
+    for tag in _INPUT.findall(page):
+        attributes = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(tag)}
+        if "name" in attributes:
+            fields[attributes["name"]] = attributes.get("value", user)
+    return fields

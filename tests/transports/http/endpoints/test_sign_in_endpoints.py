@@ -1,0 +1,175 @@
+"""The endpoints of a proxy over HTTP: admission, sizes, CORS, failures, and what stays as it is without a proxy."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx2
+import pytest
+
+from funcmcp import HTTPOptions, MCPServer, ServerInfo
+from funcmcp._serving import serving_of
+from funcmcp.auth import APIKeys, Auth, first_of
+from funcmcp.state import KeyRing, MemoryRates
+from tests.oauth_proxy.stage import ISSUER, URL, Stage, challenge_of
+
+HOST = "orders.example.com"
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+def server(stage: Stage, **options: Any) -> MCPServer:
+    http = HTTPOptions(**{"allowed_hosts": [HOST]} | options)
+    auth = Auth(first_of(stage.proxy, APIKeys({"night-job": "a-key-of-the-tests"})), scopes=["orders.read"])
+    return MCPServer("orders", info=ServerInfo(title="The Orders"), auth=auth, http=http, sessions=None)
+
+
+def client(mcp: MCPServer) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=mcp), base_url=ISSUER)
+
+
+@pytest.fixture
+async def stage() -> Stage:
+    return await Stage().with_client()
+
+
+async def test_a_client_signs_in_with_nothing_but_the_url(stage: Stage) -> None:
+    async with client(server(stage)) as http:
+        refused = await http.post("/mcp", json=LIST)
+        metadata = f"{ISSUER}/.well-known/oauth-protected-resource/mcp"
+        expected = f'Bearer scope="orders.read", resource_metadata="{metadata}"'
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, expected)
+        resource = (await http.get(metadata)).json()
+        assert resource == {
+            "resource": URL,
+            "authorization_servers": [ISSUER],
+            "scopes_supported": ["orders.read", "orders.write"],
+            "bearer_methods_supported": ["header"],
+        }
+        issuer = (await http.get("/.well-known/oauth-authorization-server")).json()
+        registered = await http.post(issuer["registration_endpoint"], json={"redirect_uris": ["http://localhost/back"]})
+        assert registered.status_code == 201
+        query = {
+            "client_id": registered.json()["client_id"],
+            "redirect_uri": "http://localhost:5000/back",
+            "response_type": "code",
+            "code_challenge": challenge_of("v" * 43),
+            "code_challenge_method": "S256",
+        }
+        page = await http.get(f"{issuer['authorization_endpoint']}?{urlencode(query)}")
+        assert (page.status_code, "The Orders" in page.text) == (200, True)
+        assert len(page.headers.get_list("set-cookie")) == 1
+
+
+async def test_a_token_of_the_proxy_and_a_key_are_accepted_side_by_side(stage: Stage) -> None:
+    token = (await stage.tokens())["access_token"]
+    async with client(server(stage)) as http:
+        for headers, status in (
+            ({"authorization": f"Bearer {token}"}, 200),
+            ({"x-api-key": "a-key-of-the-tests"}, 403),
+            ({"authorization": f"Bearer {token}x"}, 401),
+            ({}, 401),
+        ):
+            assert (await http.post("/mcp", json=LIST, headers=headers)).status_code == status
+        assert (await http.post(f"/mcp?access_token={token}", json=LIST)).status_code == 401
+
+
+async def test_other_hosts_are_refused_and_other_origins_may_use_the_endpoints_for_clients(stage: Stage) -> None:
+    async with client(server(stage)) as http:
+        answer = await http.get("/.well-known/oauth-authorization-server", headers={"host": "evil.example"})
+        assert answer.status_code == 421
+        origin = {"origin": "https://inspector.example"}
+        answer = await http.get("/.well-known/oauth-authorization-server", headers=origin)
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, "*")
+        assert (await http.options("/oauth/token", headers=origin)).status_code == 204
+        assert (await http.post("/oauth/consent", headers=origin | FORM)).status_code == 403
+        assert (await http.post("/mcp", json=LIST, headers=origin)).status_code == 403
+
+
+async def test_origins_that_the_author_allows_get_their_own_headers(stage: Stage) -> None:
+    async with client(server(stage, allowed_origins=["https://inspector.example"])) as http:
+        answer = await http.post("/oauth/token", headers=FORM | {"origin": "https://inspector.example"})
+        assert answer.headers.get_list("access-control-allow-origin") == ["https://inspector.example"]
+
+
+async def test_bodies_and_headers_have_limits(stage: Stage) -> None:
+    async with client(server(stage)) as http:
+        assert (await http.post("/oauth/register", content=b"x" * 16_385)).status_code == 413
+        assert (await http.get("/oauth/keys", headers={"x-long": "x" * 100_000})).status_code == 431
+
+
+async def test_the_rates_of_the_server_hold_for_the_sign_in_too(stage: Stage) -> None:
+    async with client(server(stage, rates=MemoryRates(0.001, 2))) as http:
+        assert [(await http.get("/oauth/keys")).status_code for _ in range(3)] == [200, 200, 429]
+
+
+async def test_a_failure_is_in_the_log_and_not_in_the_answer(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(user: object) -> bool:
+        raise ZeroDivisionError("of the author")
+
+    stage = await Stage(allow=fail).with_client()
+    form = {
+        "grant_type": "authorization_code",
+        "code": await stage.code(),
+        "client_id": stage.client_id,
+        "code_verifier": "a-verifier-of-the-client-with-more-than-43-characters",
+    }
+    async with client(server(stage)) as http:
+        answer = await http.post("/oauth/token", data=form)
+    assert (answer.status_code, "of the author" in answer.text) == (500, False)
+    assert "of the author" in caplog.text
+    assert form["code"] not in caplog.text
+
+
+async def test_a_custom_route_can_not_have_a_path_of_the_sign_in(stage: Stage) -> None:
+    mcp = server(stage)
+    with pytest.raises(ValueError, match="has an endpoint at '/oauth/token'"):
+        mcp.custom_route("/oauth/token", methods=["POST"])(lambda request: None)
+
+
+async def test_a_server_without_a_proxy_has_no_such_paths() -> None:
+    mcp = MCPServer("orders", auth=APIKeys({"night-job": "a-key-of-the-tests"}), http=HTTPOptions(allowed_hosts=[HOST]))
+    async with client(mcp) as http:
+        for path in ("/oauth/authorize", "/.well-known/oauth-authorization-server"):
+            assert (await http.get(path)).status_code == 404
+
+
+@pytest.fixture
+def several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVER_SOFTWARE", "gunicorn/27")
+
+
+def test_several_processes_need_shared_keys(
+    several: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = Stage()
+    stage.proxy = stage.instance(KeyRing())
+    with pytest.raises(RuntimeError, match="Set FUNCMCP_KEYS to the same value for all processes"):
+        serving_of(server(stage)).begin()
+    caplog.set_level(logging.INFO)
+    stage.proxy = stage.instance()
+    serving_of(server(stage)).begin()
+    assert f"Redirect URI to register at the identity provider: {ISSUER}/oauth/callback" in caplog.text
+
+
+@pytest.mark.parametrize("variable", ["WEBSITE_INSTANCE_ID", "CONTAINER_APP_NAME"])
+def test_an_app_on_azure_needs_shared_keys(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "1")
+    stage = Stage()
+    stage.proxy = stage.instance(KeyRing())
+    with pytest.raises(RuntimeError, match="FUNCMCP_KEYS"):
+        serving_of(server(stage)).begin()
+
+
+def test_a_single_process_with_a_random_key_is_warned(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage()
+    stage.proxy = stage.instance(KeyRing())
+    serving_of(server(stage)).begin()
+    assert "registrations of clients and sign-ins end with this process" in caplog.text
+
+
+def test_keys_of_the_environment_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUNCMCP_KEYS", "a" * 43)
+    assert Stage().instance(None).has_shared_keys  # type: ignore[arg-type]
