@@ -533,9 +533,12 @@ class Rules:
 
     async def test_a_task_that_nobody_ran_in_time_is_not_run_after_it(self) -> None:
         store = self.store
-        await store.create(new_task(ttl=0.1, keep=10))
+        created = await store.create(new_task(ttl=0.1, keep=10))
         await self.wait(0.11)
         await self.idle(store)
+        record = await store.read(created.key)
+        assert record is not None
+        assert (record.status, record.message) == ("failed", "No worker started the task within 0.1 seconds.")
 
     async def test_a_scan_has_the_tasks_of_all_owners_once_as_they_are(self) -> None:
         store = self.store

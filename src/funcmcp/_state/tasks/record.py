@@ -297,8 +297,10 @@ def current(record: TaskRecord, now: float) -> TaskRecord | None:
         return None
     if record.over or now < record.expires:
         return record
-    seconds = record.expires - record.created
-    outcome = failure(f"The task did not finish within {seconds_text(round(seconds, 3))}.")
+    seconds = seconds_text(round(record.expires - record.created, 3))
+    outcome = failure(f"The task did not finish within {seconds}.")
+    if not record.attempt:
+        outcome = failure(f"No worker started the task within {seconds}.")
     return _ended(record, FAILED, outcome, record.expires)
 
 
