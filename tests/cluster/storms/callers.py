@@ -128,6 +128,9 @@ class Callers:
             except Lost:
                 self.problems.append(f"lost: the task of call {call.number} ({call.tool})")
             except TimeoutError:
+                if not call.task_id:
+                    self.refused["given up"] += 1
+                    continue
                 self.problems.append(f"stuck: the task of call {call.number} ({call.tool})")
 
     async def get(self, call: Call) -> dict[str, Any]:
