@@ -94,8 +94,8 @@ CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_3_removed AFTER DELETE ON funcmcp_tas
   UPDATE funcmcp_task_bytes_3 SET bytes = bytes - old.bytes WHERE server = old.server AND payer IN (old.payer, '*');
   DELETE FROM funcmcp_task_bytes_3 WHERE server = old.server AND payer = old.payer AND bytes = 0;
 END;
-CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_due ON funcmcp_tasks_3 (server, due) WHERE due IS NOT NULL;
-CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_queue ON funcmcp_tasks_3 (server, queue, due) WHERE due IS NOT NULL;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_any ON funcmcp_tasks_3 (server, due, queue, tool) WHERE due IS NOT NULL;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_queued ON funcmcp_tasks_3 (server, queue, due, tool) WHERE due IS NOT NULL;
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_lease ON funcmcp_tasks_3 (server, lease) WHERE lease IS NOT NULL;
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_holder ON funcmcp_tasks_3 (holder) WHERE holder IS NOT NULL;
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_removed ON funcmcp_tasks_3 (server, removed);
@@ -106,13 +106,14 @@ CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_payer ON funcmcp_tasks_3 (server, pay
 _SELECT = """
 SELECT CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_3 WHERE server = ? AND owner = ? AND id = ?
 """
+_CALL = "SELECT CAST(call AS BLOB) FROM funcmcp_tasks_3 WHERE server = ? AND owner = ? AND id = ?"
 _DUE = """
 SELECT * FROM (
-  SELECT owner, id, CAST(call AS BLOB), queue, tool, {moment} AS moment, {order} AS kind FROM funcmcp_tasks_3
+  SELECT owner, id, queue, tool, {moment} AS moment, {order} AS kind FROM funcmcp_tasks_3
   WHERE server = :server AND {moment} <= {now}{queue}{tools} ORDER BY {moment} LIMIT :count
 )
 """
-"""Tasks of one queue, or of all, that are due or whose leases have ended."""
+"""Tasks of one queue, or of all, that are due or whose leases have ended. An index has all that is read of them."""
 
 _BACKLOG = """
 SELECT count(*), max(age) FROM (
@@ -176,8 +177,7 @@ class SQLiteTasks(BaseTasks):
         return await self._read(lambda connection: self._select(connection, key))
 
     async def _load_call(self, key: TaskKey) -> bytes | None:
-        query = "SELECT CAST(call AS BLOB) FROM funcmcp_tasks_3 WHERE server = ? AND owner = ? AND id = ?"
-        row = await self._read(lambda connection: connection.execute(query, self._row(key)).fetchone())
+        row = await self._read(lambda connection: connection.execute(_CALL, self._row(key)).fetchone())
         return None if row is None else bytes(row[0])
 
     async def _page(self, owner: str, after: str | None, size: int) -> Sequence[TaskRecord]:
@@ -370,7 +370,7 @@ class SQLiteTasks(BaseTasks):
     def _due_rows(
         self, connection: sqlite3.Connection, count: int, only: TaskFilter, claims: Sequence[Claim] = ()
     ) -> list[Any]:
-        """Return owner, id, call, queue and tool of tasks that a worker can run in addition to its claims."""
+        """Return owner, id, queue and tool of tasks that a worker can run in addition to its claims."""
         if only.queues is not None and not only.queues:
             return []
         values = {"server": self._server, "now": self._clock(), "uptime": monotonic(), "count": count}
@@ -386,7 +386,7 @@ class SQLiteTasks(BaseTasks):
             for queue in in_queues
         ]
         query = f"{' UNION ALL '.join(parts)} ORDER BY kind, moment LIMIT :count"
-        return [row[:5] for row in connection.execute(query, {**values, **tools, **queues})]
+        return [row[:4] for row in connection.execute(query, {**values, **tools, **queues})]
 
     def _claim_rows(
         self, connection: sqlite3.Connection, count: int, only: TaskFilter, ended: Sequence[str]
@@ -399,16 +399,16 @@ class SQLiteTasks(BaseTasks):
         has_more = True
         while has_more and len(claims) < count:
             has_more = False
-            for owner, task_id, call, queue, tool in self._due_rows(connection, count - len(claims), only, claims):
+            for owner, task_id, queue, tool in self._due_rows(connection, count - len(claims), only, claims):
                 if not only.accepts(queue, tool, claims):  # the tasks before it have taken the places of its tool
                     has_more = True
                     continue
-                claim = self._claim_row(connection, TaskKey(owner or None, task_id), call)
+                claim = self._claim_row(connection, TaskKey(owner or None, task_id))
                 if claim is not None:
                     claims.append(claim)
         return claims
 
-    def _claim_row(self, connection: sqlite3.Connection, key: TaskKey, call: bytes) -> Claim | None:
+    def _claim_row(self, connection: sqlite3.Connection, key: TaskKey) -> Claim | None:
         now = self._clock()
         stored = self._select(connection, key)
         record = None if stored is None else current(stored, now)
@@ -418,6 +418,7 @@ class SQLiteTasks(BaseTasks):
         if record is None:  # removed
             connection.execute(_DELAY, (None, None, *self._row(key)))
             return None
+        (call,) = connection.execute(_CALL, self._row(key)).fetchone()
         changed = claimed(record, max(now, record.due or now), 0.0)
         self._update(connection, stored, changed or record, now)
         return None if changed is None else Claim(changed, call, now)
