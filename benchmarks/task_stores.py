@@ -1,15 +1,17 @@
 """Measure the stores of tasks by themselves: operations in a second, and how they change with the number of tasks.
 
 Each store is measured with 100 tasks, all of which have ended, and with 100,000, of which 10,000 wait for a worker. The
-times are medians of single operations; the rates are those of 16 concurrent callers. The servers of Redis and
-PostgreSQL are those of the tests: Redis writes each change to the disk (``appendfsync always``), PostgreSQL does not
-wait for the disk.
+times are medians of single operations; the rates are medians of several rounds of 16 concurrent callers, and so is the
+CPU time of this process for an operation, which depends little on other programs. The servers of Redis and PostgreSQL
+are those of the tests: Redis writes each change to the disk (``appendfsync always``), or not (``--no-disk``), and
+PostgreSQL does not wait for the disk. Azurite keeps everything in memory, and has 100 tasks only.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import secrets
 import sys
 import tempfile
@@ -23,7 +25,10 @@ from typing import TYPE_CHECKING, NamedTuple
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from redis import Redis  # noqa: E402 - as below
+
 from funcmcp.tasks import (  # noqa: E402 - the tests' servers are imported from this checkout
+    AzureTasks,
     BaseTasks,
     MemoryTasks,
     NewTask,
@@ -34,6 +39,7 @@ from funcmcp.tasks import (  # noqa: E402 - the tests' servers are imported from
     TaskKey,
     TaskLimits,
 )
+from tests.azurite import Azurite  # noqa: E402
 from tests.postgres_server import postgres_server  # noqa: E402
 from tests.redis_server import redis_server  # noqa: E402
 
@@ -41,13 +47,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
 RESULTS = HERE / "results" / "task_stores.md"
-KINDS = ("memory", "sqlite", "redis", "postgres")
+KINDS = ("memory", "sqlite", "redis", "postgres", "azure")
 SIZES = ((100, 0), (90_000, 10_000))
 """Tasks that have ended, and tasks that wait."""
 
 TASKS_OF_AN_OWNER = 100
 CALLERS = 16
 OPERATIONS = 400
+ROUNDS = 5
 IDLE_SECONDS = 5.0
 CALL = b'{"name":"add","arguments":{"a":1,"b":2}}'
 RESULT = Outcome(b'{"content":[{"type":"text","text":"3"}]}')
@@ -62,6 +69,7 @@ class Figures(NamedTuple):
     page: float
     claim_and_finish: float
     rate: float
+    cpu: float
     idle: float
 
 
@@ -69,24 +77,26 @@ def main() -> None:
     """Run the measurements and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=KINDS, action="append", help="measure this store only; may be repeated")
+    parser.add_argument("--no-disk", action="store_true", help="let Redis write nothing to the disk")
     options = parser.parse_args()
     lines = [
-        "| tasks in | kept | waiting | create | read | list | claim and finish | operations, 16 callers | idle CPU |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| tasks in | kept | waiting | create | read | list | claim and finish | 16 callers | CPU of one | idle CPU |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for kind in options.only or KINDS:
         with ExitStack() as stack:
-            store = opened(kind, stack)
-            for kept, waiting, figures in asyncio.run(measured(store)):
+            store = opened(kind, stack, disk=not options.no_disk)
+            for kept, waiting, figures in asyncio.run(measured(store, SIZES[:1] if kind == "azure" else SIZES)):
                 times = " | ".join(f"{value:.2f} ms" for value in figures[:4])
-                row = f"| {kind} | {kept:,} | {waiting:,} | {times} | {figures.rate:,.0f}/s | {figures.idle:.2%} |"
+                rate = f"{figures.rate:,.0f}/s | {figures.cpu:.2f} ms | {figures.idle:.2%}"
+                row = f"| {kind} | {kept:,} | {waiting:,} | {times} | {rate} |"
                 print(row, flush=True)
                 lines.append(row)
     if options.only is None:
         RESULTS.write_text("# Stores of tasks\n\n" + "\n".join(lines) + "\n")
 
 
-def opened(kind: str, stack: ExitStack) -> BaseTasks:
+def opened(kind: str, stack: ExitStack, *, disk: bool) -> BaseTasks:
     """Return an empty store."""
     if kind == "memory":
         return MemoryTasks(limits=LIMITS)
@@ -94,16 +104,26 @@ def opened(kind: str, stack: ExitStack) -> BaseTasks:
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=HERE.parent))
         return SQLiteTasks(Path(folder) / "tasks.db", limits=LIMITS)
     if kind == "redis":
-        return RedisTasks(stack.enter_context(redis_server()).url, limits=LIMITS)
+        url = stack.enter_context(redis_server()).url
+        if not disk:
+            with Redis.from_url(url) as redis:
+                redis.config_set("appendonly", "no")
+        return RedisTasks(url, limits=LIMITS)
+    if kind == "azure":
+        azurite = Azurite()
+        azurite.start()
+        stack.callback(azurite.aclose)
+        os.environ["STORAGE"] = azurite.connection_string
+        return AzureTasks("STORAGE", limits=LIMITS)
     return PostgresTasks(stack.enter_context(postgres_server()).url, limits=LIMITS)
 
 
-async def measured(store: BaseTasks) -> list[tuple[int, int, Figures]]:
-    """Return the figures of a store for each of `SIZES`."""
+async def measured(store: BaseTasks, sizes: Sequence[tuple[int, int]]) -> list[tuple[int, int, Figures]]:
+    """Return the figures of a store for each size."""
     store.bind("bench")
     rows = []
     done = 0
-    for kept, waiting in SIZES:
+    for kept, waiting in sizes:
         await fill(store, kept - done, waiting)
         done = kept
         rows.append((kept, waiting, await figures_of(store, waiting, kept // TASKS_OF_AN_OWNER)))
@@ -146,12 +166,16 @@ async def figures_of(store: BaseTasks, waiting: int, owners: int) -> Figures:
 
     create_time, read_time = await time_of(create), await time_of(read)
     page_time, run_time = await time_of(page), await time_of(claim_and_finish)
-    began = time.perf_counter()
-    await at_once([create] * OPERATIONS)
-    await end_all(store, OPERATIONS)
-    rate = OPERATIONS * 3 / (time.perf_counter() - began)
+    rounds: list[tuple[float, float]] = []
+    for _ in range(ROUNDS):
+        began, cpu = time.perf_counter(), time.process_time()
+        await at_once([create] * OPERATIONS)
+        await end_all(store, OPERATIONS)
+        count = OPERATIONS * 3
+        rounds.append((count / (time.perf_counter() - began), (time.process_time() - cpu) / count * 1000))
+    rate, cpu_time = (median(column) for column in zip(*rounds, strict=True))
     idle = await idle_cpu(store) if not waiting else await idle_cpu_behind(store, waiting)
-    return Figures(create_time, read_time, page_time, run_time, rate, idle)
+    return Figures(create_time, read_time, page_time, run_time, rate, cpu_time, idle)
 
 
 async def idle_cpu(store: BaseTasks) -> float:
