@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from funcmcp._adapters.asgi.application import ASGIApplication, served_by
+from funcmcp._server.log_output import is_json
 from funcmcp._serving import Serving, serving_of
 from funcmcp._transports.http.options import PORT_VARIABLE
 
@@ -37,6 +38,8 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
     if kind == "stdio":
         from funcmcp._transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
+        if is_json():
+            serving.log_as_json()
         stdio.run(serving.server, serving.aclose, serving.enter_lifespans, serving.stoppable)
         return
     uvicorn, endpoint = uvicorn_adapter(), _endpoint(serving, transport)
@@ -62,6 +65,8 @@ async def run_async(mcp: ASGIApplication, transport: Transport | None, *, host: 
     if kind == "stdio":
         from funcmcp._transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
+        if is_json():
+            serving.log_as_json()
         await stdio.run_async(serving.server, serving.aclose, serving.enter_lifespans, serving.stoppable)
         return
     uvicorn, endpoint = uvicorn_adapter(), _endpoint(serving, transport)

@@ -30,6 +30,7 @@ from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._server.connections.hub import RESOURCES, updated
 from funcmcp._server.dispatch import Server
 from funcmcp._server.log import log_failure, logger
+from funcmcp._server.log_output import is_json, write_as_json
 from funcmcp._state.bus import LocalBus
 from funcmcp._state.keys import VARIABLE, configured_keys
 from funcmcp._state.sessions.signed import SignedSessions
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.policy import Auth
     from funcmcp._authoring.calling.services import Services
     from funcmcp._oauth_proxy.proxy import OAuthProxy
+    from funcmcp._request_log import Write
     from funcmcp._server.middleware import Middleware
     from funcmcp._server.options import ServerOptions
     from funcmcp._server.tasks.service import Tasks
@@ -91,8 +93,8 @@ class Serving(Served):
         on_route: Functions of these servers that get each new custom route.
 
     Raises:
-        ValueError: The keys, the number of tasks or the time to end in the environment are invalid, or *sessions* is
-            neither a store nor a known name.
+        ValueError: The keys, the number of tasks, the time to end or the format of the log in the environment are
+            invalid, or *sessions* is neither a store nor a known name.
     """
 
     def __init__(  # noqa: PLR0913 - one parameter for each concern
@@ -106,6 +108,7 @@ class Serving(Served):
         middleware: Sequence[Middleware],
         tasks: TaskStore | Literal["memory"] | None,
     ) -> None:
+        is_json()
         keys = (getattr(sessions, "keys", None) or configured_keys(os.environ)).of(options.name)
         if not keys.shared:
             keys.on_foreign = partial(
@@ -141,6 +144,7 @@ class Serving(Served):
         self._websocket: WebSocket | None = None
         self.metrics_port: MetricsPort | None = None
         self._wrappers: list[Callable[[Exchange], Exchange]] = []
+        self._logs_requests = False
         self._make_endpoints()
         super().__init__(self._make_exchange(), options.limits)
         self._entered: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
@@ -242,6 +246,8 @@ class Serving(Served):
     def begin(self) -> None:
         """Start the bus, and log warnings about the configuration."""
         super().begin()
+        if is_json():
+            self.log_as_json()
         self.server.drain.reset()
         self.server.hub.open()
         self.server.bus.start()
@@ -418,6 +424,23 @@ class Serving(Served):
         """Answer HTTP requests with what *wrap* makes of the function that answers them, outside existing wrappers."""
         self._wrappers.append(wrap)
         self.exchange = self._make_exchange()
+
+    def log_requests(self, write: Write) -> None:
+        """Pass an entry for each request to a function, unless requests are logged already."""
+        from funcmcp._request_log import logging_exchange, noting  # noqa: PLC0415 - few servers log requests
+
+        if self._logs_requests:
+            return
+        self._logs_requests = True
+        self.server.add_middleware(noting(write), is_outermost=True)
+        self.wrap_exchange(partial(logging_exchange, write=write, proxies=self.http_options.proxies))
+
+    def log_as_json(self) -> None:
+        """Write the log as JSON, with a record for each request."""
+        from funcmcp._request_log import write_json_record  # noqa: PLC0415 - as above
+
+        write_as_json()
+        self.log_requests(write_json_record)
 
     def _use_lifespans(self) -> None:
         """Let the first request enter the lifespans, where no ASGI server does."""

@@ -11,5 +11,6 @@ import pytest
 def apart(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
     """A log without the handlers of the test run."""
     replacement = logging.Logger("funcmcp")  # noqa: LOG001 - one without a parent, whose handlers are not seen
-    monkeypatch.setattr("funcmcp._server.log.logger", replacement)
+    for module in ("log", "log_output"):
+        monkeypatch.setattr(f"funcmcp._server.{module}.logger", replacement)
     return replacement

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp._server.log import MAX_QUOTED, log_failure, quote, types_and_texts, write_to_stderr
+from funcmcp._server.log import (
+    MAX_QUOTED,
+    LoggedRequest,
+    current_request,
+    log_failure,
+    quote,
+    traceback_of,
+    types_and_texts,
+)
+from funcmcp._server.log_output import write_to_stderr
 from tests.server.failures import parse_failure
 
 if TYPE_CHECKING:
@@ -47,9 +58,9 @@ def test_a_failure_is_one_line_with_its_id_feature_type_and_place(caplog: pytest
     line = record.getMessage()
     assert (record.name, record.levelname) == ("funcmcp", "ERROR")
     assert "\n" not in line
-    assert "error_id=ab12 feature=get\\norder exception=KeyError: 'first\\\\nsecond' at " in line
-    assert "test_log.py" in line
-    assert "in break_it" in line
+    assert re.fullmatch(
+        r"\S+test_log.py, line \d+: KeyError: 'first\\\\nsecond' \(error_id=ab12 feature=get\\norder\)", line
+    )
 
 
 def test_a_failure_that_can_not_say_its_text_is_logged_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
@@ -59,7 +70,7 @@ def test_a_failure_that_can_not_say_its_text_is_logged_all_the_same(caplog: pyte
 
     log_failure(MuteError(), "ab12", "get_order")
     [record] = caplog.records
-    assert "feature=get_order exception=MuteError: (its text can't be read: ValueError)" in record.getMessage()
+    assert record.getMessage() == ("MuteError: (its text can't be read: ValueError) (error_id=ab12 feature=get_order)")
 
 
 def test_the_traceback_is_whole_and_nothing_in_it_begins_a_line_that_a_client_chose(
@@ -69,7 +80,8 @@ def test_the_traceback_is_whole_and_nothing_in_it_begins_a_line_that_a_client_ch
     [record] = caplog.records
     formatted = logging.Formatter("%(levelname)s %(message)s").format(record)
     first, *below = formatted.split("\n")
-    assert first.startswith("ERROR error_id=ab12 feature=get_order exception=RuntimeError: bad input")
+    assert re.match(r"ERROR \S+failures.py, line \d+: RuntimeError: bad input", first)
+    assert first.endswith("(error_id=ab12 feature=get_order)")
     assert formatted.count("Traceback (most recent call last):") == 2
     assert below.index("The above exception was the direct cause of the following exception:") > 3
     assert any("json.loads(" in line for line in below)
@@ -79,18 +91,67 @@ def test_the_traceback_is_whole_and_nothing_in_it_begins_a_line_that_a_client_ch
     assert record.__dict__["error_id"] == "ab12"
 
 
-def test_the_frame_of_the_author_comes_first(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_frame_of_the_author_comes_first_below_the_working_directory(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def load_orders() -> None:
         json.loads("{")
 
+    monkeypatch.chdir(Path(__file__).parent)
     try:
         load_orders()
     except ValueError as error:
         log_failure(error, "ab12", "get_order")
     [record] = caplog.records
-    place = record.getMessage().partition(" at ")[2].partition(" < ")[0]
-    assert place.startswith(f"{__file__}:")
-    assert place.endswith(" in load_orders")
+    assert re.match(r"test_log.py, line \d+: JSONDecodeError: Expecting property", record.getMessage())
+
+
+def test_a_file_has_its_whole_path_if_the_working_directory_is_gone(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> str:
+        raise FileNotFoundError
+
+    error = parse_failure("x")
+    monkeypatch.setattr(os, "getcwd", fail)
+    log_failure(error, "ab12", "get_order")
+    [record] = caplog.records
+    assert re.match(r"/\S+failures.py, line \d+: RuntimeError", record.getMessage())
+
+
+def test_a_failure_in_a_library_alone_has_its_innermost_frame(caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        json.loads("{")
+    except ValueError as error:
+        raised = error
+    frames = raised.__traceback__
+    assert frames is not None
+    log_failure(raised.with_traceback(frames.tb_next), "ab12", "get_order")
+    [record] = caplog.records
+    assert re.match(r"/\S+json/decoder.py, line \d+: JSONDecodeError", record.getMessage())
+    assert "decoder.py" in traceback_of(raised, authors_only=True)
+    assert "json/__init__.py" not in traceback_of(raised, authors_only=True)
+
+
+def test_the_frames_of_libraries_can_be_left_out() -> None:
+    error = parse_failure("x")
+    assert "json/decoder.py" in traceback_of(error)
+    text = traceback_of(error, authors_only=True)
+    assert "json/decoder.py" not in text
+    assert text.count("failures.py") >= 2
+    assert "The above exception was the direct cause" in text
+
+
+def test_the_current_request_gets_the_error_id() -> None:
+    request = LoggedRequest("r1", "alice", "tools/call", "get_order")
+    token = current_request.set(request)
+    try:
+        log_failure(ValueError(), "", "lifespan")
+        assert request.error_id == ""
+        log_failure(ValueError(), "ab12", "get_order")
+    finally:
+        current_request.reset(token)
+    assert request.error_id == "ab12"
 
 
 def test_a_chain_of_causes_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
@@ -110,28 +171,6 @@ def test_a_chain_of_causes_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
     assert text is not None
     assert text.startswith("... (earlier exceptions are left out)\nValueError: 9\n")
     assert text.endswith("\nValueError: 0")
-
-
-def test_stderr_has_time_level_logger_error_id_and_traceback(
-    apart: logging.Logger, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_to_stderr()
-    write_to_stderr()
-    log_failure(parse_failure("x"), "ab12", "get_order")
-    first, *below = capsys.readouterr().err.splitlines()
-    assert len(apart.handlers) == 1
-    line = (
-        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ERROR funcmcp error_id=ab12 feature=get_order exception=RuntimeError: .*"
-    )
-    assert re.fullmatch(line, first)
-    assert below[0] == "Traceback (most recent call last):"
-
-
-def test_a_program_that_has_set_up_logging_keeps_it(apart: logging.Logger) -> None:
-    handler = logging.NullHandler()
-    apart.addHandler(handler)
-    write_to_stderr()
-    assert apart.handlers == [handler]
 
 
 def test_a_log_that_takes_no_errors_gets_none(apart: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:

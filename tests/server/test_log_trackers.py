@@ -132,7 +132,7 @@ def test_sentry_groups_failures_of_one_kind_and_no_others(events: list[dict[str,
     """It groups by types and frames; a message would only count without them, and it is constant."""
     keys = [[(value["type"], frames_of(value)) for value in event["exception"]["values"]] for event in events]
     assert keys[0] == keys[1] != keys[2]
-    assert {event["logentry"]["message"] for event in events} == {"error_id=%s feature=%s exception=%s"}
+    assert {event["logentry"]["message"] for event in events} == {"%s (error_id=%s feature=%s)"}
 
 
 def test_sentry_gets_the_members_of_a_group(events: list[dict[str, Any]]) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funcmcp import MCPServer
+    from funcmcp._cli.log_options import LogOptions
 
 HELP_OPTIONS = {"help_option_names": ["--help", "-h"]}
 
@@ -68,6 +69,16 @@ Queues = Annotated[
         help="Run the tasks of this queue only; may be repeated.",
         show_default="$FUNCMCP_TASK_QUEUES, or all queues",
     ),
+]
+LogFormat = Annotated[
+    Literal["text", "json"] | None,
+    typer.Option(
+        help="How the log is written to stderr: as text for people, or as a JSON document on each line.",
+        show_default="$FUNCMCP_LOG_FORMAT, or text",
+    ),
+]
+WholeTracebacks = Annotated[
+    bool, typer.Option("--verbose", help="Show the frames of libraries in tracebacks on a terminal, too.")
 ]
 TargetOrURL = Annotated[
     str,
@@ -196,10 +207,12 @@ def run(  # noqa: PLR0913 - one for each option of the command
         Literal["critical", "error", "warning", "info", "debug"] | None,
         typer.Option(
             help="The least severe messages to log. With info and debug there is a line for each request, as there is "
-            "on a terminal by default.",
+            "on a terminal and in JSON by default.",
             show_default=False,
         ),
     ] = None,
+    log_format: LogFormat = None,
+    verbose: WholeTracebacks = False,
     tls_cert: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Serve HTTPS with this certificate (PEM).", show_default=False),
@@ -229,6 +242,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
     set_queues(queue)
     if no_tasks:
         _set_no_tasks()
+    set_log_format(log_format)
     if stdio:
         is_chosen = {
             "--host": host is not None,
@@ -239,6 +253,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
             "--page": page is True,
             "--no-page": page is False,
             "--log-level": log_level is not None,
+            "--verbose": verbose,
             "--tls-cert": tls_cert is not None,
             "--tls-key": tls_key is not None,
             "--keep-alive": keep_alive is not None,
@@ -259,6 +274,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
         workers or 1,
         reload=reload,
         log_level=log_level,
+        verbose=verbose,
         certificate_files=_certificate_files(tls_cert, tls_key),
     )
     _serve_http(target, options)
@@ -333,6 +349,14 @@ def _set_no_tasks() -> None:
     os.environ[TASK_CONCURRENCY_VARIABLE] = "0"
 
 
+def set_log_format(log_format: str | None) -> None:
+    """Set the format of the log. None leaves it as the environment says."""
+    if log_format is not None or os.environ.get("FUNCMCP_LOG_FORMAT"):
+        from funcmcp._cli.log_options import set_format
+
+        set_format(log_format)
+
+
 def _set_seconds(variable: str, seconds: int | None, read: Callable[[], int]) -> None:
     from funcmcp._cli.failure import Failure
 
@@ -349,12 +373,15 @@ def _serve_stdio(target: str) -> None:
     from funcmcp._cli.failure import Failure
     from funcmcp._cli.targets import load
     from funcmcp._server.log import log_failure
+    from funcmcp._server.log_output import is_json
     from funcmcp._serving import serving_of
     from funcmcp._transports.stdio import StreamError, serve, standard_streams
 
     try:
         with standard_streams() as (source, sink):  # before the import, whose output must not be on stdout
             server = load(target)
+            if is_json():
+                serving_of(server).log_as_json()
             if os.isatty(source):
                 write_note(f"{server.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it)", error=True)
             serving = serving_of(server)
@@ -376,6 +403,7 @@ class _HTTPOptions:
         workers: The number of processes.
         reload: Whether to start again when a Python file changes.
         log_level: The least severe messages to log. None for the default.
+        verbose: Whether tracebacks on a terminal have the frames of libraries.
         certificate_files: The files with a certificate and its key. None for HTTP without TLS.
     """
 
@@ -385,6 +413,7 @@ class _HTTPOptions:
     _: KW_ONLY
     reload: bool
     log_level: str | None
+    verbose: bool
     certificate_files: tuple[str, str] | None
 
 
@@ -402,7 +431,7 @@ def _serve_http(target: str, options: _HTTPOptions) -> None:
         serve_processes,
     )
     from funcmcp._cli.failure import Failure
-    from funcmcp._cli.request_log import configure
+    from funcmcp._cli.log_options import LogOptions, configure, configure_process
     from funcmcp._cli.targets import find, load
     from funcmcp._serving import serving_of
 
@@ -411,6 +440,7 @@ def _serve_http(target: str, options: _HTTPOptions) -> None:
     certificate = None if options.certificate_files is None else Certificate(*options.certificate_files)
     has_workers = options.reload or options.workers > 1
     server = load(target)
+    log = LogOptions(options.log_level, options.verbose)
     tasks = serving_of(server).server.tasks
     if options.workers > 1 and tasks is not None and tasks.has_tools and not tasks.store.shared:
         raise Failure(
@@ -420,17 +450,19 @@ def _serve_http(target: str, options: _HTTPOptions) -> None:
     on_ready = partial(_announce, server, host, in_this_process=not has_workers)
     try:
         if has_workers:
+            configure_process(log)
             serve_processes(
-                partial(_make_in_worker, target, options.log_level),
+                partial(_make_in_worker, target, log),
                 host=host,
                 port=port,
                 workers=options.workers,
                 watch=find(target).root if options.reload else None,
                 on_ready=on_ready,
+                on_change=_announce_reload,
                 certificate=certificate,
             )
         else:
-            configure(server, options.log_level)
+            configure(server, log)
             serve(server, host=host, port=port, on_ready=on_ready, certificate=certificate)
     except AddressError as error:
         raise Failure(f"{error.strerror}. Choose another address with --host and --port.") from error
@@ -442,12 +474,20 @@ def _serve_http(target: str, options: _HTTPOptions) -> None:
         raise Failure(f"{error} Its message is above.") from error
 
 
-def _make_in_worker(target: str, log_level: str | None) -> MCPServer:
-    """Return the server of a worker process, with its request log."""
-    from funcmcp._cli.request_log import configure
+def _make_in_worker(target: str, log: LogOptions) -> MCPServer:
+    """Return the server of a worker process, with its log."""
+    from funcmcp._cli.log_options import configure
     from funcmcp._cli.targets import load_or_exit
 
-    return configure(load_or_exit(target), log_level)
+    return configure(load_or_exit(target), log)
+
+
+def _announce_reload(files: list[Path]) -> None:
+    """Print which files have changed, in a line."""
+    names = sorted(str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file) for file in files)
+    remaining = len(names) - _SHOWN_FILES
+    shown = ", ".join(names[:_SHOWN_FILES]) + (f" and {remaining} more" if remaining > 0 else "")
+    write_note(f"Reloading because {shown} changed.", error=True)
 
 
 def _announce(server: MCPServer, host: str, origin: str, *, in_this_process: bool) -> None:
@@ -482,6 +522,7 @@ async def _warn_of_faults(server: MCPServer) -> None:
         write_note(fault, error=True)
 
 
+_SHOWN_FILES = 3
 _ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - addresses to compare with, not to listen on
 _background: set[asyncio.Task[None]] = set()
 """Tasks that run. asyncio itself holds only weak references to tasks."""

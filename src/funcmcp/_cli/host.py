@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from funcmcp._cli.commands import Drain, app, set_drain
+from funcmcp._cli.commands import Drain, LogFormat, app, set_drain, set_log_format
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.function_app import announce_function_app, open_function_app, start_function_app
 from funcmcp._cli.output import write_note
@@ -119,16 +119,20 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
     log_level: Annotated[
         Literal["critical", "error", "warning", "info", "debug"], typer.Option(help="The least severe messages to log.")
     ] = "info",
+    log_format: LogFormat = None,
 ) -> None:
     """Serve the MCP triggers of the function app in DIR, as the Azure Functions host does, until Ctrl+C or SIGTERM.
 
     It runs the app's code, in a process of its own with the app's interpreter.
     """
     from funcmcp._functions_host.served import HostSettings
+    from funcmcp._server.log_output import FORMAT, write_to_stderr
 
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger().setLevel(log_level.upper())
     set_drain(drain)
+    set_log_format(log_format)
+    logging.basicConfig(format=FORMAT)
+    logging.getLogger().setLevel(log_level.upper())
+    write_to_stderr()
     uses_service = storage == _AZURE
     if uses_service:
         _require_storage()
@@ -195,7 +199,7 @@ def _require_storage() -> None:
 
 def _serve_http(folder: Path, settings: HostSettings) -> None:
     from funcmcp._adapters.asgi.application import ASGIApplication
-    from funcmcp._cli.request_log import configure
+    from funcmcp._cli.log_options import LogOptions, configure
 
     served = open_function_app(folder, settings, has_address=True)
     if served.needs_keys:
@@ -203,7 +207,7 @@ def _serve_http(folder: Path, settings: HostSettings) -> None:
             f"Other machines can reach {settings.host}, so the app needs keys. Set "
             "FUNCMCP_HOST_KEYS=mcp_extension=KEY with at least 16 characters."
         )
-    configure(served.mcp, None)
+    configure(served.mcp, LogOptions())
 
     async def serve() -> None:
         # The modules of the HTTP server are loaded while the worker loads the app: each takes about 0.2 s.

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING
 
 import typer
 
+from funcmcp._server.log import logger
+from funcmcp._server.log_output import is_json
 from funcmcp._visible_text import UNSAFE, visible
 
 if TYPE_CHECKING:
@@ -31,10 +34,18 @@ def write_line(text: object, *, error: bool = False, colour: str | None = None) 
     typer.echo(line, err=error)
 
 
-def write_note(text: object, *, error: bool = False, colour: str | None = None) -> None:
-    """Write a line about a server that goes on even if nobody can read it: the disk is full, or the pipe is closed."""
+def write_if_possible(text: object, *, error: bool = False, colour: str | None = None) -> None:
+    """Write a line, and go on if nobody can read it: the disk is full, or the pipe is closed."""
     with contextlib.suppress(OSError, ValueError):  # ValueError: the file is closed
         write_line(text, error=error, colour=colour)
+
+
+def write_note(text: object, *, error: bool = False) -> None:
+    """Write a line about a server that goes on even if nobody can read it. If the log is JSON, it is a record."""
+    if is_json():
+        logger.log(logging.WARNING if error else logging.INFO, "%s", text)
+    else:
+        write_if_possible(text, error=error)
 
 
 def write_text(text: str, *, error: bool = False) -> None:

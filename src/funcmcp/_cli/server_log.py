@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from funcmcp._cli.output import write_note
+from funcmcp._cli.output import write_if_possible
 from funcmcp._cli.server_stderr import place_in
 from funcmcp._server.exception_groups import members_of
 from funcmcp._server.log import quote, traceback_of, types_and_texts
+from funcmcp._server.log_output import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +33,11 @@ class LogLines(logging.Handler):
         error_id = getattr(record, "error_id", None)
         if error_id is not None and record.exc_info and record.exc_info[1] is not None:
             causes = "; ".join(_cause_of(member) for member in members_of(record.exc_info[1])[:_SHOWN_MEMBERS])
-            write_note(f"{causes} (error id {error_id})" if error_id else causes, error=True)
+            write_if_possible(f"{causes} (error id {error_id})" if error_id else causes, error=True)
         elif message.startswith("Traceback"):
-            write_note(f"at {place_in(message)}", error=True)
+            write_if_possible(f"at {place_in(message)}", error=True)
         else:
-            write_note(message.partition("\n")[0], error=True)
+            write_if_possible(message.partition("\n")[0], error=True)
 
 
 def _cause_of(error: BaseException) -> str:
@@ -46,7 +48,11 @@ def _cause_of(error: BaseException) -> str:
 
 @contextmanager
 def log_lines(*, verbose: bool) -> Iterator[None]:
-    """Write the log of funcmcp as lines. Do nothing if the server's code has set up logging, or if *verbose* is set."""
+    """Write the log of funcmcp as lines. Do nothing if the server's code has set up logging, or if *verbose* is set.
+
+    The environment variable for the format is for servers that serve others, so it has no effect here.
+    """
+    os.environ.pop(VARIABLE, None)
     logger = logging.getLogger("funcmcp")
     if verbose or logger.hasHandlers():
         yield

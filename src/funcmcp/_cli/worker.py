@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from funcmcp._cli.commands import Drain, Queues, Target, app, set_drain, set_queues
+from funcmcp._cli.commands import (
+    Drain,
+    LogFormat,
+    Queues,
+    Target,
+    WholeTracebacks,
+    app,
+    set_drain,
+    set_log_format,
+    set_queues,
+)
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.output import write_note
 
@@ -33,18 +43,22 @@ def worker(
     ] = None,
     queue: Queues = None,
     drain: Drain = None,
+    log_format: LogFormat = None,
+    verbose: WholeTracebacks = False,
 ) -> None:
     """Run the tasks of TARGET without serving it, until Ctrl+C or SIGTERM. Running tasks are finished first.
 
     The server needs a store of tasks that other processes reach, such as RedisTasks. Tasks that do not end in time are
     returned for another worker if they may be started again; others fail. A second signal ends the time at once.
     """
+    from funcmcp._cli.log_options import LogOptions, configure_process
     from funcmcp._cli.targets import load
-    from funcmcp._server.log import write_to_stderr
+    from funcmcp._server.log_output import write_to_stderr
     from funcmcp._serving import TASK_CONCURRENCY_VARIABLE, serving_of
 
     set_drain(drain)
     set_queues(queue)
+    set_log_format(log_format)
     if os.environ.get(TASK_CONCURRENCY_VARIABLE) == "0":  # set for the processes that serve, which this is not
         del os.environ[TASK_CONCURRENCY_VARIABLE]
     serving = serving_of(load(target))
@@ -53,6 +67,7 @@ def worker(
         tasks.set_concurrency(concurrency)
     elif not tasks.concurrency:
         tasks.set_concurrency(_DEFAULT_CONCURRENCY)
+    configure_process(LogOptions(is_verbose=verbose))
     write_to_stderr()
     asyncio.run(_work(serving))
 

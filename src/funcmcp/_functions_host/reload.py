@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp._functions_host.folder import FolderError
 from funcmcp._functions_host.workers.worker import LoadFailed
+from funcmcp._server.log import quote
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -39,7 +40,8 @@ async def reload_on_change(folder: Path, reload: Callable[[], Awaitable[None]]) 
 
     reason = ""
     watched = watchfiles.awatch(folder, watch_filter=lambda _, path: is_part_of_app(folder, path), step=100)
-    async for _ in watched:
+    async for changes in watched:
+        _log.info("Reloading because %s changed.", ", ".join(sorted({_shown(folder, path) for _, path in changes})[:3]))
         try:
             await reload()
         except (LoadFailed, FolderError) as error:
@@ -49,3 +51,8 @@ async def reload_on_change(folder: Path, reload: Callable[[], Awaitable[None]]) 
         else:
             reason = ""
             _log.info("The app was loaded again.")
+
+
+def _shown(folder: Path, path: str) -> str:
+    """Return the path of a file below the app's folder, as a text of one line."""
+    return quote(Path(path).relative_to(folder))

@@ -139,10 +139,10 @@ class Server:
             self.tasks.set_queues(self._task_queues)
         return self.tasks
 
-    def add_middleware(self, middleware: Middleware) -> None:
-        """Add a middleware inside the existing ones; see `funcmcp.middleware`."""
+    def add_middleware(self, middleware: Middleware, *, is_outermost: bool = False) -> None:
+        """Add a middleware inside the existing ones, or around all of them; see `funcmcp.middleware`."""
         check_middleware(middleware)
-        self._middleware.append(middleware)
+        self._middleware.insert(0 if is_outermost else len(self._middleware), middleware)
         self._chain = fold(self._middleware, self._respond, self._completed, self._failed)
 
     @property

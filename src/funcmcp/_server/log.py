@@ -14,6 +14,8 @@ import logging
 import os
 import sysconfig
 import traceback
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("funcmcp")
 
 MAX_QUOTED = 200
-_FRAMES = 5
 _SHOWN_MEMBERS = 3
 _CHAIN = 10
 _GROUP_DEPTH = 10
@@ -40,9 +41,32 @@ _TRACEBACK_SIZE = 200_000
 _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
 
+_FAILURE = "%s (error_id=%s feature=%s)"
 
-FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
-"""The format of log lines if the program has not set up logging."""
+
+@dataclass(slots=True)
+class LoggedRequest:
+    """The request that a task or a thread answers, for the records that are written meanwhile.
+
+    Attributes:
+        request_id: The id of the HTTP request, or a random one.
+        caller: The subject of the principal, or the address of an anonymous caller; "" if it is not known.
+        method: The JSON-RPC method, or the HTTP method.
+        name: The name or URI that the request uses, or the HTTP path.
+        error_id: The id of the last failure that was logged; "" if there is none.
+        outcome: How the request ended, in words; "" as long as it has not.
+    """
+
+    request_id: str
+    caller: str
+    method: str
+    name: str
+    error_id: str = ""
+    outcome: str = ""
+
+
+current_request: ContextVar[LoggedRequest | None] = ContextVar("current_request", default=None)
+"""The request that the task or the thread answers; None if requests are not logged."""
 
 
 def quote(text: object, max_length: int = MAX_QUOTED) -> str:
@@ -54,7 +78,8 @@ def quote(text: object, max_length: int = MAX_QUOTED) -> str:
 def log_failure(error: BaseException, error_id: str, feature: str, method: str = "") -> None:
     """Write a record about an exception of a feature.
 
-    The message names the author's frame first. The record has the attributes ``error_id``, ``feature`` and ``method``.
+    The message begins with the author's file and line. The record has the attributes ``error_id``, ``feature`` and
+    ``method``. The current request gets the error id.
 
     Args:
         error: The exception.
@@ -62,9 +87,11 @@ def log_failure(error: BaseException, error_id: str, feature: str, method: str =
         feature: What failed: the name or URI of a feature, or a part of the server.
         method: The method of the request, such as "tools/call"; "" outside of requests.
     """
-    message = "error_id=%s feature=%s exception=%s"
+    request = current_request.get()
+    if request is not None and error_id:
+        request.error_id = error_id
     extra = {"error_id": error_id, "feature": quote(feature), "method": quote(method)}
-    log_exception(logger, error, message, (error_id, quote(feature), _summary_of(error)), extra)
+    log_exception(logger, error, _FAILURE, (_summary_of(error), error_id, quote(feature)), extra)
 
 
 def log_exception(
@@ -91,27 +118,24 @@ def log_exception(
     log.handle(record)
 
 
-def traceback_of(error: BaseException) -> str:
-    """Return the text that Python prints about an exception, escaped and limited; see the module's description."""
-    lines = _TracebackLines()
+def traceback_of(error: BaseException, *, authors_only: bool = False) -> str:
+    """Return the text that Python prints about an exception, escaped and limited; see the module's description.
+
+    Args:
+        error: The exception.
+        authors_only: Leave out the frames of libraries. The innermost frame remains if there are no others.
+    """
+    lines = _TracebackLines(authors_only=authors_only)
     lines.add(error)
     text = "\n".join(lines.lines)
     return text if len(text) <= _TRACEBACK_SIZE else f"{text[:_TRACEBACK_SIZE]}\n... (cut)"
 
 
-def write_to_stderr() -> None:
-    """Write the log to stderr with time, level and logger, unless the program has set up logging."""
-    if not logger.hasHandlers():
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter(FORMAT))
-        logger.addHandler(handler)
-
-
 def log_list_left_out(scheme: str, error: BaseException) -> None:
     """Write a record about a function that failed to list the resources of a scheme."""
-    message = "The resources of '%s' are left out of resources/list. exception=%s"
+    message = "%s (the resources of '%s' are left out of resources/list)"
     extra = {"error_id": "", "feature": quote(scheme), "method": "resources/list"}
-    log_exception(logger, error, message, (quote(scheme), _summary_of(error)), extra)
+    log_exception(logger, error, message, (_summary_of(error), quote(scheme)), extra)
 
 
 def log_left_out(kind: str, key: str, method: str, error: ValueError) -> None:
@@ -136,7 +160,7 @@ def types_and_texts(error: BaseException) -> str:
 
 
 def _summary_of(error: BaseException) -> str:
-    """Return type, text and frames of an exception; for a group, those of its members."""
+    """Return the author's file and line, type and text of an exception; for a group, those of its members."""
     if not isinstance(error, BaseExceptionGroup):
         return _summary_of_one(error)
     members = members_of(error)
@@ -147,16 +171,27 @@ def _summary_of(error: BaseException) -> str:
 
 
 def _summary_of_one(error: BaseException) -> str:
-    """Return an exception's type, text and frames: the author's innermost frame first, then its callers."""
+    """Return the author's innermost file and line, then an exception's type and text."""
     text = f"{quote(type(error).__name__)}: {quote(text_of(error))}"
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return text
-    authors = [index for index, frame in enumerate(frames) if not frame.filename.startswith(_library_folders())]
-    innermost = authors[-1] if authors else len(frames) - 1
-    chosen = [*frames[innermost:], *reversed(frames[:innermost])][:_FRAMES]
-    where = " < ".join(_escaped(f"{frame.filename}:{frame.lineno} in {frame.name}") for frame in chosen)
-    return f"{text} at {where}"
+    frame = next((frame for frame in reversed(frames) if _is_authors(frame)), frames[-1])
+    return f"{_escaped(_shown_path(frame.filename))}, line {frame.lineno}: {text}"
+
+
+def _shown_path(filename: str) -> str:
+    """Return the path of a file below the working directory, relative to it; other paths as they are."""
+    try:
+        folder = os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118 - as text, because a file name may be any text
+    except OSError:  # the directory is gone
+        return filename
+    return filename.removeprefix(folder)
+
+
+def _is_authors(frame: traceback.FrameSummary) -> bool:
+    """Return whether a frame belongs to the author's code, and not to a library."""
+    return not frame.filename.startswith(_library_folders())
 
 
 @functools.cache
@@ -171,12 +206,16 @@ def _library_folders() -> tuple[str, ...]:
 class _TracebackLines:
     """The lines of a traceback in the form of `traceback.TracebackException.format`.
 
+    Args:
+        authors_only: Leave out the frames of libraries.
+
     Attributes:
         lines: The lines.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, authors_only: bool) -> None:
         self.lines: list[str] = []
+        self._authors_only = authors_only
         self._seen: set[int] = set()
         self._count = 0
         self._depth = 0
@@ -242,7 +281,7 @@ class _TracebackLines:
 
     def _add_own_lines(self, error: BaseException) -> None:
         """Add the frames, the text and the notes of an exception."""
-        for line in (*_frame_lines(error), *_text_lines(error), *_note_lines(error)):
+        for line in (*_frame_lines(error, authors_only=self._authors_only), *_text_lines(error), *_note_lines(error)):
             self._emit(line)
 
     def _emit(self, line: str, margin: str = "|") -> None:
@@ -256,8 +295,11 @@ def _origin_of(error: BaseException) -> BaseException | None:
     return None if error.__suppress_context__ else error.__context__
 
 
-def _frame_lines(error: BaseException) -> list[str]:
-    entries = traceback.extract_tb(error.__traceback__, limit=-_TRACEBACK_FRAMES).format()
+def _frame_lines(error: BaseException, *, authors_only: bool) -> list[str]:
+    frames = traceback.extract_tb(error.__traceback__, limit=-_TRACEBACK_FRAMES)
+    if authors_only:
+        frames = traceback.StackSummary.from_list([frame for frame in frames if _is_authors(frame)] or frames[-1:])
+    entries = frames.format()
     lines = [line for entry in entries for line in entry.rstrip("\n").split("\n")]
     # A file name of code that is compiled at run time may have a line break, so not all lines are indented.
     return [_escaped(line if line.startswith("  ") else f"    {line}") for line in lines]

@@ -32,7 +32,7 @@ from codecs import BOM_UTF8
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._server.log import write_to_stderr
+from funcmcp._server.log_output import write_to_stderr
 from funcmcp._transports.connection import Connection
 from funcmcp._transports.exit_deadline import start_exit_deadline
 

@@ -29,9 +29,11 @@ import sys
 import threading
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import uvicorn
+from uvicorn.config import LOGGING_CONFIG
 
 from funcmcp._adapters.asgi.application import served_by
 from funcmcp._adapters.http1.direct_path import direct_path
@@ -39,7 +41,7 @@ from funcmcp._adapters.http1.unsent_bytes import UnsentBytes
 from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
 from funcmcp._server.drain import CLEANUP_SECONDS, HURRY_SIGNALS, drain_seconds
 from funcmcp._server.limits import Limits
-from funcmcp._server.log import write_to_stderr
+from funcmcp._server.log_output import is_json, write_to_stderr
 from funcmcp._state.keys import shared_by_children
 from funcmcp._state.sessions.ended import shared_with_workers
 from funcmcp._transports.exit_deadline import start_exit_deadline
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
-    from pathlib import Path
     from types import FrameType
 
     Application: TypeAlias = Callable[..., Any]
@@ -128,6 +129,10 @@ def announce(origin: str) -> None:
         sys.stderr.write(f"Serving on {origin}\n")
 
 
+def _ignore(_files: list[Path]) -> None:
+    """Do nothing about changed files."""
+
+
 def serve(
     app: Application,
     *,
@@ -197,6 +202,7 @@ def serve_processes(  # noqa: PLR0913 - one for each option of the command
     workers: int = 1,
     watch: Path | None = None,
     on_ready: Callable[[str], None] = announce,
+    on_change: Callable[[list[Path]], None] = _ignore,
     certificate: Certificate | None = None,
 ) -> None:
     """Serve an application in worker processes until SIGTERM or SIGINT.
@@ -211,6 +217,7 @@ def serve_processes(  # noqa: PLR0913 - one for each option of the command
         workers: The number of processes.
         watch: A folder. The workers are replaced when a Python file in it changes.
         on_ready: Is called once all workers accept connections, with the origin.
+        on_change: Is called with the files that have changed, before the workers are replaced.
         certificate: The certificate for HTTPS; None for HTTP.
 
     Raises:
@@ -223,7 +230,7 @@ def serve_processes(  # noqa: PLR0913 - one for each option of the command
     listener = listen(host, port)
     origin = origin_of(host, listener, certificate)
     start = partial(_Worker, factory, listener, certificate)
-    supervisor = _Supervisor(start, workers, on_ready=lambda: on_ready(origin))
+    supervisor = _Supervisor(start, workers, on_ready=lambda: on_ready(origin), on_change=on_change)
     with (
         contextlib.closing(listener),
         _handling(supervisor.stop),
@@ -301,6 +308,7 @@ class _Server(uvicorn.Server):
             http=http_protocol(limits, direct=direct_path(app, answer), unsent=unsent),
             interface="asgi3",
             lifespan="on",
+            log_config=None if is_json() else LOGGING_CONFIG,  # without one, uvicorn's records go to the root logger
             log_level="warning",
             proxy_headers=False,  # any client can write X-Forwarded-*
             server_header=False,
@@ -475,10 +483,18 @@ class _Worker:
 class _Supervisor:
     """Keeps worker processes running."""
 
-    def __init__(self, start: Callable[[], _Worker], count: int, *, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        start: Callable[[], _Worker],
+        count: int,
+        *,
+        on_ready: Callable[[], None],
+        on_change: Callable[[list[Path]], None],
+    ) -> None:
         self._start_worker = start
         self._count = count
         self._on_ready = on_ready
+        self._on_change = on_change
         self._workers: list[_Worker] = []
         self._announced = False
         self._stopping = False
@@ -502,18 +518,19 @@ class _Supervisor:
             self._start()
             for changed in self._ticks(watch):
                 if changed:
+                    self._on_change(changed)
                     self._end()
                     self._start()
                 self._check_workers(replace=watch is None)
         finally:
             self._end()
 
-    def _ticks(self, watch: Path | None) -> Iterator[bool]:
-        """Yield from time to time, until the shutdown, whether files have changed."""
+    def _ticks(self, watch: Path | None) -> Iterator[list[Path]]:
+        """Yield from time to time, until the shutdown, the files that have changed."""
         if watch is None:
             while not self._stopping:
                 time.sleep(_TICK_SECONDS)
-                yield False
+                yield []
             return
         import watchfiles  # noqa: PLC0415 - only for those who write code right now
 
@@ -526,7 +543,7 @@ class _Supervisor:
             ignore_permission_denied=True,
         )
         for changes in watched:
-            yield bool(changes)
+            yield [Path(path) for _, path in changes]
 
     def _start(self) -> None:
         self._announced = False

@@ -1,4 +1,4 @@
-"""The lines that ``funcmcp run`` writes for requests, and ``--log-level``."""
+"""The log of ``funcmcp run``: ``--log-level``, ``--log-format``, ``--verbose`` and the lines for requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer
-from funcmcp._cli.request_log import configure
+from funcmcp._cli.log_options import LogOptions, configure
 from funcmcp._client.streamable_http import MemoryRequest
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._serving import serving_of
@@ -56,17 +56,22 @@ async def count(context: Context) -> str:
 def fail() -> None:
     raise KeyError("nope")
 """
+CLIENT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
 MILLISECONDS = r"\d+\.\d ms"
 
 
+DETAILS = r"caller=127\.0\.0\.1 request_id=[0-9a-f]{16}"
+
+
 @pytest.fixture(autouse=True)
-def root_logger_unchanged() -> Iterator[None]:
-    """Let `configure` change the level and the handlers of the root logger during a test only."""
-    root = logging.getLogger()
-    level, handlers = root.level, root.handlers.copy()
+def loggers_unchanged() -> Iterator[None]:
+    """Let `configure` change the levels and the handlers of loggers during a test only."""
+    logs = [logging.getLogger(name) for name in ("", "funcmcp")]
+    before = [(log, log.level, log.handlers.copy()) for log in logs]
     yield
-    root.setLevel(level)
-    root.handlers[:] = handlers
+    for log, level, handlers in before:
+        log.setLevel(level)
+        log.handlers[:] = handlers
 
 
 @pytest.fixture
@@ -114,9 +119,21 @@ class Terminal:
         return send(self.address, method, params, verb=verb, path=path)
 
 
-def send(address: str, method: str, params: dict[str, Any], *, verb: str = "POST", path: str = "/mcp") -> int:
+def send(
+    address: str,
+    method: str,
+    params: dict[str, Any],
+    *,
+    verb: str = "POST",
+    path: str = "/mcp",
+    headers: dict[str, str] | None = None,
+) -> int:
     connection = http.client.HTTPConnection(address, timeout=PATIENCE)
-    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    headers = {
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+        **(headers or {}),
+    }
     connection.request(verb, path, json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}), headers)
     response = connection.getresponse()
     response.read()
@@ -169,10 +186,100 @@ def test_nothing_that_a_client_sends_steers_the_terminal_or_makes_a_line_of_its_
         line = terminal.line(rf".*tools/call .* {MILLISECONDS}\x1b\[0m").removeprefix("\x1b[31m")
         terminal.send("\x1b]0;title\x07", {})
         other = terminal.line(rf".*title.* {MILLISECONDS}\x1b\[0m").removeprefix("\x1b[31m")
-    assert line.startswith(r"tools/call \x1b[2J\nforged 200 0.1 ms\t\u202e\x9bxxx")
+    assert line.startswith(r"tools/call \x1b[2J\r\nforged 200 0.1 ms\t\u202e\x9bxxx")
     assert "x..." in line
     assert len(line) < 300
     assert other.startswith(r"\x1b]0;title\x07 ")
+
+
+@pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
+def test_on_a_terminal_a_failure_begins_with_the_authors_line_and_has_no_frames_of_libraries(
+    server: Path, options: list[str]
+) -> None:
+    line = SERVER.splitlines().index('    raise KeyError("nope")') + 1
+    with at_a_terminal(server, *options) as terminal:
+        terminal.send("tools/call", {"name": "fail"})
+        terminal.line(rf"\x1b\[31m\S*sums\.py, line {line}: KeyError: 'nope' \(error id [0-9a-f]{{16}}\)\x1b\[0m")
+        terminal.line("Traceback .*")
+        terminal.line(r'    raise KeyError\("nope"\)')
+        terminal.line("KeyError: 'nope'")
+        terminal.line(r"\x1b\[31mtools/call fail tool error .*")
+        assert [line for line in terminal._matching(' *File ".*') if "sums.py" not in line] == []
+
+
+def test_verbose_shows_the_frames_of_libraries(server: Path) -> None:
+    with at_a_terminal(server, "--verbose") as terminal:
+        terminal.send("tools/call", {"name": "fail"})
+        terminal.line(r"\x1b\[31mtools/call fail tool error .*")
+        assert [line for line in terminal._matching(' *File ".*') if "sums.py" not in line] != []
+
+
+def test_a_reload_names_the_file(server: Path) -> None:
+    with at_a_terminal(server, "--reload") as terminal:
+        server.write_text(f"{server.read_text()}\n# changed\n")
+        terminal.line(r"Reloading because \S*sums\.py changed\.")
+
+
+@pytest.mark.parametrize(
+    ("options", "variables"),
+    [
+        (["--log-format", "json"], {}),
+        (["--log-format", "json", "--workers", "2"], {}),
+        (["--log-level", "info"], {"FUNCMCP_LOG_FORMAT": "json"}),
+    ],
+    ids=["option", "workers", "variable"],
+)
+def test_each_line_on_stderr_can_be_json(server: Path, options: list[str], variables: dict[str, str]) -> None:
+    server.write_text(server.read_text().replace('"Sums"', '"Sums", sessions=None'))
+    command = [*FUNCMCP, "run", str(server), "--port", "0", *options]
+    with running(command, env={"PYTHONUNBUFFERED": "1", **variables}) as process:
+        address = process.endpoint().split("/")[2]
+        send(address, "tools/call", {"name": "fail"}, headers={"x-request-id": "abc-1"})
+        send(address, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, headers={"x-request-id": "a b"})
+        process.process.terminate()
+        assert process.ended() == 0
+    records = [json.loads(line) for line in process.lines]
+    failure = next(record for record in records if record["level"] == "ERROR")
+    assert failure["message"].endswith(f"KeyError: 'nope' (error_id={failure['error_id']} feature=fail)")
+    assert failure["exception"].endswith("KeyError: 'nope'")
+    one, two = (record for record in records if record["logger"] == "funcmcp.requests")
+    assert isinstance(one.pop("duration_ms"), float)
+    assert one.pop("time") < two["time"]
+    assert one.pop("message").startswith("tools/call fail tool error ")
+    assert one == {
+        "level": "INFO",
+        "logger": "funcmcp.requests",
+        "request_id": "abc-1",
+        "error_id": failure["error_id"],
+        "method": "tools/call",
+        "name": "fail",
+        "caller": "127.0.0.1",
+        "outcome": "tool error",
+        "status": 200,
+    }
+    assert re.fullmatch("[0-9a-f]{16}", two["request_id"])
+    assert failure["request_id"] == "abc-1"
+
+
+def test_an_unknown_format_of_the_log_is_one_line(server: Path) -> None:
+    ended = funcmcp("run", str(server), env={"FUNCMCP_LOG_FORMAT": "xml"})
+    assert (ended.returncode, ended.stderr) == (1, "FUNCMCP_LOG_FORMAT must be 'text' or 'json'; got 'xml'.\n")
+
+
+def test_a_server_on_stdio_writes_json_to_stderr(server: Path) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT}
+    ended = subprocess.run(
+        [*FUNCMCP, "run", str(server), "--stdio", "--log-format", "json"],
+        input=f"{json.dumps(message)}\n",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=environment(),
+        check=True,
+    )
+    [record] = map(json.loads, ended.stderr.splitlines())
+    assert (record["method"], record["outcome"]) == ("initialize", "ok")
+    assert {"status", "caller"}.isdisjoint(record)
 
 
 def test_a_program_that_reads_stderr_gets_no_lines_of_requests_unless_it_asks(server: Path) -> None:
@@ -184,7 +291,8 @@ def test_a_program_that_reads_stderr_gets_no_lines_of_requests_unless_it_asks(se
             assert send(address, "initialize", parameters) == 200
             process.process.terminate()
             assert process.ended() == 0
-        lines = [line for line in process.lines if line.endswith(" ms")]
+        pattern = rf"[-\d]+ [:,\d]+ INFO funcmcp\.requests initialize ok {MILLISECONDS} {DETAILS}"
+        lines = [line for line in process.lines if re.fullmatch(pattern, line)]
         assert bool(lines) is logged
 
 
@@ -213,43 +321,48 @@ def test_stdio_has_no_options_of_http(server: Path) -> None:
         assert option[0] in ended.stderr
 
 
-async def test_requests_of_routes_that_are_added_later_have_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    mcp = configure(MCPServer("Sums"), "info")
+def requests_in(caplog: pytest.LogCaptureFixture) -> str:
+    """Return the messages about requests."""
+    return "\n".join(record.getMessage() for record in caplog.records if record.name == "funcmcp.requests")
+
+
+async def test_requests_of_routes_that_are_added_later_have_lines(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = configure(MCPServer("Sums"), LogOptions("info"))
 
     @mcp.custom_route("/health", methods=["GET"])
     async def health() -> str:
         return "ok"
 
     await serving_of(mcp).exchange(MemoryRequest("GET", "/health", [(b"host", b"127.0.0.1")], b""))
-    assert re.search(rf"^GET /health 200 {MILLISECONDS}$", capsys.readouterr().err, re.MULTILINE)
+    assert re.fullmatch(rf"GET /health 200 {MILLISECONDS} request_id=[0-9a-f]{{16}}", requests_in(caplog))
 
 
-async def test_a_request_that_is_refused_before_it_runs_has_the_status(capsys: pytest.CaptureFixture[str]) -> None:
-    mcp = configure(MCPServer("Sums"), "info")
+async def test_a_request_that_is_refused_before_it_runs_has_the_status(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = configure(MCPServer("Sums"), LogOptions("info"))
     await serving_of(mcp).exchange(MemoryRequest("POST", "/mcp", [(b"host", b"evil.example")], b"{}"))
-    assert re.search(rf"^POST /mcp 421 {MILLISECONDS}$", capsys.readouterr().err, re.MULTILINE)
+    assert re.fullmatch(rf"POST /mcp 421 {MILLISECONDS} request_id=[0-9a-f]{{16}}", requests_in(caplog))
 
 
-async def test_a_request_that_a_limit_refuses_has_its_method_and_the_status(capsys: pytest.CaptureFixture[str]) -> None:
-    mcp = configure(MCPServer("Sums", sessions=None), "info")
+async def test_a_request_that_a_limit_refuses_has_its_method_and_the_status(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = configure(MCPServer("Sums", sessions=None), LogOptions("info"))
     mcp.add_middleware(refuse_all)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"accept", b"application/json")]
     await serving_of(mcp).exchange(MemoryRequest("POST", "/mcp", headers, json.dumps(message).encode()))
-    assert re.search(rf"^tools/list 503 {MILLISECONDS}$", capsys.readouterr().err, re.MULTILINE)
+    assert re.fullmatch(rf"tools/list 503 {MILLISECONDS} request_id=[0-9a-f]{{16}}", requests_in(caplog))
 
 
 @pytest.mark.parametrize("kind", [FastMCP, SDKServer])
 async def test_requests_to_servers_with_the_names_of_other_frameworks_have_lines(
-    kind: type[MCPServer], capsys: pytest.CaptureFixture[str]
+    kind: type[MCPServer], caplog: pytest.LogCaptureFixture
 ) -> None:
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"accept", b"application/json")]
-    mcp = configure(kind("Sums"), "info")
+    mcp = configure(kind("Sums"), LogOptions("info"))
     response = await serving_of(mcp).exchange(MemoryRequest("POST", "/mcp", headers, json.dumps(message).encode()))
     assert response.status == 200
-    assert re.search(rf"^initialize ok {MILLISECONDS}$", capsys.readouterr().err, re.MULTILINE)
+    assert re.fullmatch(rf"initialize ok {MILLISECONDS} request_id=[0-9a-f]{{16}}", requests_in(caplog))
 
 
 async def refuse_all(_context: RequestContext, _call_next: CallNext) -> Reply:

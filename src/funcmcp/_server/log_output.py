@@ -1,0 +1,114 @@
+"""Where the log goes and in which format: lines of text for people, or JSON for programs.
+
+How it works: a program that has set up logging keeps its handlers and its levels. Otherwise records go to stderr. With
+``FUNCMCP_LOG_FORMAT=json`` all handlers that write to stdout or stderr get a formatter that writes JSON, those of the
+ASGI server included, so that no line of another format is between them. Handlers of files and of error trackers remain
+as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._server.log import current_request, logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VARIABLE = "FUNCMCP_LOG_FORMAT"
+"""The environment variable with the format of the log: ``text`` or ``json``. ``--log-format`` sets it, so that worker
+processes inherit it."""
+
+FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+"""The format of log lines if the program has not set up logging."""
+
+REQUESTS = "funcmcp.requests"
+"""The logger of the records about requests."""
+
+_FORMATS = {"": False, "text": False, "json": True}
+_AZURE_HANDLER = "AsyncLoggingHandler"
+"""The class with which Azure's Python worker passes records on to the Functions host."""
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
+"""The attributes that every record has, and that of uvicorn with escapes for terminals. Others are those of `extra`."""
+
+_RENAMED = {"feature": "name"}
+
+
+def is_json() -> bool:
+    """Return whether the environment asks for JSON.
+
+    Raises:
+        ValueError: The variable has another value than the formats.
+    """
+    value = os.environ.get(VARIABLE, "").strip().lower()
+    if value not in _FORMATS:
+        raise ValueError(f"{VARIABLE} must be 'text' or 'json'; got {value!r}.")
+    return _FORMATS[value]
+
+
+class JSONFormatter(logging.Formatter):
+    """Writes a record as one line of JSON in ASCII, with the fields that docs/guides/telemetry.md lists."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        fields: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self.formatException(record.exc_info)
+        fields["exception"], fields["stack"] = record.exc_text, record.stack_info
+        request = current_request.get()
+        if request is not None:
+            fields["request_id"], fields["caller"] = request.request_id, request.caller
+        for name, value in vars(record).items():
+            if name not in _STANDARD and value not in ("", None):
+                fields.setdefault(_RENAMED.get(name, name), value)
+        if request is not None:
+            fields.setdefault("method", request.method)
+            fields.setdefault("name", request.name)
+        return json.dumps({name: value for name, value in fields.items() if value not in ("", None)}, default=str)
+
+
+def write_to_stderr() -> None:
+    """Write the log to stderr with time, level and logger, unless the program has set up logging; or as JSON."""
+    if is_json():
+        write_as_json()
+    elif not logger.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter(FORMAT))
+        logger.addHandler(handler)
+
+
+def write_as_json() -> None:
+    """Write all that goes to stdout or stderr as JSON, and records about requests too unless their level is set."""
+    root = logging.getLogger()
+    if not any(_is_output(handler) for handler in root.handlers):
+        root.addHandler(logging.StreamHandler())
+    for handler in _handlers():
+        if _is_output(handler):
+            handler.setFormatter(JSONFormatter())
+    if logger.level == logging.NOTSET and not logger.isEnabledFor(logging.INFO):
+        logger.setLevel(logging.INFO)
+
+
+def _handlers() -> Iterator[logging.Handler]:
+    root = logging.getLogger()
+    for log in (root, *root.manager.loggerDict.values()):
+        yield from getattr(log, "handlers", ())  # a place holder for a part of a name has none
+
+
+def _is_output(handler: logging.Handler) -> bool:
+    """Return whether a handler writes to stdout or stderr, or to the log of the Azure Functions host."""
+    if type(handler).__name__ == _AZURE_HANDLER:
+        return True
+    stream = getattr(handler, "stream", None)
+    return stream is not None and stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
