@@ -31,6 +31,7 @@ from funcmcp._server.connections.hub import RESOURCES, updated
 from funcmcp._server.dispatch import Server
 from funcmcp._server.log import log_failure, logger
 from funcmcp._server.log_output import is_json, write_as_json
+from funcmcp._server.recent_failures import recent_failures
 from funcmcp._state.bus import LocalBus
 from funcmcp._state.keys import VARIABLE, configured_keys
 from funcmcp._state.sessions.signed import SignedSessions
@@ -145,6 +146,7 @@ class Serving(Served):
         self.metrics_port: MetricsPort | None = None
         self._wrappers: list[Callable[[Exchange], Exchange]] = []
         self._logs_requests = False
+        self._shows_tracebacks = False
         self._make_endpoints()
         super().__init__(self._make_exchange(), options.limits)
         self._entered: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
@@ -296,6 +298,16 @@ class Serving(Served):
         is_network_address = address_of(address) is not None  # and not the path of a Unix socket
         if is_network_address and not is_loopback(address):
             self._warn_of_random_key("other machines can reach it")
+
+    def show_tracebacks(self) -> None:
+        """Let the page show the tracebacks of failures, if there is a page and no proxy is declared."""
+        from funcmcp._transports.http.endpoints.page import page_of  # noqa: PLC0415 - most servers have no page
+        from funcmcp._transports.http.endpoints.tracebacks import Tracebacks  # noqa: PLC0415 - as above
+
+        has_page = page_of(self.http_options, ()) is not None and not self.http_options.proxies
+        if has_page and not self._shows_tracebacks:
+            self._shows_tracebacks = recent_failures.is_kept = True
+            self.wrap_exchange(partial(Tracebacks, self.path))
 
     def on_first_request(self, address: str | None) -> None:
         """Begin and warn if the application around the server does not run its lifespan."""

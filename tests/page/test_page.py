@@ -12,12 +12,14 @@ import pytest
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp._cli.install.clients import CLIENTS
 from funcmcp._cli.install.entries import Server, entry_for
+from tests.cli.processes import FUNCMCP, running
 from tests.page.browser import Browser, running_browser, serving
 from tests.page.features import Features
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 OPEN = """
     await page.goto(args.url + (args.at ?? ""));
@@ -732,3 +734,43 @@ def test_a_thousand_tools_are_listed_and_found(browser: Browser) -> None:
     assert seen["names"][0] == "Tool 97"
     assert seen["matches"] == "20 of 1,000 match"
     assert seen["time"] < 2000
+
+
+FAILING = """
+from funcmcp import MCPServer
+
+mcp = MCPServer("Failing")
+
+
+@mcp.tool
+def fail() -> None:
+    raise KeyError("<img src=x onerror=alert(1)>")
+
+
+@mcp.resource("menu://today")
+def today() -> str:
+    raise KeyError("no menu")
+"""
+
+
+def test_a_failure_shows_its_traceback_on_the_developers_machine(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    with running([*FUNCMCP, "run", "failing.py", "--port", "0"], folder=tmp_path) as process:
+        seen = browser.play(
+            OPEN
+            + """
+            await tool("fail");
+            await call();
+            await ended("Failed");
+            await page.getByRole("heading", { name: "Traceback" }).waitFor();
+            const first = await result.innerText();
+            await page.goto(`${args.url}#resource/menu%3A%2F%2Ftoday`);
+            await page.getByRole("button", { name: "Read", exact: true }).click();
+            await page.getByRole("heading", { name: "Traceback" }).waitFor();
+            return [first, await result.innerText()];
+            """,
+            {"url": process.endpoint()},
+        )
+    assert 'failing.py", line 9, in fail' in seen[0]
+    assert "KeyError: '<img src=x onerror=alert(1)>'" in seen[0]
+    assert "KeyError: 'no menu'" in seen[1]

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funcmcp._server.exception_groups import members_of
+from funcmcp._server.recent_failures import recent_failures
 from funcmcp._visible_text import visible_line
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def log_failure(error: BaseException, error_id: str, feature: str, method: str =
     request = current_request.get()
     if request is not None and error_id:
         request.error_id = error_id
+    if recent_failures.is_kept and error_id:
+        recent_failures.add(error_id, traceback_of(error, authors_only=True))
     extra = {"error_id": error_id, "feature": quote(feature), "method": quote(method)}
     log_exception(logger, error, _FAILURE, (_summary_of(error), error_id, quote(feature)), extra)
 

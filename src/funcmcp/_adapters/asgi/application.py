@@ -99,6 +99,9 @@ class Served:
     def on_listening(self, address: str) -> None:
         """Take note of the address that the ASGI server listens on."""
 
+    def show_tracebacks(self) -> None:
+        """Let the page show tracebacks: only this machine reaches the server."""
+
     def on_first_request(self, address: str | None) -> None:
         """Take note of the first HTTP request, and of the address that it came to, if the ASGI server knows it."""
 

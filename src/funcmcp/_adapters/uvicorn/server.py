@@ -39,6 +39,7 @@ from funcmcp._adapters.asgi.application import served_by
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.http1.unsent_bytes import UnsentBytes
 from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
+from funcmcp._protocol.loopback import is_loopback
 from funcmcp._server.drain import CLEANUP_SECONDS, HURRY_SIGNALS, drain_seconds
 from funcmcp._server.limits import Limits
 from funcmcp._server.log_output import is_json, write_to_stderr
@@ -279,6 +280,18 @@ def _authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def _writes_to_journal() -> bool:
+    """Return whether stderr goes to systemd's journal, so that nobody develops the server right now.
+
+    Source: systemd.exec(5), JOURNAL_STREAM.
+    """
+    try:
+        status = os.fstat(2)
+    except OSError:
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
 class _Server(uvicorn.Server):
     """uvicorn's server, which reports when it is ready and exits in time.
 
@@ -367,8 +380,11 @@ class _Server(uvicorn.Server):
         if self._served is not None:
             if self._served.has_websocket and self.config.ws_protocol_class is None:
                 _log.warning('The WebSocket endpoint is not served. It needs: pip install "funcmcp[websocket]"')
-            for listener in sockets or ():
-                self._served.on_listening(listener.getsockname()[0])
+            addresses = [listener.getsockname()[0] for listener in sockets or ()]
+            for address in addresses:
+                self._served.on_listening(address)
+            if addresses and all(map(is_loopback, addresses)) and not _writes_to_journal():
+                self._served.show_tracebacks()
         self._on_ready()
         for number in self._early[:1]:
             asyncio.get_running_loop().call_soon(self.handle_exit, number, None)

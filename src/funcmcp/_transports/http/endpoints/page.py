@@ -4,6 +4,8 @@ How it works: the page is one HTML document with an inline style and an inline s
 server: its script sends MCP requests of 2026-07-28 to the URL that it came from. So it needs no credentials, and the
 Host and Origin checks have passed before `Page.answer` is called.
 
+On a developer's own machine the page also shows the tracebacks of failures (`tracebacks`).
+
 The document is put together once in a process from the files in `page_files`. The scripts share one scope, in the
 order of `SCRIPTS`. The Content-Security-Policy allows exactly this style and this script, by their hashes, and requests
 to the endpoint's own origin and to the origins of the authorization servers in the configuration. Trusted Types are
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from funcmcp._transports.http.admission.origin import is_on_loopback
+from funcmcp._transports.http.endpoints.tracebacks import gets_tracebacks
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.options import page_of_environment
 from funcmcp._transports.http.status import HTML, accepts_page
@@ -86,7 +89,7 @@ class Page:
             return None
         if self._is_on is None and (request.is_hosted or not is_on_loopback(request)):
             return None
-        document = page_document()
+        document = page_document(has_tracebacks=gets_tracebacks(request))
         headers = (
             ("etag", document.etag),
             ("cache-control", "no-cache"),
@@ -130,12 +133,17 @@ def page_of(options: HTTPOptions, authorization_servers: Sequence[str]) -> Page 
 
 
 @cache
-def page_document() -> Document:
-    """Return the document, which is put together from its files."""
+def page_document(*, has_tracebacks: bool = False) -> Document:
+    """Return the document, which is put together from its files.
+
+    Args:
+        has_tracebacks: Whether the page asks for the traceback of a failure.
+    """
     folder = files("funcmcp._transports.http.endpoints") / "page_files"
     style = (folder / "style.css").read_text(encoding="utf-8")
     script = "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
     template = (folder / "page.html").read_text(encoding="utf-8")
+    template = template.replace("{{tracebacks}}", " data-tracebacks" if has_tracebacks else "")
     body = template.replace("{{style}}", style).replace("{{script}}", script).encode()
     policy = f"script-src {_source_of(script)}; style-src {_source_of(style)}"
     return Document(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"', policy)

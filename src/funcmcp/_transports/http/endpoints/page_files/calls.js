@@ -248,11 +248,29 @@ function runView() {
       cancel.remove();
       if (kind === "done") progress.hidden = true;
       result.replaceChildren(...parts);
+      if (kind === "failed") showTraceback(result);
       if (hadFocus) state.focus({ preventScroll: true });
       announce(`${ENDS[kind]}.`);
     },
   };
   return view;
+}
+
+const ERROR_ID = /\berror(?: id |Id":\s*")([0-9a-f]{16})\b/;
+
+/** Adds the traceback of the error id in a result, if the server has it and gives it to this browser. */
+async function showTraceback(result) {
+  const id = ERROR_ID.exec(result.textContent)?.[1];
+  if (id === undefined || !("tracebacks" in document.body.dataset)) return;
+  try {
+    const options = { headers: { Accept: "text/plain" }, cache: "no-store", credentials: "same-origin" };
+    const response = await fetch(`${location.pathname}?error_id=${id}`, options);
+    if (response.status !== 200) return;
+    const text = await response.text();
+    result.append(element("h4", {}, "Traceback"), textBlock("traceback", text));
+  } catch {
+    // The server has ended. The error itself is shown.
+  }
 }
 
 /** Returns the line of the log for the parameters of notifications/message. */
