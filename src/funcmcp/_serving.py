@@ -36,11 +36,13 @@ from funcmcp._state.bus import LocalBus
 from funcmcp._state.keys import VARIABLE, configured_keys
 from funcmcp._state.sessions.signed import SignedSessions
 from funcmcp._state.sessions.store import LiveSessions, NoSessions, SessionStore, SharedSessions
+from funcmcp._transports.http.endpoints.health import Health
 from funcmcp._transports.http.endpoints.streamable import StreamableHTTP
+from funcmcp._transports.http.options import health_of_environment
 from funcmcp._transports.http.status import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import Literal, TypeAlias
 
     from funcmcp._adapters.asgi.application import ASGIApplication, Receive, Scope, Send
@@ -62,6 +64,9 @@ if TYPE_CHECKING:
     from funcmcp._transports.websocket import WebSocket
 
     Sessions: TypeAlias = SessionStore | Literal["signed", "memory"] | None
+
+_NO_ID = "0" * 44
+"""The id of no session and no task. To look for it shows whether a store can be used."""
 
 TASK_CONCURRENCY_VARIABLE = "FUNCMCP_TASK_CONCURRENCY"
 TASK_QUEUES_VARIABLE = "FUNCMCP_TASK_QUEUES"
@@ -144,9 +149,11 @@ class Serving(Served):
         self._fixed_routes: str | None = None
         self._websocket: WebSocket | None = None
         self.metrics_port: MetricsPort | None = None
+        self._health = self._make_health()
         self._wrappers: list[Callable[[Exchange], Exchange]] = []
         self._logs_requests = False
         self._shows_tracebacks = False
+        self._entering: asyncio.Task[None] | None = None
         self._make_endpoints()
         super().__init__(self._make_exchange(), options.limits)
         self._entered: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
@@ -420,6 +427,9 @@ class Serving(Served):
             exchange = partial(self._start_and_answer, exchange)
         for wrap in self._wrappers:
             exchange = wrap(exchange)
+        if self.has_health:
+            self._health.otherwise = exchange  # probes come often, and have no lines in the log of requests
+            return self._health
         return exchange
 
     def exchange_for_user(self) -> Exchange:
@@ -431,6 +441,41 @@ class Serving(Served):
             return await endpoint(request)
 
         return exchange
+
+    @property
+    def has_health(self) -> bool:
+        """Whether the server has health endpoints."""
+        is_on = health_of_environment()
+        return self.http_options.health if is_on is None else is_on
+
+    def _make_health(self) -> Health:
+        health = Health(self.name, self._readiness_checks, lambda: self.server.drain.has_begun)
+        health.is_taken = self._is_taken
+        return health
+
+    def _is_taken(self, path: str) -> bool:
+        """Return whether a path belongs to an endpoint or a custom route."""
+        return path in (self.path, self._sse) or (self._routes is not None and self._routes.serves(path))
+
+    def _readiness_checks(self) -> list[Callable[[], Awaitable[object]]]:
+        """Return the functions that have to succeed before the server can serve."""
+        checks: list[Callable[[], Awaitable[object]]] = [*self.http_options.ready]
+        if not isinstance(self._store, NoSessions | SignedSessions):
+            checks.append(partial(self._store.get, _NO_ID))
+        tasks = self.server.tasks
+        if tasks is not None and tasks.store.shared:
+            from funcmcp._state.tasks.record import TaskKey  # noqa: PLC0415 - few servers have tasks
+
+            checks.append(partial(tasks.store.read, TaskKey(None, _NO_ID)))
+        if self.services.lifespans and not self.services.lifespans.is_running:
+            checks.append(self._enter_in_background)
+        return checks
+
+    async def _enter_in_background(self) -> None:
+        """Enter the lifespans. They may take longer than a check, whose end must not cancel them."""
+        if self._entering is None or self._entering.done():
+            self._entering = asyncio.create_task(self.enter_lifespans())
+        await asyncio.shield(self._entering)
 
     def wrap_exchange(self, wrap: Callable[[Exchange], Exchange]) -> None:
         """Answer HTTP requests with what *wrap* makes of the function that answers them, outside existing wrappers."""

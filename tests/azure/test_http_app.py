@@ -153,11 +153,15 @@ def notes(tmp_path: Path) -> Path:
 @needs_worker
 def test_the_functions_of_a_server_stand_beside_those_of_the_app(tmp_path: Path, notes: Path) -> None:
     with worker(write_app(tmp_path, SERVER, prefix="api"), env={**DEPLOYED, "NOTES": str(notes)}) as loaded:
-        assert list(loaded.functions) == ["other", "mcp", "mcp_preflight"]
+        assert list(loaded.functions) == ["other", "mcp", "mcp_preflight", "mcp_livez", "mcp_readyz"]
         assert triggers(loaded) == [
             {"name": "mcp", "methods": ["POST", "GET", "DELETE"], "authLevel": "FUNCTION", "route": "mcp"},
             {"name": "mcp_preflight", "methods": ["OPTIONS"], "authLevel": "ANONYMOUS", "route": "mcp"},
+            {"name": "mcp_livez", "methods": ["GET", "HEAD"], "authLevel": "ANONYMOUS", "route": "livez"},
+            {"name": "mcp_readyz", "methods": ["GET", "HEAD"], "authLevel": "ANONYMOUS", "route": "readyz"},
         ]
+        probe = loaded.invoke_http("mcp_readyz", "GET", "https://10.0.0.7/api/readyz", headers={"host": "10.0.0.7"})
+        assert (probe.value["status_code"], probe.value["body"]) == (200, b"ok\n")
         assert (
             loaded.invoke_http("other", "GET", "https://shop.azurewebsites.net/api/other").value["body"] == b"as before"
         )
@@ -249,14 +253,35 @@ def test_a_functions_name_is_one_that_the_host_takes(route: str, name: str) -> N
     azure = pytest.importorskip("funcmcp.azure")
     pytest.importorskip("azure.functions")
     functions = azure.http_app(MCPServer("shop"), route=route).get_functions()
-    assert [function.get_function_name() for function in functions] == [name, f"{name}_preflight"]
+    names = [function.get_function_name() for function in functions]
+    assert names == [name, f"{name}_preflight", f"{name}_livez", f"{name}_readyz"]
+
+
+def test_the_health_endpoints_leave_routes_of_the_app_alone_and_can_be_switched_off() -> None:
+    azure = pytest.importorskip("funcmcp.azure")
+    func = pytest.importorskip("azure.functions")
+    app = func.FunctionApp()
+
+    @app.function_name("alive")
+    @app.route(route="Livez")
+    def alive(_req: object) -> str:
+        return "mine"
+
+    first = MCPServer("one")
+    first.custom_route("/readyz", methods=["GET"])(lambda _request: "mine")
+    azure.http_app(first, route="one", app=app)
+    azure.http_app(MCPServer("two"), route="two", app=app)
+    names = [function.get_function_name() for function in app.get_functions()]
+    assert names == ["alive", "one", "one_route_1", "one_preflight", "two", "two_preflight"]
+    switched_off = azure.http_app(MCPServer("three", http=HTTPOptions(health=False))).get_functions()
+    assert [function.get_function_name() for function in switched_off] == ["mcp", "mcp_preflight"]
 
 
 @pytest.mark.parametrize(("page", "status"), [(None, 405), (True, 200)])
 async def test_browsers_get_the_page_only_if_it_is_switched_on(page: bool | None, status: int) -> None:
     azure = pytest.importorskip("funcmcp.azure")
     functions = pytest.importorskip("azure.functions")
-    [endpoint, _] = azure.http_app(MCPServer("shop", http=HTTPOptions(page=page))).get_functions()
+    [endpoint, *_] = azure.http_app(MCPServer("shop", http=HTTPOptions(page=page))).get_functions()
     headers = {"host": "localhost:7071", "accept": "text/html"}
     request = functions.HttpRequest("GET", "http://localhost:7071/api/mcp?code=key", headers=headers, body=b"")
     response = await endpoint.get_user_function()(request)

@@ -31,7 +31,7 @@ def test_the_own_endpoint_is_loaded_and_answers() -> None:
 @needs_worker
 def test_the_app_with_tasks_is_loaded_with_a_queue_trigger() -> None:
     with worker(SAMPLES / "tasks", env={"WEBSITE_HOSTNAME": HOST}) as loaded:
-        assert list(loaded.functions) == ["mcp", "mcp_preflight", "mcp_tasks"]
+        assert list(loaded.functions) == ["mcp", "mcp_preflight", "mcp_livez", "mcp_readyz", "mcp_tasks"]
         trigger = loaded.functions["mcp_tasks"].trigger
     assert (trigger["type"], trigger["connection"]) == ("queueTrigger", "AzureWebJobsStorage")
     assert trigger["queueName"].startswith("funcmcp-tasks-reports-")

@@ -331,6 +331,26 @@ def test_a_health_check_in_http_1_0_is_answered_with_and_without_host(tmp_path: 
     assert answer.endswith(b"ok")
 
 
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+@pytest.mark.parametrize(
+    "head",
+    ["HTTP/1.0\r\n", "HTTP/1.1\r\nHost: 10.1.2.3:8000\r\nConnection: close\r\n"],
+    ids=["no host as haproxy", "the address of a pod as Kubernetes"],
+)
+def test_probes_are_answered_whatever_their_host(folder: Path, path: str, head: str) -> None:
+    with served(folder, "server.py") as (_, url), connected(url) as line:
+        line.sendall(f"GET {path} {head}\r\n".encode())
+        answer = line.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(b"ok\n")
+
+
+def test_the_health_endpoints_can_be_switched_off(folder: Path) -> None:
+    with served(folder, "server.py", "--no-health") as (_, url), connected(url) as line:
+        line.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+        assert line.makefile("rb").read().startswith(b"HTTP/1.1 404 ")
+
+
 @contextlib.contextmanager
 def connected(url: str) -> Iterator[socket.socket]:
     with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), PATIENCE) as line:

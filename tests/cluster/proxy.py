@@ -34,6 +34,7 @@ frontend all
     default_backend instances
 
 backend instances
+{check}
     default-server check inter 200ms fall 1 rise 1
 {instances}
 """
@@ -41,7 +42,7 @@ backend instances
 
 @contextmanager
 def proxied(
-    urls: Sequence[str], folder: Path, *, balance: str = "random(1)", rules: Sequence[str] = ()
+    urls: Sequence[str], folder: Path, *, balance: str = "random(1)", rules: Sequence[str] = (), check: str = ""
 ) -> Iterator[str]:
     """Put a proxy in front of endpoints; yield the endpoint that leads to them.
 
@@ -50,6 +51,7 @@ def proxied(
         folder: where the configuration is written.
         balance: how the proxy chooses one, such as "roundrobin"; by chance by default.
         rules: lines for its front end, such as "http-request del-header x-user".
+        check: how it checks instances, such as "option httpchk GET /readyz"; by default by connecting.
     """
     command = program("haproxy")
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
@@ -60,6 +62,7 @@ def proxied(
             listener=listener.fileno(),
             rules="\n".join(f"    {rule}" for rule in rules),
             instances="\n".join(servers),
+            check=f"    {check}" if check else "",
         )
         file.write_text(text)
         with subprocess.Popen(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
+from funcmcp._client.streamable_http import MemoryRequest
 from funcmcp._functions_host.custom_handler import CustomHandlerHost, read_custom_handler
 from funcmcp._functions_host.folder import FolderError
 from funcmcp._functions_host.served import HostSettings
@@ -189,6 +190,22 @@ async def test_a_route_has_the_methods_of_its_trigger(tmp_path: Path) -> None:
         assert (refused.status, dict(refused.headers)["allow"]) == (405, "PUT, POST")
         response, _ = await answer(host, "/open/a")
         assert response.status == 201
+
+
+async def test_the_host_is_ready_while_the_program_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def probe(path: str) -> int:
+        return (await host.exchange(MemoryRequest("GET", path, [(b"host", b"10.0.0.7")], b""))).status
+
+    host = CustomHandlerHost(app(tmp_path / "app", PROXYING, ECHO, open="anonymous"), os.environ, HostSettings())
+    assert (await probe("/livez"), await probe("/readyz")) == (200, 503)
+    await host.aclose()
+    async with hosted(tmp_path / "app") as host:
+        assert await probe("/readyz") == 200
+        monkeypatch.setenv("FUNCMCP_HEALTH", "off")
+        assert await probe("/readyz") == 421
+        monkeypatch.delenv("FUNCMCP_HEALTH")
+        host.drain()
+        assert (await probe("/livez"), await probe("/readyz")) == (200, 503)
 
 
 async def test_requests_that_have_not_begun_wait_for_the_next_process(tmp_path: Path) -> None:

@@ -77,3 +77,25 @@ async def test_probes_send_no_key_and_the_address_of_the_machine(tmp_path: Path)
     key = "k" * 16
     async with served(write_app(tmp_path, TOOL), "0.0.0.0", FUNCMCP_HOST_KEYS=f"default={key}") as host:
         assert (await host.exchange(Request("GET", "/", host="192.0.2.7:7071"))).status == 200
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+async def test_the_health_endpoints_answer_probes_until_the_host_stops(path: str, tmp_path: Path) -> None:
+    key = "k" * 16
+    async with served(write_app(tmp_path, TOOL), "0.0.0.0", FUNCMCP_HOST_KEYS=f"default={key}") as host:
+        response = await host.exchange(Request("GET", path, host="192.0.2.7:7071"))
+        assert (response.status, body_of(response)) == (200, b"ok\n")
+        host.drain()
+        response = await host.exchange(Request("GET", path, host="192.0.2.7:7071"))
+        assert response.status == (200 if path == "/livez" else 503)
+
+
+async def test_a_host_whose_app_has_not_started_is_not_ready(tmp_path: Path) -> None:
+    host = FunctionsHost(write_app(tmp_path, TOOL), os.environ, HostSettings(engine="library"))
+    assert (await send(host, "GET", "/readyz")).status == 503
+    await host.aclose()
+
+
+async def test_a_function_with_their_path_replaces_the_health_endpoints(tmp_path: Path) -> None:
+    async with served(write_app(tmp_path, AT_ROOT, host={"extensions": {"http": {"routePrefix": ""}}})) as host:
+        assert body_of(await send(host, "GET", "/readyz")) == b"everything: readyz"

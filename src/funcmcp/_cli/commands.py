@@ -203,6 +203,14 @@ def run(  # noqa: PLR0913 - one for each option of the command
             show_default="on a loopback address",
         ),
     ] = None,
+    health: Annotated[
+        bool | None,
+        typer.Option(
+            "--health/--no-health",
+            help="Answer probes at /livez and /readyz.",
+            show_default="the server's option, or on",
+        ),
+    ] = None,
     log_level: Annotated[
         Literal["critical", "error", "warning", "info", "debug"] | None,
         typer.Option(
@@ -252,6 +260,8 @@ def run(  # noqa: PLR0913 - one for each option of the command
             "--allowed-host": bool(allowed_host),
             "--page": page is True,
             "--no-page": page is False,
+            "--health": health is True,
+            "--no-health": health is False,
             "--log-level": log_level is not None,
             "--verbose": verbose,
             "--tls-cert": tls_cert is not None,
@@ -266,7 +276,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
         _serve_stdio(target)
         return
     _allow_hosts(allowed_host or [], host)
-    _set_page(is_on=page)
+    _set_switches(page, health)
     _set_keep_alive(keep_alive)
     options = _HTTPOptions(
         host or "127.0.0.1",
@@ -301,12 +311,13 @@ def _allow_hosts(names: list[str], host: str | None) -> None:
     os.environ[HOSTS_VARIABLE] = ",".join([*hosts_of_environment(), *names])
 
 
-def _set_page(*, is_on: bool | None) -> None:
-    """Switch the page for people on or off. None leaves it as the server's options and the environment say."""
-    from funcmcp._transports.http.options import PAGE_VARIABLE
+def _set_switches(page: bool | None, health: bool | None) -> None:  # noqa: FBT001 - options of the command
+    """Switch the page and the health endpoints on or off. None leaves it as the server and the environment say."""
+    from funcmcp._transports.http.options import HEALTH_VARIABLE, PAGE_VARIABLE
 
-    if is_on is not None:
-        os.environ[PAGE_VARIABLE] = "on" if is_on else "off"
+    for variable, is_on in ((PAGE_VARIABLE, page), (HEALTH_VARIABLE, health)):
+        if is_on is not None:
+            os.environ[variable] = "on" if is_on else "off"
 
 
 def _set_keep_alive(seconds: int | None) -> None:

@@ -50,8 +50,9 @@ from funcmcp._transports.http.admission.admission import Admission
 from funcmcp._transports.http.admission.body import answer_body
 from funcmcp._transports.http.admission.cors import CORS
 from funcmcp._transports.http.admission.header_checks import HeaderChecks
+from funcmcp._transports.http.endpoints.health import LIVE, READY, Health
 from funcmcp._transports.http.messages import HttpResponse
-from funcmcp._transports.http.options import HTTPOptions
+from funcmcp._transports.http.options import HTTPOptions, health_of_environment
 from funcmcp._transports.http.status import checked_status, limit_reached, refuse
 
 if TYPE_CHECKING:
@@ -216,6 +217,8 @@ class CustomHandlerHost(Served):
         self._unfinished = 0
         self._all_finished = asyncio.Event()
         self._first_start: asyncio.Future[str | None] | None = None
+        self._is_stopping = False
+        self._health = Health(self.folder.path.name, lambda: [self._check_program], lambda: self._is_stopping)
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -246,6 +249,14 @@ class CustomHandlerHost(Served):
         if self.settings.reload:
             self._tasks.append(asyncio.create_task(reload_on_change(self.folder.path, self._restart)))
         self.begin()
+
+    async def _check_program(self) -> bool:
+        """Return whether the program accepts connections."""
+        return self._ready.is_set()
+
+    def drain(self) -> None:
+        """Note that the server is about to stop."""
+        self._is_stopping = True
 
     async def aclose(self) -> None:
         """End the program."""
@@ -354,7 +365,7 @@ class CustomHandlerHost(Served):
             drop_front_end_headers(request)
         route = self._route_of(request)
         if route is None:
-            page = home_page(request, self.folder.settings)
+            page = await self._probed(request)
             if page is not None:
                 return page
         checked = await self._admission.admit(request)
@@ -376,6 +387,12 @@ class CustomHandlerHost(Served):
             return await answer_body(request, limits, self._server.load, partial(self._hand_on, request))
         except LimitReachedError as error:
             return limit_reached(error)
+
+    async def _probed(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the home page or an answer about the app's health, for which no Host and no key counts; or None."""
+        if request.path in (LIVE, READY) and health_of_environment() is not False:
+            return await self._health(request)
+        return home_page(request, self.folder.settings)
 
     def _route_of(self, request: HttpRequest) -> HandlerRoute | HttpResponse | None:
         """Return the route of a request, the refusal of its method, or None if its path has no route."""

@@ -26,6 +26,7 @@ from funcmcp._protocol.loopback import is_loopback
 from funcmcp._server.options import ProtocolOptions
 from funcmcp._serving import serving_of
 from funcmcp._transports.http.admission.cors import CORS
+from funcmcp._transports.http.endpoints.health import LIVE, READY
 from funcmcp._transports.http.options import HTTPOptions
 from funcmcp._transports.http.status import refuse
 
@@ -137,6 +138,7 @@ class FunctionsHost(Served):
             allowed_hosts=[f"0.0.0.0:{self.settings.port}"],
             allowed_origins=cross_origin.origins,
             require_session=False,
+            ready=[self._check_worker],
         )
         self.mcp = MCPServer(
             options.name,
@@ -272,6 +274,8 @@ class FunctionsHost(Served):
             answer = answer or home_page(request, self.folder.settings)
             if answer is not None:
                 return answer
+            if request.path in (LIVE, READY):
+                return await self._serving.exchange(request)
         if request.path.startswith(f"{PATH}/") and request.path != PATH + SSE_PATH:
             request.path = PATH
         if not self._is_open and not _continues_stream(request):
@@ -281,6 +285,10 @@ class FunctionsHost(Served):
         if self.worker.away_seconds > self.settings.restart.wait_seconds:
             return refuse(503, INTERNAL_ERROR, _AWAY, headers=(("retry-after", str(_RETRY_SECONDS)),))
         return await self._serving.exchange(request)
+
+    async def _check_worker(self) -> bool:
+        """Return whether the app runs."""
+        return self.has_begun and not self.worker.away_seconds
 
     def _supervised(self, number: int) -> Supervised:
         """Return one of the workers; the features follow the first one."""

@@ -49,6 +49,11 @@ class Drain:
         self.seconds: float = drain_seconds()
         self._deadline: float | None = None
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the server stops."""
+        return self._deadline is not None
+
     def begin(self) -> None:
         """Start the time, unless it runs. From any thread, and in a signal handler."""
         if self._deadline is None:

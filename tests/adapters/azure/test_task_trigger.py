@@ -41,7 +41,7 @@ def functions(mcp: MCPServer, **options: Any) -> dict[str, list[dict[str, Any]]]
 def test_azure_tasks_get_a_function_with_a_queue_trigger() -> None:
     store = AzureTasks("Storage", prefix="shop")
     registered = functions(server(tasks=store), route="api/shop")
-    assert list(registered) == ["api_shop", "api_shop_preflight", "api_shop_tasks"]
+    assert list(registered) == ["api_shop", "api_shop_preflight", "api_shop_livez", "api_shop_readyz", "api_shop_tasks"]
     (trigger,) = registered["api_shop_tasks"]
     assert trigger == {
         "direction": "IN",
@@ -105,14 +105,14 @@ def test_a_tool_with_tasks_is_refused_when_it_is_added_later() -> None:
 
 
 def test_without_tasks_every_call_is_plain() -> None:
-    assert list(functions(server(tasks=None))) == ["mcp", "mcp_preflight"]
+    assert list(functions(server(tasks=None))) == ["mcp", "mcp_preflight", "mcp_livez", "mcp_readyz"]
 
 
 def test_tasks_in_redis_run_elsewhere_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "funcmcp")
     store = RedisTasks("redis://127.0.0.1:1")
     mcp = server(tasks=store)
-    assert list(functions(mcp)) == ["mcp", "mcp_preflight"]
+    assert list(functions(mcp)) == ["mcp", "mcp_preflight", "mcp_livez", "mcp_readyz"]
     tasks = serving_of(mcp).server.tasks
     assert tasks is not None
     assert tasks.concurrency == 0

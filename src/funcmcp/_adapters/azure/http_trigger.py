@@ -25,6 +25,8 @@ from funcmcp._adapters.azure.task_trigger import register as register_tasks
 from funcmcp._adapters.azure.worker_lifetime import HasLifetime, WorkerLifetime
 from funcmcp._auth.well_known import WELL_KNOWN
 from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
+from funcmcp._transports.http.endpoints.health import LIVE, READY
+from funcmcp._transports.http.endpoints.health import METHODS as HEALTH_METHODS
 from funcmcp._transports.http.messages import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
@@ -56,6 +58,10 @@ class Served(HasLifetime, Protocol):
     path: str
     metadata: ProtectedResource | None
     proxy: OAuthProxy | None
+
+    @property
+    def has_health(self) -> bool:
+        """Whether it has health endpoints."""
 
     @property
     def routes(self) -> list[CustomRoute]:
@@ -170,6 +176,11 @@ class Site:
         self._server = server
         self._lifetime = WorkerLifetime(server)
 
+    @property
+    def has_health(self) -> bool:
+        """Whether the server has health endpoints."""
+        return self._server.has_health
+
     async def begin(self) -> None:
         """Begin, unless that has happened."""
         await self._lifetime.begin()
@@ -193,6 +204,14 @@ class Site:
 
         return custom
 
+    def health_function(self, path: str) -> Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]:
+        """Return a function for a health endpoint."""
+
+        async def health(req: func.HttpRequest) -> func.HttpResponse:
+            return await self.answer(req, path)
+
+        return health
+
 
 def _checked_routes(server: Served, app: func.FunctionApp, endpoint: str) -> list[tuple[CustomRoute, str]]:
     """Return the custom routes of a server with their routes in the app; raise ValueError if one can't be served."""
@@ -203,6 +222,16 @@ def _checked_routes(server: Served, app: func.FunctionApp, endpoint: str) -> lis
             raise ValueError(f"The function app has a function at the route {path!r} already. Choose another path.")
         routes.append((custom_route, path))
     return routes
+
+
+def _register_health(site: Site, app: func.FunctionApp, name: str, taken: list[str]) -> None:
+    """Register the health endpoints that are on and whose route no function of the app has."""
+    routes = {route.lower() for route in taken}
+    for path in (LIVE, READY) if site.has_health else ():
+        route = path.strip("/")
+        if route not in routes and not _has_route(app, route):
+            function = app.function_name(f"{name}_{route}")(site.health_function(path))
+            app.route(route=route, methods=HEALTH_METHODS, auth_level=AuthLevel.ANONYMOUS)(function)
 
 
 def _of_platform(path: str) -> str:
@@ -230,7 +259,7 @@ async def _gathered(body: AsyncIterator[bytes]) -> bytes:
 def register(
     server: Served, app: func.FunctionApp, *, route: str, auth_level: func.AuthLevel | str | None = None
 ) -> None:
-    """Register the functions of a server on an app: its endpoint, preflight requests, its metadata and its tasks.
+    """Register the functions of a server on an app: endpoint, preflight requests, metadata, health and tasks.
 
     Args:
         server: answers the requests.
@@ -274,6 +303,7 @@ def register(
             add(metadata, "_metadata_root", _ROOT_METADATA, AuthLevel.ANONYMOUS, "GET")
     for number, path in enumerate(_sign_in_routes(server.proxy, app, route_prefix()), 1):
         add(site.custom_function(), f"_sign_in_{number}", path, AuthLevel.ANONYMOUS, "GET", "POST", "OPTIONS")
+    _register_health(site, app, name, [route, *(path for _, path in custom_routes)])
     if server.server.tasks is not None:
         register_tasks(server.server.tasks, app, name=f"{name}_tasks", begin=site.begin)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING
 
 from funcmcp._definitions import options_by_name
@@ -10,7 +11,7 @@ from funcmcp._public_names import public
 from funcmcp._server.drain import whole_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from funcmcp._state.rates import Rates
 
@@ -21,6 +22,10 @@ HOSTS_VARIABLE = "FUNCMCP_ALLOWED_HOSTS"
 PAGE_VARIABLE = "FUNCMCP_PAGE"
 """The environment variable that overrides `HTTPOptions.page` with ``on`` or ``off``. ``funcmcp run --page`` and
 ``--no-page`` set it, so that worker processes inherit it."""
+
+HEALTH_VARIABLE = "FUNCMCP_HEALTH"
+"""The environment variable that overrides `HTTPOptions.health` with ``on`` or ``off``. ``funcmcp run --no-health`` sets
+it, so that worker processes inherit it."""
 
 KEEP_ALIVE_VARIABLE = "FUNCMCP_KEEP_ALIVE_SECONDS"
 """The environment variable with the seconds for which an idle connection remains open. ``funcmcp run --keep-alive``
@@ -37,7 +42,7 @@ _CONTAINER_APP = ("CONTAINER_APP_NAME", "CONTAINER_APP_ENV_DNS_SUFFIX")
 _PLATFORM_VARIABLES = ("WEBSITE_HOSTNAME", "CONTAINER_APP_HOSTNAME")
 """Environment variables in which Azure passes an app its public host name."""
 
-_PAGE_VALUES = {"": None, "on": True, "off": False}
+_SWITCH_VALUES = {"": None, "on": True, "off": False}
 
 
 def hosts_of_environment() -> list[str]:
@@ -56,10 +61,23 @@ def page_of_environment() -> bool | None:
     Raises:
         ValueError: The variable has another value.
     """
-    text = os.environ.get(PAGE_VARIABLE, "").strip().lower()
-    if text not in _PAGE_VALUES:
-        raise ValueError(f"{PAGE_VARIABLE} must be 'on' or 'off'; got {text!r}.")
-    return _PAGE_VALUES[text]
+    return _switch_of_environment(PAGE_VARIABLE)
+
+
+def health_of_environment() -> bool | None:
+    """Return whether `FUNCMCP_HEALTH` switches the health endpoints on or off; None if it is not set.
+
+    Raises:
+        ValueError: The variable has another value.
+    """
+    return _switch_of_environment(HEALTH_VARIABLE)
+
+
+def _switch_of_environment(variable: str) -> bool | None:
+    text = os.environ.get(variable, "").strip().lower()
+    if text not in _SWITCH_VALUES:
+        raise ValueError(f"{variable} must be 'on' or 'off'; got {text!r}.")
+    return _SWITCH_VALUES[text]
 
 
 def hosts_of_platform() -> list[str]:
@@ -101,8 +119,8 @@ class HTTPOptions:
 
     Raises:
         ValueError: A path does not begin with a slash, `proxies` is negative, or a host or an origin is malformed.
-        TypeError: `allowed_hosts` or `allowed_origins` is one string, `proxies` is not an integer, or `page` is not a
-            boolean.
+        TypeError: `allowed_hosts` or `allowed_origins` is one string, `proxies` is not an integer, `page` or `health`
+            is not a boolean, or `ready` is not a list of async functions.
     """
 
     path: str = "/mcp"
@@ -115,6 +133,8 @@ class HTTPOptions:
     rates: Rates | None = None
     require_session: bool = True
     page: bool | None = None
+    health: bool = True
+    ready: Sequence[Callable[[], Awaitable[object]]] = ()
 
     def __post_init__(self) -> None:
         self._check_paths()
@@ -144,6 +164,12 @@ class HTTPOptions:
             raise ValueError(f"HTTPOptions.proxies must be 0 or more; got {self.proxies}.")
         if self.page is not None and type(self.page) is not bool:
             raise TypeError(f"HTTPOptions.page must be True, False or None; got {self.page!r}.")
+        if type(self.health) is not bool:
+            raise TypeError(f"HTTPOptions.health must be True or False; got {self.health!r}.")
+        if not isinstance(self.ready, list | tuple) or not all(map(iscoroutinefunction, self.ready)):
+            raise TypeError(
+                f"HTTPOptions.ready must be a list of async functions without arguments; got {self.ready!r:.80}."
+            )
 
     def _check_paths(self) -> None:
         option_of: dict[str, str] = {}  # by path
