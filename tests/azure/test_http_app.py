@@ -262,11 +262,10 @@ def test_the_health_endpoints_leave_routes_of_the_app_alone_and_can_be_switched_
     func = pytest.importorskip("azure.functions")
     app = func.FunctionApp()
 
-    @app.function_name("alive")
-    @app.route(route="Livez")
     def alive(_req: object) -> str:
         return "mine"
 
+    app.route(route="Livez")(app.function_name("alive")(alive))
     first = MCPServer("one")
     first.custom_route("/readyz", methods=["GET"])(lambda _request: "mine")
     azure.http_app(first, route="one", app=app)

@@ -81,7 +81,7 @@ async def test_the_text_of_an_exception_is_sent_only_where_its_type_is_shown(
         assert isinstance(failed.data, dict)
     else:
         assert (failed.message, failed.data) == (text, None)
-    assert f"exception={type(error).__name__}" in caplog.text  # the operator reads about it either way
+    assert f": {type(error).__name__}: " in caplog.text  # the operator reads about it either way
 
 
 async def test_an_exception_whose_text_fails_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:

@@ -118,7 +118,8 @@ async def test_an_authenticator_that_never_answers_is_500_and_holds_up_no_place(
     mcp = MCPServer("Orders", auth=Auth(hang, lists="open"))
     response = await asyncio.wait_for(post(serving_of(mcp).exchange, "/mcp", b"{}", {}), PATIENCE)
     assert response.status == 500
-    assert "feature=authenticator exception=TimeoutError" in caplog.text
+    assert "TimeoutError: " in caplog.text
+    assert "feature=authenticator" in caplog.text
     assert serving_of(mcp).server.load.requests.used == 0
 
 

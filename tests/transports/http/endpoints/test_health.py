@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -273,9 +274,13 @@ async def test_a_probe_starts_the_lifespans_where_no_server_does_and_does_not_ca
 
 
 async def test_a_lifespan_that_fails_makes_it_unready() -> None:
+    @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
-        raise ConnectionError("no database")
+        await refuse()
         yield
+
+    async def refuse() -> None:
+        raise ConnectionError("no database")
 
     mcp = server()
     mcp.add_lifespan(lifespan)
