@@ -2,13 +2,14 @@
 # Without bytecode, each process would compile all its modules again: a half of the time of most tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run run-host test setup node servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz fuzz-memory differential soak soak-tasks corpus converters shutdown clean
+.PHONY: run run-host test setup node servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz fuzz-memory differential soak soak-tasks corpus converters shutdown dist clean
 
+# PORT=8001 takes another port than 8000, or 7071.
 run: .venv/.ready
-	.venv/bin/funcmcp run samples/orders/server.py
+	.venv/bin/funcmcp run samples/orders/server.py $(if $(PORT),--port $(PORT))
 
 run-host: .venv/.ready
-	.venv/bin/funcmcp host samples/azure/mcp_triggers
+	.venv/bin/funcmcp host samples/azure/mcp_triggers $(if $(PORT),--port $(PORT))
 
 test:
 	$(MAKE) --no-print-directory --jobs=4 node servers .venv-3.13 .venv-lowest lint
@@ -69,6 +70,11 @@ pictures: .venv/.ready
 bench: .venv/.ready .venv-3.13
 	.venv/bin/python benchmarks/run.py
 	if [ -f .venv-3.13/.ready ]; then .venv-3.13/bin/python benchmarks/run.py; fi
+
+# The distributions funcmcp and funcmcp-slim in dist, checked.
+dist: .venv/.ready
+	scripts/setup-dist.sh
+	scripts/dist.sh
 
 # benchmarks/results/profile-VERSION: the hot path as text and as a flame graph.
 profile: .venv/.ready .venv-3.13

@@ -50,7 +50,7 @@ def test_a_missing_library_is_one_line_with_the_command_that_installs_it(library
         "from funcmcp._cli.main import main; main()"
     )
     assert ended.returncode == 1
-    assert ended.stderr == f'{library} is not installed. The command line needs: pip install "funcmcp[cli]"\n'
+    assert ended.stderr == f"{library} is not installed. The command line needs: pip install funcmcp\n"
 
 
 @pytest.mark.parametrize(

@@ -319,10 +319,10 @@ def test_a_title_is_the_name_for_people() -> None:
 def test_requirements_name_this_version_and_the_extras_of_the_hosting(projects: dict[str, Path]) -> None:
     lines = {hosting: (folder / "requirements.txt").read_text() for hosting, folder in projects.items()}
     assert lines == {
-        "http": f"funcmcp[azure,auth]{versions(__version__)}\n",
-        "triggers": f"funcmcp[azure]{versions(__version__)}\n",
-        "self-hosted": f"funcmcp[server,auth]{versions(__version__)}\n",
-        **dict.fromkeys(WITHOUT_FUNCTIONS, f"funcmcp[cli]{versions(__version__)}\n"),
+        "http": f"funcmcp-slim[azure,auth]{versions(__version__)}\n",
+        "triggers": f"funcmcp-slim[azure]{versions(__version__)}\n",
+        "self-hosted": f"funcmcp-slim[server,auth]{versions(__version__)}\n",
+        **dict.fromkeys(WITHOUT_FUNCTIONS, f"funcmcp{versions(__version__)}\n"),
     }
 
 
@@ -474,7 +474,7 @@ def test_a_dot_adds_the_files_of_a_hosting_to_a_server(hosting: str, tmp_path: P
     result = funcmcp("new", ".", "--hosting", hosting, folder=folder)
     assert result.returncode == 0, result.stderr
     assert "Left as they are: requirements.txt" in result.stdout
-    assert "requirements.txt needs funcmcp[azure" in result.stdout
+    assert "requirements.txt needs funcmcp-slim[azure" in result.stdout
     assert (folder / "README.md").read_text() == "mine"
     assert (folder / "server.py").read_text() == SERVER
     assert (folder / "host.json").is_file()

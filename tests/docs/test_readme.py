@@ -1,6 +1,6 @@
 """All blocks of the README and of the tutorial run in order, in a new virtual environment with what the pages install.
 
-The wheel of this project replaces the name on the package index, with the same extras.
+The wheels of this project replace those on the package index: uv finds them in a folder or at an index of this machine.
 """
 
 from __future__ import annotations
@@ -12,9 +12,15 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
+import threading
+import zipfile
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from mcp import ClientSession, StdioServerParameters
@@ -23,11 +29,13 @@ from mcp.client.stdio import stdio_client
 from tests.cli.processes import environment, running
 from tests.requirements import require
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 ROOT = Path(__file__).parents[2]
 TUTORIAL = [ROOT / "docs" / "tutorial" / f"{name}.md" for name in ("first-server", "tests", "authentication", "azure")]
 FENCE = re.compile(r"(?:`(\w+\.py)`[^\n`]*:\n\n)?^```(sh|python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 """A block, with the name of the file in the line above it."""
-PACKAGE = re.compile(r'"funcmcp(\[[\w,-]+\])"')
 ORIGIN = "http://127.0.0.1:8000"
 SECONDS = 300
 
@@ -40,7 +48,7 @@ class Newcomer:
 
     Attributes:
         python: The interpreter of the virtual environment.
-        wheel: The wheel of this project.
+        wheels: The folder with the wheels of this project.
         folder: The working folder.
         home: The home folder, where clients have their files.
         lines: The commands that have run.
@@ -49,7 +57,7 @@ class Newcomer:
     """
 
     python: Path
-    wheel: Path
+    wheels: Path
     folder: Path
     home: Path
     lines: list[str] = field(default_factory=list)
@@ -70,10 +78,9 @@ class Newcomer:
                         self.shell(line)
 
     def install(self, line: str) -> None:
-        """Run a line of `pip install`, with the wheel in place of the project's name."""
-        extras = PACKAGE.search(line)
-        package = line.removeprefix("pip install ") if extras is None else f"{self.wheel}{extras[1]}"
-        command = [str(ROOT / "scripts" / "install.sh"), str(self.python), package]
+        """Run a line of `pip install`."""
+        packages = shlex.split(line)[2:]
+        command = [str(ROOT / "scripts" / "install.sh"), str(self.python), "--find-links", str(self.wheels), *packages]
         process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
         require(f"A package index ({process.stderr.strip()[-300:]})", process.returncode == 0)
 
@@ -130,12 +137,39 @@ class Newcomer:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=SECONDS)
-    [file] = folder.glob("*.whl")
-    return Path(file)
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build both distributions, and return their folder."""
+    folder = tmp_path_factory.mktemp("wheels")
+    subprocess.run([ROOT / "scripts" / "dist.sh", folder], cwd=ROOT, check=True, capture_output=True, timeout=SECONDS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve the wheels as a package index on a loopback address (PEP 503), and yield its URL."""
+    root = tmp_path_factory.mktemp("index")
+    for name in ("funcmcp", "funcmcp-slim"):
+        project = root / "simple" / name
+        project.mkdir(parents=True)
+        for wheel in wheels.glob(f"{name.replace('-', '_')}-[0-9]*.whl"):
+            shutil.copy(wheel, project)
+            (project / "index.html").write_text(f'<!DOCTYPE html><a href="{wheel.name}">{wheel.name}</a>')
+    handler = partial(SilentHandler, directory=root)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/simple"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class SilentHandler(SimpleHTTPRequestHandler):
+    """Serves a folder, and writes nothing to stderr."""
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -148,9 +182,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.timeout(2 * SECONDS)
 async def test_every_command_of_the_readme_works_after_the_install_lines_above_it(
-    python: Path, wheel: Path, tmp_path: Path
+    python: Path, wheels: Path, tmp_path: Path
 ) -> None:
-    newcomer = Newcomer(python, wheel, tmp_path, tmp_path)
+    newcomer = Newcomer(python, wheels, tmp_path, tmp_path)
     newcomer.follow(ROOT / "README.md")
     assert any(line.startswith("funcmcp install ") for line in newcomer.lines)
     configuration = json.loads((tmp_path / ".config/Claude/claude_desktop_config.json").read_text(encoding="utf-8"))
@@ -163,8 +197,80 @@ async def test_every_command_of_the_readme_works_after_the_install_lines_above_i
 
 
 @pytest.mark.timeout(2 * SECONDS)
-def test_the_tutorial_works_from_its_first_page_to_its_last(python: Path, wheel: Path, tmp_path: Path) -> None:
-    newcomer = Newcomer(python, wheel, tmp_path, tmp_path)
+def test_the_tutorial_works_from_its_first_page_to_its_last(python: Path, wheels: Path, tmp_path: Path) -> None:
+    newcomer = Newcomer(python, wheels, tmp_path, tmp_path)
     for document in TUTORIAL:
         newcomer.follow(document)
     assert {"funcmcp new kitchen-cloud", "funcmcp doctor", "funcmcp run"} <= set(newcomer.lines)
+
+
+def test_both_distributions_have_what_belongs_to_them(wheels: Path) -> None:
+    names = {path.name.split("-")[0]: path for path in wheels.glob("*.whl")}
+    assert set(names) == {"funcmcp", "funcmcp_slim"}
+    full, slim = (set(zipfile.ZipFile(names[name]).namelist()) for name in ("funcmcp", "funcmcp_slim"))
+    assert all(".dist-info/" in name for name in full)
+    assert {"funcmcp/__init__.py", "funcmcp/py.typed"} <= slim
+    assert not any(name.endswith("/scripts/funcmcp") for name in slim)
+    sources = sorted(path.name.split("-")[0] for path in wheels.glob("*.tar.gz"))
+    assert sources == ["funcmcp", "funcmcp_slim"]
+    with tarfile.open(next(wheels.glob("funcmcp_slim-*.tar.gz"))) as archive:
+        members = archive.getnames()
+    assert any(member.endswith("/src/funcmcp/__init__.py") for member in members)
+    assert not any("/fuzz/corpus/" in member for member in members)
+
+
+@pytest.mark.timeout(2 * SECONDS)
+def test_uvx_runs_the_command_from_an_index(index: str, tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))[1][2])
+    uv = Path(sys.executable).with_name("uv")
+    require("uv", uv.is_file())
+    variables = {"UV_TOOL_DIR": str(tmp_path / "tools"), "PYTHONPATH": ""}
+    command = [str(uv), "tool", "run", "--python", sys.executable, "--index", index, "funcmcp"]
+    arguments = ["call", "server.py", "find_dish", "name=len"]
+    run = subprocess.run(
+        [*command, *arguments],
+        cwd=tmp_path,
+        env=environment(variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    require(f"A package index ({run.stderr.strip()[-300:]})", "error sending request" not in run.stderr)
+    assert (run.returncode, run.stdout) == (0, '["Lentil soup","Lentil stew"]\n'), run.stderr
+
+
+@pytest.mark.timeout(2 * SECONDS)
+def test_the_slim_one_serves_and_says_what_the_command_needs(wheels: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True, timeout=SECONDS)
+    newcomer = Newcomer(tmp_path / "venv" / "bin" / "python", wheels, tmp_path, tmp_path)
+    newcomer.install("pip install funcmcp-slim")
+    assert not (newcomer.python.parent / "funcmcp").exists()
+    shown = newcomer.run("python -m funcmcp run server.py")
+    assert (shown.returncode, shown.stderr) == (
+        1,
+        "typer is not installed. The command line needs: pip install funcmcp\n",
+    )
+    (tmp_path / "other.py").write_text("from funcmcp import MCPServer\n\nprint(MCPServer('Slim').name)\n")
+    assert newcomer.run("python other.py").stdout == "Slim\n"
+
+
+@pytest.mark.timeout(2 * SECONDS)
+def test_two_versions_of_the_distributions_are_one_line(python: Path, wheels: Path, tmp_path: Path) -> None:
+    """pip and uv install such versions if each is named alone."""
+    newcomer = Newcomer(python, wheels, tmp_path, tmp_path)
+    newcomer.install("pip install funcmcp")
+    [metadata] = python.parent.parent.glob("lib/python*/site-packages/funcmcp-*.dist-info/METADATA")
+    original = metadata.read_text(encoding="utf-8")
+    metadata.write_text(re.sub(r"^Version: .*$", "Version: 0.0.9", original, count=1, flags=re.MULTILINE))
+    try:
+        shown = newcomer.run("funcmcp --version")
+    finally:
+        metadata.write_text(original, encoding="utf-8")
+    assert shown.returncode == 1
+    assert re.fullmatch(
+        r"funcmcp 0\.0\.9 and funcmcp-slim (\S+) are installed\. They need the same version: "
+        r"pip install funcmcp==\1\n",
+        shown.stderr,
+    )

@@ -12,7 +12,6 @@ still change); SEP-414 for the trace context in ``params._meta``.
 from __future__ import annotations
 
 import hashlib
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -34,6 +33,7 @@ from funcmcp._server.log import text_of, traceback_of
 from funcmcp._server.tasks.service import task_digest
 from funcmcp._server.tasks.worker import NoOutcome
 from funcmcp._state.tasks.record import Outcome
+from funcmcp._version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -76,7 +76,7 @@ def tracing(tracer_provider: TracerProvider | None = None, *, exceptions: bool =
         tracer_provider: Makes the spans; the process's global one by default.
         exceptions: Whether spans have the texts and the tracebacks of exceptions.
     """
-    tracer = get_tracer("funcmcp", version("funcmcp"), tracer_provider)
+    tracer = get_tracer("funcmcp", VERSION, tracer_provider)
 
     async def trace(context: RequestContext, call_next: CallNext) -> Reply:
         parent, links = _origin(context)
@@ -105,7 +105,7 @@ class TaskTracing:
 
     def __init__(self, tracer_provider: TracerProvider | None = None, *, exceptions: bool = False) -> None:
         self._exceptions = exceptions
-        self._tracer = get_tracer("funcmcp", version("funcmcp"), tracer_provider)
+        self._tracer = get_tracer("funcmcp", VERSION, tracer_provider)
 
     def traceparent(self) -> str | None:
         """Return the current span, as the header `traceparent` names it; None without a span."""

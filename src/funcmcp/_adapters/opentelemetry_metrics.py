@@ -13,7 +13,6 @@ change).
 from __future__ import annotations
 
 from functools import partial
-from importlib.metadata import version
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -28,6 +27,7 @@ from funcmcp._protocol.errors import INTERNAL_ERROR
 from funcmcp._protocol.tasks import COMPLETED, FAILED, INPUT_REQUIRED
 from funcmcp._server.tasks.worker import NoOutcome, Retrying
 from funcmcp._state.tasks.record import Outcome
+from funcmcp._version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -93,7 +93,7 @@ class Meters:
 
     def __init__(self, server: str, meter_provider: MeterProvider | None = None) -> None:
         self.server = server
-        self.meter = get_meter("funcmcp", version("funcmcp"), meter_provider)
+        self.meter = get_meter("funcmcp", VERSION, meter_provider)
         self.gauges: dict[str, Callable[[], float | None]] = {}
         provider = get_meter_provider() if meter_provider is None else meter_provider
         if provider in _measured:

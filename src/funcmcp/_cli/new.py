@@ -47,7 +47,7 @@ class _Plan:
 
     Attributes:
         layers: The folders of templates. A file of a later folder replaces a file with the same name.
-        extras: The extras of funcmcp that the app needs.
+        package: The distribution of funcmcp that the app needs, with its extras.
         endpoint: The path of the endpoint on Azure.
         key: The place of the callers' key in the output of ``az functionapp keys list``.
         sign_in: The paragraph about sign-in in the project's README.
@@ -55,7 +55,7 @@ class _Plan:
     """
 
     layers: tuple[str, ...]
-    extras: str
+    package: str
     endpoint: str = ""
     key: str = ""
     sign_in: str = ""
@@ -71,10 +71,16 @@ _SERVER_SIGN_IN = (
     'The server itself validates the tokens (`sign_in.py`), so a tool can require scopes: `@mcp.tool(scopes=["..."])`.'
 )
 _PLANS: dict[str, _Plan] = {
-    "http": _Plan(("base", "common", "sign_in", "http"), "azure,auth", "/mcp", "functionKeys.default", _SERVER_SIGN_IN),
+    "http": _Plan(
+        ("base", "common", "sign_in", "http"),
+        "funcmcp-slim[azure,auth]",
+        "/mcp",
+        "functionKeys.default",
+        _SERVER_SIGN_IN,
+    ),
     "triggers": _Plan(
         ("base", "common", "triggers"),
-        "azure",
+        "funcmcp-slim[azure]",
         "/runtime/webhooks/mcp",
         "systemKeys.mcp_extension",
         "Azure validates the tokens before it calls the app. The tenant's users may call every tool, through the\n"
@@ -82,12 +88,16 @@ _PLANS: dict[str, _Plan] = {
         "Code.",
     ),
     "self-hosted": _Plan(
-        ("base", "common", "sign_in", "self-hosted"), "server,auth", "/mcp", "functionKeys.default", _SERVER_SIGN_IN
+        ("base", "common", "sign_in", "self-hosted"),
+        "funcmcp-slim[server,auth]",
+        "/mcp",
+        "functionKeys.default",
+        _SERVER_SIGN_IN,
     ),
-    "docker": _Plan(("base", "plain", "docker"), "cli", deployments=("docker",)),
-    "aca": _Plan(("base", "plain", "docker", "aca"), "cli", deployments=("docker", "aca")),
-    "kubernetes": _Plan(("base", "plain", "docker", "kubernetes"), "cli", deployments=("docker", "kubernetes")),
-    "systemd": _Plan(("base", "plain", "systemd"), "cli", deployments=("systemd",)),
+    "docker": _Plan(("base", "plain", "docker"), "funcmcp", deployments=("docker",)),
+    "aca": _Plan(("base", "plain", "docker", "aca"), "funcmcp", deployments=("docker", "aca")),
+    "kubernetes": _Plan(("base", "plain", "docker", "kubernetes"), "funcmcp", deployments=("docker", "kubernetes")),
+    "systemd": _Plan(("base", "plain", "systemd"), "funcmcp", deployments=("systemd",)),
 }
 _PLANS["none"] = _PLANS["docker"]
 
@@ -193,7 +203,7 @@ def _advice(folder: Path, plan: _Plan, written: list[str], unchanged: list[str])
     if "server.service" in written and not (folder / "server.py").is_file():
         advice.append("server.service runs server.py. Name the file of your server there.")
     if "requirements.txt" in unchanged:
-        advice.append(f"requirements.txt needs funcmcp[{plan.extras}]{versions(__version__)}.")
+        advice.append(f"requirements.txt needs {plan.package}{versions(__version__)}.")
     if plan.is_for_functions:
         advice.append("Check the project with: funcmcp doctor")
     return advice
@@ -228,7 +238,7 @@ def _placeholders(name: str, plan: _Plan) -> dict[str, str]:
         "deployment": _deployment(plan),  # first: the text has other placeholders in it
         "name": name,
         "title": title_of(name),
-        "extras": plan.extras,
+        "package": plan.package,
         "versions": versions(__version__),
         "python": PYTHON,
         "endpoint": plan.endpoint,

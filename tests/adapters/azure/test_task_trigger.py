@@ -76,7 +76,8 @@ def test_each_queue_of_a_tool_has_a_function_of_its_own() -> None:
 
 def test_an_app_has_functions_for_the_queues_that_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUNCMCP_TASK_QUEUES", "slow")
-    assert list(functions(with_queues("slow", "other"))) == ["mcp", "mcp_preflight", "mcp_tasks_slow"]
+    names = list(functions(with_queues("slow", "other")))
+    assert names == ["mcp", "mcp_preflight", "mcp_livez", "mcp_readyz", "mcp_tasks_slow"]
 
 
 def test_two_servers_of_an_app_have_queues_of_their_own() -> None:

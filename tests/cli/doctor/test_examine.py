@@ -191,9 +191,10 @@ def faults_in(folder: Path) -> set[tuple[str, str]]:
         ("triggers", bundle("[4.*, 5.0.0)"), "warning", "extensionBundle", "includes bundles before the extension"),
         ("http", remove("requirements.txt"), "error", "requirements.txt", "is missing"),
         ("http", write("requirements.txt", "azure-functions\n"), "error", "requirements.txt", "has no funcmcp"),
-        ("http", write("requirements.txt", "funcmcp>=0.1\n"), "error", "requirements.txt", "Write funcmcp[azure]"),
+        ("http", write("requirements.txt", "funcmcp>=0.1\n"), "error", "requirements.txt", "Write funcmcp-slim[azure]"),
+        ("http", write("requirements.txt", "funcmcp-slim>=0.1\n"), "error", "requirements.txt", "slim[azure]"),
         ("http", write("requirements.txt", "funcmcp[azure]\n"), "warning", "requirements.txt", "any version"),
-        ("self-hosted", write("requirements.txt", "funcmcp>=0.1"), "error", "requirements.txt", "funcmcp[server]"),
+        ("self-hosted", write("requirements.txt", "funcmcp-slim>=0.1"), "error", "requirements.txt", "slim[server]"),
         (
             "http",
             write("requirements.txt", "funcmcp>=0.1\nAzure_Functions==1.26.0\n"),

@@ -101,26 +101,27 @@ def check_requirements(project: Project) -> Iterator[Finding]:
     subject = "requirements.txt"
     if project.requirements is None:
         yield Finding(
-            "error", subject, "is missing, and Azure installs nothing without it. Write funcmcp[azure] there."
+            "error", subject, "is missing, and Azure installs nothing without it. Write funcmcp-slim[azure] there."
         )
         return
-    funcmcp = project.requirements.get("funcmcp")
+    funcmcp = project.funcmcp
     if funcmcp is None:
-        yield Finding("error", subject, "has no funcmcp. Add funcmcp[azure].")
+        yield Finding("error", subject, "has no funcmcp. Add funcmcp-slim[azure].")
         return
     faults = [*_missing_extra(project, funcmcp), *_wrong_library(project)]
     if not funcmcp.versions:
-        faults.append(Finding("warning", subject, "allows any version of funcmcp. Write funcmcp[...]>=X.Y,<Z."))
+        faults.append(Finding("warning", subject, "allows any version of funcmcp. Write funcmcp-slim[...]>=X.Y,<Z."))
     yield from faults or [Finding("ok", subject, "has funcmcp and what it needs on Azure.")]
 
 
 def _missing_extra(project: Project, funcmcp: Requirement) -> Iterator[Finding]:
     packages = set(project.requirements or ())
     if project.is_self_hosted:
-        if not funcmcp.extras & {"server", "cli", "websocket", "azure-streams"} and "uvicorn" not in packages:
-            yield Finding("error", "requirements.txt", "has no HTTP server. Write funcmcp[server].")
+        has_server = project.has_command or funcmcp.extras & {"server", "cli", "websocket", "azure-streams"}
+        if not has_server and "uvicorn" not in packages:
+            yield Finding("error", "requirements.txt", "has no HTTP server. Write funcmcp-slim[server].")
     elif not funcmcp.extras & {"azure", "azure-streams"} and "azure-functions" not in packages:
-        yield Finding("error", "requirements.txt", "has no azure-functions. Write funcmcp[azure].")
+        yield Finding("error", "requirements.txt", "has no azure-functions. Write funcmcp-slim[azure].")
 
 
 def _wrong_library(project: Project) -> Iterator[Finding]:
@@ -135,7 +136,7 @@ def _wrong_library(project: Project) -> Iterator[Finding]:
                 "error",
                 "requirements.txt",
                 f"has azure-functions {library.versions}, but Python {_text_of(python)} on Azure needs {major}.x. "
-                "Remove the line: funcmcp[azure] requires the right version.",
+                "Remove the line: funcmcp-slim[azure] requires the right version.",
             )
             return
 

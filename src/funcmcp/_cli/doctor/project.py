@@ -120,6 +120,21 @@ class Project:
     code: ImportedCode
 
     @property
+    def funcmcp(self) -> Requirement | None:
+        """The requirement of funcmcp, with or without the command. None if there is none, or no list of packages."""
+        listed = [(self.requirements or {}).get(name) for name in ("funcmcp-slim", "funcmcp")]
+        required = [requirement for requirement in listed if requirement is not None]
+        if not required:
+            return None
+        extras = frozenset(extra for requirement in required for extra in requirement.extras)
+        return Requirement(extras, required[0].versions)
+
+    @property
+    def has_command(self) -> bool:
+        """Whether the app requires the distribution that has the command and an HTTP server."""
+        return "funcmcp" in (self.requirements or {})
+
+    @property
     def host(self) -> dict[str, Any]:
         """The object in host.json. Empty if the file is missing."""
         return self.documents.get("host.json", {})

@@ -30,11 +30,13 @@ _BUNDLE_LINE = f'"extensionBundle": {{"id": "{BUNDLE}", "version": "[4.36.0, 5.0
 
 def check_packages(project: Project) -> Iterator[Finding]:
     """Check that Azure installs the packages of `AzureTasks`."""
-    funcmcp = (project.requirements or {}).get("funcmcp")
+    funcmcp = project.funcmcp
     if not project.task_triggers or funcmcp is None:
         return
     if "azure-tasks" not in funcmcp.extras and "azure-storage-queue" not in (project.requirements or {}):
-        yield Finding("error", "requirements.txt", "has no packages for AzureTasks. Write funcmcp[azure,azure-tasks].")
+        yield Finding(
+            "error", "requirements.txt", "has no packages for AzureTasks. Write funcmcp-slim[azure,azure-tasks]."
+        )
     elif "azure-identity" not in (project.requirements or {}) and "managedidentity" in project.text_of(
         "infra/app.bicep"
     ):
