@@ -49,6 +49,24 @@ async def in_time(done: Callable[[], Awaitable[bool]]) -> float:
     return monotonic() - begun
 
 
+async def test_event_loops_of_several_threads_share_one_store(link: RedisLink) -> None:
+    """Each loop has its own connections, and no loop takes calls of another from the queue."""
+    sessions = RedisSessions(link)
+
+    async def use() -> None:
+        for _ in range(20):
+            names = await asyncio.gather(*(sessions.create(HANDSHAKE) for _ in range(10)))
+            assert await asyncio.gather(*map(sessions.get, names)) == [HANDSHAKE] * 10
+            assert await asyncio.gather(*map(sessions.end, names)) == [True] * 10
+
+    async def use_in_other_loop() -> None:
+        await use()
+        await link.aclose()
+
+    other_loops = [asyncio.to_thread(asyncio.run, use_in_other_loop()) for _ in range(2)]
+    await asyncio.wait_for(asyncio.gather(use(), *other_loops), PATIENCE)
+
+
 async def test_a_session_is_known_to_every_instance_until_one_ends_it(link: RedisLink, other: RedisLink) -> None:
     here, there = RedisSessions(link), RedisSessions(other)
     session_id = await here.create(HANDSHAKE)

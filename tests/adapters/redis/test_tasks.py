@@ -13,15 +13,18 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from funcmcp import MCPServer
 from funcmcp._adapters.redis import task_records, tasks
 from funcmcp._adapters.redis.link import RedisLink
 from funcmcp._adapters.redis.task_scripts import CLAIM, CREATE, Script
 from funcmcp._adapters.redis.tasks import RedisTasks
 from funcmcp._protocol.codec import decode, encode
+from funcmcp._serving import serving_of
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.store import TaskLimits
 from funcmcp._state.tasks.task_filter import ANY_TASK, TaskFilter
 from funcmcp._task_store_tests import CALL, OWNER, RESULT, claim_one, new_task
+from funcmcp.client import Client
 from funcmcp.testing import task_store_tests
 from tests.patience import PATIENCE
 from tests.redis_forwarder import forwarder
@@ -51,6 +54,33 @@ async def store(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     store = RedisTasks(RedisLink(server.url))
     await empty(store)
     yield store
+    await store.aclose()
+
+
+async def test_event_loops_of_several_threads_start_no_task_twice(server: RedisServer) -> None:
+    store = RedisTasks(server.url, lease=1.0)
+    mcp = MCPServer("Loops", tasks=store)
+    starts: list[int] = []
+
+    @mcp.tool(task="required")
+    async def note(number: int) -> int:
+        starts.append(number)
+        await asyncio.sleep(0.05)
+        return number
+
+    async def call(first: int) -> None:
+        async with Client(mcp) as client:
+            for batch in range(first, first + 30, 10):
+                called = [await client.start_tool("note", {"number": number}) for number in range(batch, batch + 10)]
+                for number, task in enumerate(called, batch):
+                    assert (await task.result()).structured_content == {"result": number}
+        if first:  # the worker runs on the loop of the test
+            await store._link.aclose()
+
+    others = [asyncio.to_thread(asyncio.run, call(first)) for first in (100, 200)]
+    await asyncio.wait_for(asyncio.gather(call(0), *others), PATIENCE)
+    assert sorted(starts) == [*range(30), *range(100, 130), *range(200, 230)]
+    await serving_of(mcp).aclose()
     await store.aclose()
 
 

@@ -113,6 +113,22 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, 0.02)
 
 
+async def test_the_event_loop_of_another_thread_leaves_the_tasks_to_the_first_one() -> None:
+    bench = Bench()
+    bench.worker.start()
+
+    async def start_and_stop() -> None:
+        bench.worker.start()
+        await bench.worker.stop(0)
+
+    await asyncio.to_thread(asyncio.run, start_and_stop())
+    key = await bench.create()
+    await bench.until_running("a")
+    bench.go.set()
+    await bench.until(key, "completed")
+    await bench.worker.stop(20)
+
+
 @pytest.mark.parametrize("owner", ["a" * 32, None])
 async def test_no_caller_gets_all_places(owner: str | None) -> None:
     address = None if owner else "c" * 32

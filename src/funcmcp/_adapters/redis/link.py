@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 try:
     from redis.asyncio import BlockingConnectionPool, Redis
@@ -50,6 +51,18 @@ _WARNING_INTERVAL = 60.0
 """Seconds between two warnings about refused commands: a full Redis may refuse one of every request."""
 
 
+class _Connections(NamedTuple):
+    """The connections of one event loop.
+
+    Attributes:
+        redis: The client, with its pool of connections.
+        free: Counts the connections that are free for steps.
+    """
+
+    redis: Redis
+    free: asyncio.Semaphore
+
+
 @public("funcmcp.redis")
 class RedisLink:
     """A connection pool to Redis, which sessions, revocations, rates and a bus can share.
@@ -71,8 +84,8 @@ class RedisLink:
         self.timeout = timeout
         self._url = url
         self._redis = self._connect()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._free = asyncio.Semaphore(_CONNECTIONS)
+        self._has_loop = False
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Connections] = WeakKeyDictionary()
         self._outage = Outage()
         self._paused_until = 0.0
         self._next_warning = 0.0
@@ -89,8 +102,7 @@ class RedisLink:
         """
         if monotonic() < self._paused_until:
             raise StoreUnavailableError(nothing_written=True)
-        redis = self._client()
-        free = self._free
+        redis, free = self._connections()
         deadline = asyncio.get_running_loop().time() + self.timeout
         has_waited = free.locked()
         try:
@@ -106,7 +118,7 @@ class RedisLink:
                 result = await work(redis)
                 if not isinstance(result, kind):
                     # A connection may be out of step: its next reply could be of another session.
-                    await self._redis.connection_pool.disconnect(inuse_connections=False)
+                    await redis.connection_pool.disconnect(inuse_connections=False)
                     raise InvalidResponse("the reply is of another type")
         except Exception as error:
             # Not only RedisError and OSError: exceptions of the event loop and of the parser pass through the library.
@@ -121,7 +133,7 @@ class RedisLink:
     async def reach(self, work: Callable[[Redis], Awaitable[Any]], seconds: float) -> None:
         """Run *work* within *seconds*; raise the exceptions of the client library and of the event loop."""
         async with asyncio.timeout(seconds):
-            await work(self._client())
+            await work(self._connections().redis)
 
     def note_failure(self, error: BaseException) -> None:
         """Log a failure, once, and let other steps fail at once for a moment. A refused command is logged only."""
@@ -142,19 +154,20 @@ class RedisLink:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        if self._loop is asyncio.get_running_loop():
-            await self._redis.aclose()
-            await self._redis.connection_pool.disconnect()
+        connections = self._by_loop.get(asyncio.get_running_loop())
+        if connections is not None:
+            await connections.redis.aclose()
+            await connections.redis.connection_pool.disconnect()
 
-    def _client(self) -> Redis:
-        """Return the client of the running event loop, to which its connections belong."""
+    def _connections(self) -> _Connections:
+        """Return the connections of the running event loop. Several loops may run at once, each in a thread."""
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            if self._loop is not None:
-                self._redis = self._connect()
-            self._loop = loop
-            self._free = asyncio.Semaphore(_CONNECTIONS)
-        return self._redis
+        connections = self._by_loop.get(loop)
+        if connections is None:
+            redis = self._connect() if self._has_loop else self._redis
+            self._has_loop = True
+            connections = self._by_loop[loop] = _Connections(redis, asyncio.Semaphore(_CONNECTIONS))
+        return connections
 
     def _connect(self) -> Redis:
         options: dict[str, Any] = {

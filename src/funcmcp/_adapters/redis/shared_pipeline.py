@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from redis.exceptions import ResponseError
 
@@ -43,29 +44,29 @@ class SharedPipeline(Generic[Call]):
         self._link = link
         self._send = send
         self._store = store
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._queued: list[tuple[Call, asyncio.Future[Any]]] = []
+        self._queued: WeakKeyDictionary[asyncio.AbstractEventLoop, list[tuple[Call, asyncio.Future[Any]]]]
+        self._queued = WeakKeyDictionary()  # by event loop: several may run at once, each in a thread
         self._sending: set[asyncio.Task[None]] = set()
 
     async def do(self, call: Call) -> Any:
         """Return the reply to a call; raise StoreUnavailableError if Redis can't be reached or refuses it."""
         loop = asyncio.get_running_loop()
-        if not self._queued or self._loop is not loop:
-            self._loop, self._queued = loop, []
-            loop.call_soon(self._begin)
+        queued = self._queued.get(loop)
+        if queued is None:
+            queued = self._queued[loop] = []
+            loop.call_soon(self._begin, loop)
         reply: asyncio.Future[Any] = loop.create_future()
-        self._queued.append((call, reply))
+        queued.append((call, reply))
         return await reply
 
     async def aclose(self) -> None:
         """Wait for the calls of this event loop that are under way."""
-        sending = [task for task in self._sending if task.get_loop() is asyncio.get_running_loop()]
+        sending = [task for task in list(self._sending) if task.get_loop() is asyncio.get_running_loop()]
         if sending:
             await asyncio.wait(sending)
 
-    def _begin(self) -> None:
-        queued, self._queued = self._queued, []
-        sending = asyncio.get_running_loop().create_task(self._send_all(queued))
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        sending = loop.create_task(self._send_all(self._queued.pop(loop)))
         self._sending.add(sending)
         sending.add_done_callback(self._sending.discard)
 

@@ -157,8 +157,13 @@ class TaskWorker:
         return self._draining
 
     def start(self) -> None:
-        """Begin to claim tasks on the running event loop, unless that has begun or is about to end."""
+        """Begin to claim tasks on the running event loop, unless that has begun or is about to end.
+
+        If an event loop of another thread claims tasks already, it runs those that this one creates, too.
+        """
         loop = asyncio.get_running_loop()
+        if self._claims_elsewhere():
+            return
         if not self.concurrency or not self._store.pulls or (self._draining and self._loop is loop):
             return
         if self._loop is loop and self._claiming is not None and not self._claiming.done():
@@ -206,7 +211,12 @@ class TaskWorker:
             run.end(NoOutcome.STOPPED)
 
     async def stop(self, seconds: float) -> None:
-        """Claim nothing more, and wait some seconds for the runs; end those that still run."""
+        """Claim nothing more, and wait some seconds for the runs; end those that still run.
+
+        Nothing happens if an event loop of another thread claims the tasks.
+        """
+        if self._claims_elsewhere():
+            return
         self._stopping = True
         self._freed.set()
         try:
@@ -233,6 +243,13 @@ class TaskWorker:
         run = self._runs.get(key)
         if run is not None:
             run.end(NoOutcome.LOST)
+
+    def _claims_elsewhere(self) -> bool:
+        """Return whether an event loop of another thread claims tasks."""
+        loop, claiming = self._loop, self._claiming
+        if loop is None or claiming is None or loop is asyncio.get_running_loop():
+            return False
+        return loop.is_running() and not claiming.done()
 
     def _begin_on(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
