@@ -30,6 +30,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
+from random import uniform
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -248,7 +249,8 @@ class RedisTasks(RedisRecords):
             with contextlib.suppress(StoreUnavailableError):
                 is_over = await self.release(claim) is not None or monotonic() >= deadline
             if not is_over:
-                await asyncio.sleep(self.lease * _RELEASE_PAUSE)
+                # Not together with others: a reply that is lost fails all scripts of its pipeline.
+                await asyncio.sleep(self.lease * _RELEASE_PAUSE * uniform(0.5, 1.5))  # noqa: S311 - no secret
 
     async def _claims(self, count: int) -> Sequence[Claim]:
         """Return claims of tasks in the stream; none if this process has created tasks, or the wait has ended."""
