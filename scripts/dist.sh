@@ -14,6 +14,6 @@ builder=$(realpath -s "$python")
 (cd "$work/funcmcp" && "$builder" -m hatchling build -d "$target")
 if [ ! -f .servers/dist/.ready ]; then exit 0; fi
 .servers/dist/bin/twine check --strict "$target"/*
-# W004: PyInstaller finds hook-funcmcp.py by its name, which is not that of a module. W008: funcmcp has only metadata.
+# W004: PyInstaller finds hook-funcmcp.py by its name, which is not that of a module. W007, W008: funcmcp has only metadata.
 .servers/dist/bin/check-wheel-contents --ignore W004 "$target"/funcmcp_slim-*.whl
-.servers/dist/bin/check-wheel-contents --ignore W008 "$target"/funcmcp-*.whl
+.servers/dist/bin/check-wheel-contents --ignore W007,W008 "$target"/funcmcp-*.whl

@@ -346,6 +346,8 @@ def test_the_binding_json_is_complete(tmp_path: Path) -> None:
         trigger("mcp", "OPTIONS"),
         trigger(".well-known/oauth-protected-resource/mcp", "GET"),
         trigger(".well-known/oauth-protected-resource", "GET"),
+        trigger("livez", "GET", "HEAD"),
+        trigger("readyz", "GET", "HEAD"),
     ]
 
 

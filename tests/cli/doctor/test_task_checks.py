@@ -84,7 +84,7 @@ def test_an_app_without_tasks_is_not_looked_at() -> None:
             {"requirements": {"funcmcp": Requirement(frozenset({"azure"}), "")}},
             "error",
             "requirements.txt",
-            "funcmcp[azure,azure-tasks]",
+            "funcmcp-slim[azure,azure-tasks]",
         ),
     ],
 )

@@ -301,7 +301,7 @@ def register(
         add(metadata, "_metadata", metadata_route, AuthLevel.ANONYMOUS, "GET")
         if not route_prefix() and not _has_route(app, _ROOT_METADATA):  # of several servers the first one has it
             add(metadata, "_metadata_root", _ROOT_METADATA, AuthLevel.ANONYMOUS, "GET")
-    for number, path in enumerate(_sign_in_routes(server.proxy, app, route_prefix()), 1):
+    for number, path in enumerate(_sign_in_routes(server.proxy, app), 1):
         add(site.custom_function(), f"_sign_in_{number}", path, AuthLevel.ANONYMOUS, "GET", "POST", "OPTIONS")
     _register_health(site, app, name, [route, *(path for _, path in custom_routes)])
     if server.server.tasks is not None:
@@ -343,10 +343,11 @@ def _metadata_route(resource: ProtectedResource, prefix: str) -> str:
     return path.removeprefix(prefix).strip("/")
 
 
-def _sign_in_routes(proxy: OAuthProxy | None, app: func.FunctionApp, prefix: str) -> list[str]:
+def _sign_in_routes(proxy: OAuthProxy | None, app: func.FunctionApp) -> list[str]:
     """Return the routes of a proxy; raise ValueError if clients would not find them, or another function has them."""
     if proxy is None:
         return []
+    prefix = route_prefix()
     if prefix:
         raise ValueError(
             f'Clients look for the sign-in at the root of the host, but the functions of the app are below "{prefix}/".'
