@@ -89,7 +89,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / ".site" / "doctrees", folder / "doctrees")
     options = ["-W", "--keep-going", "--quiet", "-d", f"{folder}/doctrees"]
     command = [str(python), "-m", "sphinx", *options, "docs", f"{folder}/html"]
-    build = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    build = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
     assert (build.returncode, build.stderr) == (0, "")
     return Path(folder / "html")
 
