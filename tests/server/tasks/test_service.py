@@ -58,6 +58,19 @@ async def test_a_cancellation_at_one_instance_stops_the_run_at_another() -> None
     await serving.tasks.stop(0)
 
 
+async def test_queues_are_followed_as_tools_are_added_and_removed() -> None:
+    slow = tool("slow", task=TaskOptions(queue="slow"))
+    async with serving(slow, tool("job", task=TaskOptions()), tool("plain")) as served:
+        assert served.tasks is not None
+        queues: list[str] = []
+        served.tasks.follow_queues(queues.append)
+        assert queues == ["default", "slow"]
+        served.catalog.add(tool("night", task=TaskOptions(queue="night")))
+        served.catalog.add(tool("other"))
+        served.catalog.tools.remove("slow")
+        assert queues == ["default", "slow", "night"]
+
+
 async def test_a_store_that_others_share_is_worked_on_from_the_start_if_a_tool_has_tasks() -> None:
     store = SharedMemoryTasks()
     job = tool("job", task=TaskOptions())
