@@ -81,7 +81,7 @@ def test_a_url_has_headers_and_the_name_of_its_host(project: Path) -> None:
         ("https://example.com", "a b", [], [], "'a b' is not a valid name"),
         ("server.py", None, [], ["X: 1"], "--header is for servers at a URL"),
         ("server.py", None, ["1=2"], [], "--env must be"),
-        ("missing.py", None, [], [], "missing.py is not a Python file"),
+        ("missing.py", None, [], [], "missing.py does not exist"),
     ],
 )
 def test_wrong_options_are_refused(
