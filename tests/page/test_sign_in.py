@@ -64,7 +64,7 @@ def test_the_page_signs_in_with_pkce_steps_up_and_signs_out(browser: Browser, or
         seen.push(await page.getByLabel("Scopes").inputValue());
         await submit.click();
         await page.getByRole("button", { name: "Allow" }).click();
-        await page.getByRole("link", { name: "Create Order" }).click();
+        await page.locator("nav").getByRole("link", { name: "Create Order" }).click();
         await toggle.click();
         await page.getByLabel("Arguments as JSON").fill(JSON.stringify(args.order));
         await page.getByRole("button", { name: "Call", exact: true }).click();
@@ -176,7 +176,7 @@ def test_a_key_in_a_header_signs_in(browser: Browser) -> None:
             seen.violations = await violations(page);
             await use("API key in X-API-Key", args.key);
             await page.getByRole("link", { name: "Signed in" }).waitFor();
-            await page.getByRole("link", { name: "Hello" }).click();
+            await page.locator("nav").getByRole("link", { name: "Hello" }).click();
             await page.getByRole("button", { name: "Call" }).click();
             await page.getByRole("heading", { name: "Done" }).waitFor();
             seen.result = await page.locator(".result").innerText();
