@@ -6,6 +6,7 @@ because clients drop the body of any other status; 2026-07-28 fixes statuses per
 
 from __future__ import annotations
 
+import os
 import re
 from functools import lru_cache, update_wrapper
 from typing import TYPE_CHECKING, TypeVar
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from funcmcp._protocol import errors
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.replies import error_reply
+from funcmcp._server.log import log_failure
 from funcmcp._transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
@@ -92,6 +94,20 @@ def refuse(
 ) -> HttpResponse:
     """Return the refusal of a request that is not dispatched, with a JSON-RPC error as its body."""
     return HttpResponse(status, JSON_HEADERS + headers, error_reply(MCPError(code, message), request_id).body)
+
+
+def failed(error: BaseException, subject: str, method: str = "") -> HttpResponse:
+    """Log a failure of the server, and return the response to it.
+
+    Args:
+        error: The exception.
+        subject: What failed, for the log.
+        method: The method of the request, for the log.
+    """
+    error_id = os.urandom(8).hex()
+    log_failure(error, error_id, subject, method)
+    reason = f"It failed: the server's log has the details under error id {error_id}."
+    return refuse(500, errors.INTERNAL_ERROR, reason)
 
 
 def limit_reached(error: LimitReachedError, request_id: RequestId | None = None) -> HttpResponse:

@@ -6,7 +6,6 @@ Source: MCP "basic/authorization", "Error Handling" (401, 403, 400); RFC 6750 se
 from __future__ import annotations
 
 import asyncio
-import os
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -14,17 +13,16 @@ from funcmcp._auth.authenticator import Challenge
 from funcmcp._auth.owner import owner_of
 from funcmcp._auth.principal import Principal
 from funcmcp._auth.protected_resource import insufficient_scope, unauthorized
-from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
+from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._protocol.replies import error_reply
 from funcmcp._server.authorization import DECISION_TIMEOUT
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.limits import LimitReachedError
-from funcmcp._server.log import log_failure
 from funcmcp._server.run import Waiting, begin, is_failure
 from funcmcp._transports.batch import MAX_BATCH
 from funcmcp._transports.http.admission.credentials import RepeatedFieldError, credentials
 from funcmcp._transports.http.messages import HttpResponse
-from funcmcp._transports.http.status import JSON_HEADERS, limit_reached, refuse
+from funcmcp._transports.http.status import JSON_HEADERS, failed, limit_reached, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,11 +83,7 @@ class Authentication:
         except BaseException as error:
             if not is_failure(error):
                 raise
-            error_id = os.urandom(8).hex()
-            log_failure(error, error_id, "authenticator")
-            return refuse(
-                500, INTERNAL_ERROR, f"It failed: the server's log has the details under error id {error_id}."
-            )
+            return failed(error, "authenticator")
         if isinstance(identity, Challenge):
             challenge = unauthorized(identity, metadata_url=self._metadata_url, scopes=self._guard.scopes)
             status = 400 if identity.error == "invalid_request" else 401

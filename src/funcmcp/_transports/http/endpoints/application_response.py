@@ -10,16 +10,14 @@ response, `run` raises the exception, and the ASGI server closes the connection.
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._protocol.durations import seconds_text
-from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
-from funcmcp._server.log import log_failure
+from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._server.run import is_failure
 from funcmcp._transports.http.admission.body import too_large
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
-from funcmcp._transports.http.status import WITHOUT_CONTENT, checked_status, refuse
+from funcmcp._transports.http.status import WITHOUT_CONTENT, checked_status, failed, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -71,7 +69,7 @@ class ApplicationResponse(HttpResponse):
                 raise
             failure = body.refusal
             if failure is None:
-                failure = self._logged(error)
+                failure = failed(error, self._feature)
             if sender.has_ended:
                 return None
             if sender.has_started:
@@ -81,13 +79,6 @@ class ApplicationResponse(HttpResponse):
             for on_end in self.on_end:
                 on_end()
         return None
-
-    def _logged(self, error: BaseException) -> HttpResponse:
-        """Log a failure, and return the response to it."""
-        error_id = os.urandom(8).hex()
-        log_failure(error, error_id, self._feature)
-        reason = f"It failed: the server's log has the details under error id {error_id}."
-        return refuse(500, INTERNAL_ERROR, reason)
 
 
 class _Body:

@@ -8,23 +8,21 @@ in the credentials: routes with ``allow_anonymous`` do not read them. What a fun
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._protocol.codec import decode, encode
-from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
+from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._public_names import public
 from funcmcp._server.limits import LimitReachedError
-from funcmcp._server.log import log_failure
 from funcmcp._server.run import is_failure
 from funcmcp._transports.http.admission.admission import Admission
 from funcmcp._transports.http.admission.body import answer_body
 from funcmcp._transports.http.admission.header_checks import HeaderChecks
 from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp._transports.http.messages import HttpResponse
-from funcmcp._transports.http.status import JSON, authored_response, limit_reached, refuse
+from funcmcp._transports.http.status import JSON, authored_response, failed, limit_reached, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -260,10 +258,7 @@ class CustomRoutes:
         except BaseException as error:
             if not is_failure(error):
                 raise
-            error_id = os.urandom(8).hex()
-            log_failure(error, error_id, f"{request.method} {route.path}", request.method)
-            reason = f"It failed: the server's log has the details under error id {error_id}."
-            return refuse(500, INTERNAL_ERROR, reason)
+            return failed(error, f"{request.method} {route.path}", request.method)
 
 
 def response_of(value: Any) -> HttpResponse:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from funcmcp._oauth_proxy.web import MAX_BODY, WebRequest
-from funcmcp._protocol.errors import INTERNAL_ERROR
 from funcmcp._server.limits import LimitReachedError
-from funcmcp._server.log import log_failure
 from funcmcp._server.run import is_failure
 from funcmcp._transports.http.admission.admission import Admission
 from funcmcp._transports.http.admission.body import answer_body
 from funcmcp._transports.http.admission.caller import rated_caller_of
 from funcmcp._transports.http.admission.header_checks import HeaderChecks
 from funcmcp._transports.http.messages import HttpResponse
-from funcmcp._transports.http.status import limit_reached, refuse
+from funcmcp._transports.http.status import failed, limit_reached
 
 if TYPE_CHECKING:
     from funcmcp._oauth_proxy.proxy import OAuthProxy
@@ -77,8 +74,5 @@ class SignInEndpoints:
         except BaseException as error:
             if not is_failure(error):
                 raise
-            error_id = os.urandom(8).hex()
-            log_failure(error, error_id, f"sign-in {request.path}", request.method)
-            reason = f"It failed: the server's log has the details under error id {error_id}."
-            return refuse(500, INTERNAL_ERROR, reason)
+            return failed(error, f"sign-in {request.path}", request.method)
         return HttpResponse(answer.status, answer.headers, answer.body)
