@@ -10,7 +10,6 @@ NIST FIPS 186-5 appendix A.2.1 (a private key from extra random bits).
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import os
@@ -21,6 +20,7 @@ from joserfc.jwk import ECKey
 from joserfc.jws import JWSRegistry
 
 from funcmcp._protocol.codec import encode
+from funcmcp._state.seal import base64url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ class AccessTokens:
             "iat": int(now),
             "exp": int(now) + self.seconds,
             "auth_time": signed_in,
-            "jti": _text(os.urandom(16)),
+            "jti": base64url(os.urandom(16)),
             "name": user.name,
             "email": user.email,
             "tid": user.tenant,
@@ -82,9 +82,9 @@ class AccessTokens:
         }
         header = {"alg": ALGORITHM, "typ": TYPE, "kid": self.public_keys[0]["kid"]}
         present = {name: value for name, value in claims.items() if value is not None}
-        signed = f"{_text(encode(header))}.{_text(encode(present))}"
+        signed = f"{base64url(encode(header))}.{base64url(encode(present))}"
         signature = JWSRegistry.algorithms[ALGORITHM].sign(signed.encode("ascii"), self._key)
-        return f"{signed}.{_text(signature)}"
+        return f"{signed}.{base64url(signature)}"
 
 
 def _private_key(secret: bytes) -> ec.EllipticCurvePrivateKey:
@@ -97,12 +97,8 @@ def _jwk(key: ec.EllipticCurvePrivateKey) -> dict[str, str]:
     numbers = key.public_key().public_numbers()
     jwk = {"crv": "P-256", "kty": "EC", "x": _number(numbers.x), "y": _number(numbers.y)}
     thumbprint = hashlib.sha256(encode(jwk)).digest()  # RFC 7638: these members, in this order
-    return jwk | {"kid": _text(thumbprint), "use": "sig", "alg": ALGORITHM}
+    return jwk | {"kid": base64url(thumbprint), "use": "sig", "alg": ALGORITHM}
 
 
 def _number(value: int) -> str:
-    return _text(value.to_bytes(_COORDINATE_BYTES, "big"))
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+    return base64url(value.to_bytes(_COORDINATE_BYTES, "big"))

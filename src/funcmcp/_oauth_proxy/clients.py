@@ -9,12 +9,12 @@ Source: RFC 7591 sections 2, 3.2.1 and 3.2.2; MCP "basic/authorization/client-re
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._oauth_proxy.redirect_uris import checked_uris
 from funcmcp._protocol.codec import decode, encode
+from funcmcp._state.seal import base64url
 from funcmcp._visible_text import UNSAFE
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Clients:
 
 def key_of(client_id: str) -> str:
     """Return the name of a registered client in tokens and in the log."""
-    return base64.urlsafe_b64encode(hashlib.sha256(client_id.encode()).digest()[:16]).rstrip(b"=").decode("ascii")
+    return base64url(hashlib.sha256(client_id.encode()).digest()[:16])
 
 
 def display_name(name: object) -> str:

@@ -14,7 +14,6 @@ the nonce. So a key of the server can be replaced, or another instance continue,
 
 from __future__ import annotations
 
-import base64
 import binascii
 import hashlib
 import hmac
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp._oauth_proxy.upstream import User
 from funcmcp._protocol.codec import decode, encode
+from funcmcp._state.seal import base64url
 
 if TYPE_CHECKING:
     from funcmcp._state.seal import KeyRing
@@ -65,7 +65,7 @@ class Flow:
 
     def value(self, name: str) -> str:
         """Return the secret value with a name: 43 characters that a header, a form and a URL can contain."""
-        return _to_text(hmac.digest(self.secret, name.encode(), hashlib.sha256))
+        return base64url(hmac.digest(self.secret, name.encode(), hashlib.sha256))
 
     @property
     def mark(self) -> str:
@@ -111,7 +111,7 @@ def of_code(keys: KeyRing, text: str, now: float) -> Flow | None:
 def _encoded(flow: Flow) -> bytes:
     return encode(
         [
-            _to_text(flow.secret),
+            base64url(flow.secret),
             flow.client,
             flow.redirect_uri,
             flow.state,
@@ -190,8 +190,9 @@ def of_refresh_token(keys: KeyRing, text: str, now: float, seconds: float) -> Re
     return Refresh(user, client, tuple(scopes), signed_in, upstream_token)
 
 
-def _to_text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+def challenge_of(verifier: str) -> str:
+    """Return the challenge of a PKCE verifier (RFC 7636 section 4.2, S256)."""
+    return base64url(hashlib.sha256(verifier.encode("ascii")).digest())
 
 
 def _to_bytes(text: str) -> bytes:

@@ -16,8 +16,6 @@ redirects); OpenID Connect Core 1.0 section 3.1.2.6 (errors); MCP security best 
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import hmac
 import re
 from typing import TYPE_CHECKING, Final
@@ -26,6 +24,7 @@ from funcmcp._oauth_proxy.client_documents import DocumentError
 from funcmcp._oauth_proxy.flows import (
     FLOW_SECONDS,
     Flow,
+    challenge_of,
     new_secret,
     of_state,
     of_transaction,
@@ -143,7 +142,7 @@ async def consent(settings: Settings, request: WebRequest) -> WebAnswer:
     upstream_request = AuthorizationRequest(
         redirect_uri=settings.callback,
         state=to_state(settings.keys, flow, now),
-        challenge=_challenge_of(flow.value("verifier")),
+        challenge=challenge_of(flow.value("verifier")),
         nonce=flow.value("nonce"),
     )
     try:
@@ -288,11 +287,6 @@ def _not_this_page() -> WebAnswer:
         "The form came from another page or another browser, or your browser does not accept cookies.",
         _CLOSE_OR_START_AGAIN,
     )
-
-
-def _challenge_of(verifier: str) -> str:
-    digest = hashlib.sha256(verifier.encode("ascii")).digest()
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
 
 
 def _equal(received: str | None, expected: str) -> bool:

@@ -10,14 +10,12 @@ Source: RFC 6749 sections 4.1.3, 5 and 6, RFC 7636 section 4.6, RFC 8707 section
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import hmac
 import inspect
 import re
 from typing import TYPE_CHECKING, Final
 
-from funcmcp._oauth_proxy.flows import Refresh, of_code, of_refresh_token, to_refresh_token
+from funcmcp._oauth_proxy.flows import Refresh, challenge_of, of_code, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
 from funcmcp._oauth_proxy.web import ParametersError, error_answer, form_of, json_answer
@@ -192,8 +190,7 @@ def _fits(verifier: str, challenge: str) -> bool:
     """Return whether a PKCE verifier is that of a challenge."""
     if not _VERIFIER.fullmatch(verifier):
         return False
-    digest = hashlib.sha256(verifier.encode("ascii")).digest()
-    return hmac.compare_digest(base64.urlsafe_b64encode(digest).rstrip(b"="), challenge.encode("ascii"))
+    return hmac.compare_digest(challenge_of(verifier).encode("ascii"), challenge.encode("ascii"))
 
 
 def _is_access_token(text: str) -> bool:

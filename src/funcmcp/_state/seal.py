@@ -68,8 +68,8 @@ class KeyRing:
 
     def seal(self, purpose: str, payload: bytes) -> str:
         """Return a token with a payload."""
-        signed = f"{_VERSION}.{_to_text(payload)}"
-        return f"{signed}.{_to_text(_code(self._keys[0], purpose, signed))}"
+        signed = f"{_VERSION}.{base64url(payload)}"
+        return f"{signed}.{base64url(_code(self._keys[0], purpose, signed))}"
 
     def open(self, purpose: str, token: str) -> bytes | None:
         """Return the payload of a token that `seal` created for this purpose, or None."""
@@ -94,7 +94,7 @@ class KeyRing:
         """
         salt = os.urandom(_SALT_BYTES)
         cipher, nonce = _cipher(self.derive(f"conceal {purpose}")[0], salt)
-        return _CONCEALED + _to_text(salt + cipher.encrypt(nonce, payload, None))
+        return _CONCEALED + base64url(salt + cipher.encrypt(nonce, payload, None))
 
     def reveal(self, purpose: str, token: str) -> bytes | None:
         """Return the payload of a token that `conceal` created for this purpose, or None."""
@@ -141,7 +141,8 @@ def _code(key: bytes, purpose: str, signed: str) -> bytes:
     return hmac.digest(derived_key, signed.encode(), hashlib.sha256)
 
 
-def _to_text(data: bytes) -> str:
+def base64url(data: bytes) -> str:
+    """Return bytes as base64url without padding (RFC 4648 section 5)."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
@@ -151,4 +152,4 @@ def _to_bytes(text: str) -> bytes | None:
     except (binascii.Error, ValueError):
         return None
     # Only the canonical encoding is valid: the unused bits of the last character must be zero.
-    return data if _to_text(data) == text else None
+    return data if base64url(data) == text else None
