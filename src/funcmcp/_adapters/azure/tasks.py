@@ -65,7 +65,7 @@ from funcmcp._protocol.durations import seconds_until
 from funcmcp._public_names import public
 from funcmcp._server.log import logger
 from funcmcp._state.sessions.store import StoreUnavailableError
-from funcmcp._state.tasks.any_store import MAX_CONFLICTS, BaseTasks, OwnedTasks, successor
+from funcmcp._state.tasks.any_store import MAX_CONFLICTS, BaseTasks, OwnedTasks, claim_in_turn, successor
 from funcmcp._state.tasks.queues import DEFAULT_QUEUE
 from funcmcp._state.tasks.record import (
     Claim,
@@ -305,18 +305,9 @@ class AzureTasks(BaseTasks):
     async def _claim_due(self, count: int, only: TaskFilter) -> list[Claim]:
         queues = sorted(await self._known_queues() if only.queues is None else only.queues)
         self._turn += 1
-        claims: list[Claim] = []
-        for index in range(len(queues)):
-            queue = queues[(self._turn + index) % len(queues)]
-            try:
-                claims += await self._claim_in(queue, count - len(claims), only, claims)
-            except StoreUnavailableError:
-                if not claims:
-                    raise
-                break
-            if len(claims) >= count:
-                break
-        return claims
+        return await claim_in_turn(
+            queues, self._turn, count, lambda queue, claims: self._claim_in(queue, count - len(claims), only, claims)
+        )
 
     async def _known_queues(self) -> set[str]:
         """Return the queues of the server; look from time to time for those that other processes have added."""

@@ -39,13 +39,13 @@ from funcmcp._adapters.redis.task_scripts import ADD_DUE, BACKLOG, CLAIM, DROP, 
 from funcmcp._public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import record as transitions
-from funcmcp._state.tasks.any_store import MAX_CONFLICTS, successor
+from funcmcp._state.tasks.any_store import MAX_CONFLICTS, claim_in_turn, successor
 from funcmcp._state.tasks.record import Claim, claimed, from_json, new_token
 from funcmcp._state.tasks.store import Backlog
 from funcmcp._state.tasks.task_filter import ANY_TASK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
     from redis.asyncio import Redis
 
@@ -331,22 +331,13 @@ class RedisTasks(RedisRecords):
 
     async def _take(self, lanes: Sequence[Lane], count: int) -> list[Claim]:
         """Claim tasks of some lanes, at most so many. The first one is another one each time."""
-        claims: list[Claim] = []
-        self._turn += 1
-        for index in range(len(lanes)):
-            lane = lanes[(self._turn + index) % len(lanes)]
+
+        def take(lane: Lane, claims: Sequence[Claim]) -> Awaitable[list[Claim]]:
             room = count - len(claims)
-            if lane.tool:
-                room = min(room, self._only.places.get(lane.tool, room))
-            try:
-                claims += await self._take_from(lane, room)
-            except StoreUnavailableError:
-                if not claims:
-                    raise
-                break
-            if len(claims) >= count:
-                break
-        return claims
+            return self._take_from(lane, min(room, self._only.places.get(lane.tool, room)) if lane.tool else room)
+
+        self._turn += 1
+        return await claim_in_turn(lanes, self._turn, count, take)
 
     async def _take_from(self, lane: Lane, count: int) -> list[Claim]:
         """Claim tasks in the stream of a lane, at most so many.

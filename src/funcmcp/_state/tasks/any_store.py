@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from funcmcp._protocol.durations import seconds_until
 from funcmcp._public_names import public
+from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import record as transitions
 from funcmcp._state.tasks.record import current, failure, new_bytes, new_record
 from funcmcp._state.tasks.store import TaskLimits, TasksFullError, check_concurrency, check_lease
 from funcmcp._state.tasks.task_filter import ANY_TASK
 
 R = TypeVar("R")
+Q = TypeVar("Q")
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -360,6 +362,33 @@ def successor(stored: TaskRecord | None, now: float, transition: Transition) -> 
     """Return what a transition makes of a stored record at a time; None if it changes nothing."""
     record = None if stored is None else current(stored, now)
     return None if record is None else transition(record, now)
+
+
+async def claim_in_turn(
+    queues: Sequence[Q], turn: int, count: int, claim: Callable[[Q, list[Claim]], Awaitable[Sequence[Claim]]]
+) -> list[Claim]:
+    """Claim tasks in one queue after the other until there are enough claims.
+
+    Args:
+        queues: The queues.
+        turn: Decides which queue is the first one. It grows by one with each call.
+        count: How many claims are enough.
+        claim: Claims tasks in a queue; the second argument has the claims so far, of which there are less than *count*.
+
+    Raises:
+        StoreUnavailableError: The store can't be reached, and nothing was claimed before.
+    """
+    claims: list[Claim] = []
+    for index in range(len(queues)):
+        try:
+            claims += await claim(queues[(turn + index) % len(queues)], claims)
+        except StoreUnavailableError:
+            if not claims:
+                raise
+            break
+        if len(claims) >= count:
+            break
+    return claims
 
 
 def _end_of(record: TaskRecord) -> tuple[float, str, TaskKey] | None:
