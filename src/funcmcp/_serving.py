@@ -69,8 +69,10 @@ _NO_ID = "0" * 44
 """The id of no session and no task. To look for it shows whether a store can be used."""
 
 TASK_CONCURRENCY_VARIABLE = "FUNCMCP_TASK_CONCURRENCY"
-TASK_QUEUES_VARIABLE = "FUNCMCP_TASK_QUEUES"
 """The environment variable with the number of tasks that a process runs at once."""
+
+TASK_QUEUES_VARIABLE = "FUNCMCP_TASK_QUEUES"
+"""The environment variable with the queues whose tasks a process runs, separated by commas."""
 
 
 class Serving(Served):
@@ -114,7 +116,7 @@ class Serving(Served):
         middleware: Sequence[Middleware],
         tasks: TaskStore | Literal["memory"] | None,
     ) -> None:
-        is_json()
+        is_json()  # a wrong value in the environment is an error now, and not when the server begins
         keys = (getattr(sessions, "keys", None) or configured_keys(os.environ)).of(options.name)
         if not keys.shared:
             keys.on_foreign = partial(

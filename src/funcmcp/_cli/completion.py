@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from funcmcp._cli.connect import is_command
 from funcmcp._cli.failure import Failure
@@ -19,7 +19,7 @@ from funcmcp._cli.json_values import as_list, as_object, first_line
 from funcmcp._cli.targets import function_app_in, load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from funcmcp import MCPServer
 
@@ -29,26 +29,22 @@ Words: TypeAlias = list[tuple[str, str]]
 
 def tools(target: str, incomplete: str) -> Words:
     """Return the names of the tools that begin with what was typed."""
-    server = _server(target)
-    return [] if server is None else _named(asyncio.run(server.list_tools()), "name", incomplete)
+    return _named(_listed(target, "list_tools"), "name", incomplete)
 
 
 def prompts(target: str, incomplete: str) -> Words:
     """Return the names of the prompts that begin with what was typed."""
-    server = _server(target)
-    return [] if server is None else _named(asyncio.run(server.list_prompts()), "name", incomplete)
+    return _named(_listed(target, "list_prompts"), "name", incomplete)
 
 
 def uris(target: str, incomplete: str) -> Words:
     """Return the URIs of the resources that begin with what was typed."""
-    server = _server(target)
-    return [] if server is None else _named(asyncio.run(server.list_resources()), "uri", incomplete)
+    return _named(_listed(target, "list_resources"), "uri", incomplete)
 
 
 def tool_arguments(target: str, name: str, incomplete: str) -> Words:
     """Return ``key=`` for the arguments of a tool; after the equals sign, the values that its schema lists."""
-    server = _server(target)
-    for tool in [] if server is None else asyncio.run(server.list_tools()):
+    for tool in _listed(target, "list_tools"):
         if tool.get("name") == name:
             properties = as_object(as_object(tool.get("inputSchema")).get("properties"))
             return _beginning_with(incomplete, _pairs(properties, incomplete))
@@ -57,12 +53,17 @@ def tool_arguments(target: str, name: str, incomplete: str) -> Words:
 
 def prompt_arguments(target: str, name: str, incomplete: str) -> Words:
     """Return ``key=`` for the arguments of a prompt."""
-    server = _server(target)
-    for prompt in [] if server is None else asyncio.run(server.list_prompts()):
+    for prompt in _listed(target, "list_prompts"):
         if prompt.get("name") == name:
             properties = {str(argument.get("name")): argument for argument in as_list(prompt.get("arguments"))}
             return _beginning_with(incomplete, _pairs(properties, incomplete))
     return []
+
+
+def _listed(target: str, method: Literal["list_tools", "list_prompts", "list_resources"]) -> Sequence[Any]:
+    """Return the definitions that a method of the server in a file lists; none if there is no server."""
+    server = _server(target)
+    return [] if server is None else asyncio.run(getattr(server, method)())
 
 
 def _server(target: str) -> MCPServer | None:
