@@ -43,8 +43,15 @@ def funcmcp(
     *arguments: str, folder: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
+    return run_to_end([*FUNCMCP, *arguments], folder=folder, env=env)
+
+
+def run_to_end(
+    command: Sequence[str], *, folder: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, with nothing on stdin."""
     return subprocess.run(
-        [*FUNCMCP, *arguments],
+        command,
         cwd=folder,
         env=environment(env),
         stdin=subprocess.DEVNULL,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.cli.processes import PYTHON, environment
-from tests.patience import PATIENCE
+from tests.cli.processes import PYTHON, run_to_end
 from tests.requirements import require
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Mapping
 
 ROOT = Path(__file__).parents[2]
@@ -63,14 +62,4 @@ def run_python(
     *arguments: str, folder: Path, variables: Mapping[str, str] | None = None, python: str = PYTHON
 ) -> subprocess.CompletedProcess[str]:
     """Run Python to its end."""
-    return subprocess.run(
-        [python, *arguments],
-        cwd=folder,
-        env=environment(variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        check=False,
-    )
+    return run_to_end([python, *arguments], folder=folder, env=variables)

@@ -56,15 +56,16 @@ async def roll(instances: Sequence[Instance], place: Place) -> None:
 async def kill_store(instances: Sequence[Instance], place: Place) -> None:
     """Kill the store's process, and start it again with what it has on the disk."""
     await asyncio.to_thread(place.server.kill)
-    try:
-        await asyncio.sleep(random.uniform(0.1, 2 * LEASE))
-    finally:
-        await asyncio.to_thread(place.server.start)
+    await _start_later(place)
 
 
 async def stop_store(instances: Sequence[Instance], place: Place) -> None:
     """Let the store's process end, and start it again."""
     await asyncio.to_thread(place.server.stop)
+    await _start_later(place)
+
+
+async def _start_later(place: Place) -> None:
     try:
         await asyncio.sleep(random.uniform(0.1, 2 * LEASE))
     finally:
