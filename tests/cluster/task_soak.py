@@ -45,6 +45,9 @@ INSTANCES = 3
 PLACES = 50
 STOPPED = "The server was stopped while the tool ran. Part of its work may be done."
 UNRUN = "failed without a run"
+FIRST_PAUSE = (0.0, 0.2)
+"""Seconds before the first fault. A call takes longer, so that the shortest storm has a fault."""
+
 KINDS = ["ran too often", "lost", "stuck", UNRUN, "other"]
 
 
@@ -147,11 +150,13 @@ async def run(storm: Storm, tasks: int, *, most_callers: int = 1000) -> Trial:
 async def disturb(
     trial: Trial, faults: Sequence[Fault], instances: Sequence[Instance], place: Place, over: asyncio.Event
 ) -> None:
-    """Let one thing fail after the other, until all calls are over."""
+    """Let one thing fail after the other, until all calls are over; the first one before the first calls can be."""
+    pause = FIRST_PAUSE
     while faults and not over.is_set():
         with suppress(TimeoutError):
-            await asyncio.wait_for(over.wait(), random.uniform(*trial.storm.pause))
+            await asyncio.wait_for(over.wait(), random.uniform(*pause))
             return
+        pause = trial.storm.pause
         fault = random.choice(faults)
         trial.faults[getattr(fault, "__name__", "").replace("_", " ")] += 1
         await fault(instances, place)
