@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 PYTHON = HERE / f".venv-peers-{VERSION}" / "bin" / "python"
-PACKAGES = ("funcmcp", "mcp", "fastmcp", "pydantic", "uvicorn", "uvloop", "httptools")
+PACKAGES = ("funcmcp-slim", "mcp", "fastmcp", "pydantic", "uvicorn", "uvloop", "httptools")
 
 
 def run_with_peers(program: Path) -> None:

@@ -43,7 +43,7 @@ class Target:
     """One running server.
 
     Args:
-        name: which one, such as `funcmcp`. All but `funcmcp run` are served by uvicorn.
+        name: which one, such as `funcmcp`. All but `funcmcp run` and `funcmcp run_tasks` are served by uvicorn.
         settings: its environment variables: BENCH_TOOLS, BENCH_PLAIN, BENCH_BODY.
     """
 
@@ -52,8 +52,9 @@ class Target:
         self.port = free_port()
         self.started = time.perf_counter()
         command = ["taskset", "-c", str(SERVER_CORE), sys.executable, "-m"]
-        if name == RUN:
-            command += ["funcmcp", "run", "funcmcp_server.py:app", "--port", str(self.port)]
+        if name.startswith(RUN):
+            file = f"funcmcp{name.removeprefix(RUN)}_server.py"
+            command += ["funcmcp", "run", f"{file}:app", "--port", str(self.port)]
         else:
             command += ["uvicorn", f"{name}_server:app", "--port", str(self.port)]
             command += ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]

@@ -20,14 +20,14 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from peers import run_with_peers
-from targets import HERE, LOAD_CORE, SERVER_CORE, SERVERS, Target, environment, free_port, rotated
+from targets import HERE, LOAD_CORE, RUN, SERVER_CORE, SERVERS, Target, environment, free_port, rotated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 T = TypeVar("T")
 
-PEERS = ("funcmcp", "fastmcp")
+PEERS = (RUN, "fastmcp")
 KINDS = ("memory", "redis")
 RESULTS = HERE / "results" / "tasks.md"
 
@@ -190,11 +190,11 @@ def bursts(store: Store, rounds: int) -> list[Row]:
 
 def rate_rows(measure: str, store: Store, measured: dict[str, list[tuple[float, float]]], goal: str) -> list[Row]:
     """Return the rows of rates and CPU times."""
-    pairs = list(zip(measured["funcmcp"], measured["fastmcp"], strict=True))
+    pairs = list(zip(measured[RUN], measured["fastmcp"], strict=True))
     medians = {name: [median(column) for column in zip(*values, strict=True)] for name, values in measured.items()}
     times = median(ours[0] / theirs[0] for ours, theirs in pairs)
     share = median(theirs[1] / ours[1] for ours, theirs in pairs)
-    ours, theirs = medians["funcmcp"], medians["fastmcp"]
+    ours, theirs = medians[RUN], medians["fastmcp"]
     texts = f"{ours[0]:.0f}/s, {times:.1f} x FastMCP", f"{theirs[0]:.0f}/s"
     cpu_texts = f"{ours[1] * 1000:.2f} ms, 1/{share:.1f} of FastMCP's", f"{theirs[1] * 1000:.2f} ms"
     return [
@@ -281,7 +281,7 @@ def notification(store: Store, rounds: int) -> Row:
     async def several(target: Target) -> list[float]:
         return [await one(target.port) for _ in range(10 * rounds)]
 
-    times = asyncio.run(several(store.targets["funcmcp"]))
+    times = asyncio.run(several(store.targets[RUN]))
     p95 = quantiles(times, n=20)[18]
     return Row("end to notifications/tasks, p95", store.kind, f"{p95 * 1000:.1f} ms", "none", "<= 50 ms")
 
@@ -335,7 +335,7 @@ def imports(rounds: int) -> Row:
     It is CPU time, as other programs on the machine would add more to the elapsed time than tasks do.
     """
     texts = []
-    for name in PEERS:
+    for name in ("funcmcp", "fastmcp"):
         times: dict[str, list[float]] = {"none": [], "memory": []}
         for turn in range(rounds * 2 + 1):
             for kind in rotated(("none", "memory"), turn):
@@ -366,7 +366,7 @@ def versions() -> str:
     import platform
     from importlib.metadata import version
 
-    names = ("funcmcp", "fastmcp", "fastmcp-tasks", "pydocket", "redis")
+    names = ("funcmcp-slim", "fastmcp", "fastmcp-tasks", "pydocket", "redis")
     packages = ", ".join(f"{name} {version(name)}" for name in names)
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}."
 
