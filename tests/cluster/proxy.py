@@ -24,9 +24,10 @@ defaults
     option httpclose
     retries 3
     retry-on conn-failure
-    timeout connect 1s
+    timeout connect 30s
     timeout client 60s
     timeout server 60s
+    timeout check 30s
 
 frontend all
     bind fd@{listener}

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
 from funcmcp._adapters.asgi.application import ASGIApplication, Served
+from funcmcp._adapters.http1.connection import LAST_REQUEST_SECONDS
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.uvicorn.protocols import http_protocol
 from funcmcp._adapters.uvicorn.server import _Server
@@ -712,6 +713,40 @@ async def test_a_shutdown_waits_for_the_response_and_closes_the_connection(direc
     assert connection.transport.lost
     assert idle.transport.lost
     assert not connection.state.tasks
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_shutdown_waits_for_the_first_request_of_a_connection(direct: bool) -> None:
+    connection, unused = Connection(direct=direct), Connection(direct=direct)
+    for each in (connection, unused):
+        each.protocol.shutdown()
+    assert not connection.transport.closing
+    connection.receive(post(b"22"))
+    await connection.quiet()
+    assert b"connection: close\r\n\r\n0 22" in connection.transport.written
+    assert connection.transport.lost
+    await asyncio.sleep(LAST_REQUEST_SECONDS + 0.1)
+    assert unused.transport.lost
+    assert not unused.transport.written
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_shutdown_waits_for_the_rest_of_a_header(direct: bool) -> None:
+    connection, incomplete = Connection(direct=direct), Connection(direct=direct)
+    for each in (connection, incomplete):
+        each.receive(post(b"{}"))
+        await each.quiet()
+        each.receive(post(b"22")[:20])
+    for each in (connection, incomplete):
+        each.protocol.shutdown()
+    connection.receive(post(b"22")[20:-1])
+    await asyncio.sleep(LAST_REQUEST_SECONDS + 0.1)
+    assert incomplete.transport.lost
+    assert not connection.transport.closing
+    connection.receive(b"2")
+    await connection.quiet()
+    assert connection.transport.written.count(b"connection: close\r\n\r\n1 22") == 1
+    assert connection.transport.lost
 
 
 @pytest.mark.parametrize("direct", [True, False])

@@ -207,6 +207,9 @@ class Callers:
             kind = "not carried out" if "retry-after" in response.headers else "not confirmed"
             self.refused[f"{response.status_code}, {kind}"] += 1
             raise Refused if "retry-after" in response.headers else Unknown
+        if "application/json" not in response.headers.get("content-type", ""):  # an answer of the proxy
+            self.problems.append(f"{method} of call {call.number} was answered with {response.status_code}, no JSON")
+            raise Unknown
         answer = response.json()
         if "result" in answer:
             result: dict[str, Any] = answer["result"]

@@ -18,6 +18,8 @@ Timers:
   closed with bytes unsent.
 - uvicorn's ``timeout_keep_alive`` runs after a response. One timer serves many responses: when it fires, it looks at
   the time of the last one.
+- `LAST_REQUEST_SECONDS` run on a connection whose first request has not arrived when the server stops: a proxy may have
+  sent it, and could not repeat it elsewhere.
 
 A connection that is closed before its client has sent everything lingers: it sends its end, and reads on for
 `LINGER_SECONDS`. Otherwise the kernel would reset it, and the client could not read the answer (RFC 9112 section 9.6).
@@ -57,6 +59,9 @@ HIGH_WATER_BYTES = 65_536
 
 LINGER_SECONDS = 2.0
 """How long a connection that is closed reads on."""
+
+LAST_REQUEST_SECONDS = 0.5
+"""How long a connection waits for its first request when the server stops."""
 
 _NOT_DIRECT = (b"expect", b"transfer-encoding", b"upgrade")
 """Fields of requests that go through ASGI."""
@@ -109,6 +114,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         self._incoming: Cycle | None = None  # the request whose end has not arrived
         self.waiting: list[Cycle] = []
         self.unparsed = bytearray()
+        self._is_last = False  # whether the server stops, so that the next request is the last one
         self._is_refusing = False  # whether what comes next is not parsed any more
         self._is_lingering = False
         self._is_reading_paused = False
@@ -210,19 +216,27 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     # What uvicorn calls
 
     def shutdown(self) -> None:
-        """Close the connection after the responses to the requests that have begun."""
+        """Close the connection after the responses to the requests that have begun.
+
+        A request that has begun to arrive, and the first one of a connection, may still come.
+        """
         last = self.waiting[-1] if self.waiting else self._incoming or self.cycle
-        if last is None or last.has_ended:
+        if last is not None and not last.has_ended:
+            last.keep_alive = False
+        elif self._request_timer is None:
             self.transport.close()
         else:
-            last.keep_alive = False
+            self._is_last = True
+            self._request_timer.cancel()
+            self._request_timer = self.loop.call_later(LAST_REQUEST_SECONDS, self._close_without_request)
 
     # What the parser calls
 
     def on_request(self, method: str, target: bytes, version: str, pairs: list[tuple[bytes, bytes]]) -> None:
         """Begin a request."""
         header = RequestHeader(pairs)
-        cycle = Cycle(self, method, target, version, header, keep_alive=allows_keep_alive(version, header))
+        keep_alive = not self._is_last and allows_keep_alive(version, header)
+        cycle = Cycle(self, method, target, version, header, keep_alive=keep_alive)
         if target != self._target:
             cycle.location = location_of(target)
         self._incoming = cycle
@@ -385,7 +399,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         if plain is None:
             return False
         header, body = plain
-        self.cycle = cycle = Cycle(self, "POST", self._target, "1.1", header, keep_alive=True)
+        self.cycle = cycle = Cycle(self, "POST", self._target, "1.1", header, keep_alive=not self._is_last)
         cycle.body, cycle.is_complete, self.held = body, True, True
         if self._request_timer is not None:
             self._request_arrived()
@@ -506,6 +520,14 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         if not self.has_ended and not self.held:
             self._incoming = None
             self._end(TOO_LATE)
+
+    def _close_without_request(self) -> None:
+        """Close the connection, unless the header of a request has arrived since the server stops."""
+        self._request_timer = None
+        if self._incoming is None:
+            self.close()
+        else:
+            self._expect_request()
 
     def _wait_for_request(self) -> None:
         """Note that the connection is idle from now on."""

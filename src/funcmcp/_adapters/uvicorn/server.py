@@ -60,6 +60,9 @@ _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the name of a 
 _KILL_SECONDS = CLEANUP_SECONDS + 0.8
 """Seconds after the time of the drain, after which the parent kills a worker process."""
 
+_LAST_TURNS = 10
+"""Turns of the event loop in which a server that stops accepts waiting connections, which the kernel would reset."""
+
 _TICK_SECONDS = 0.2
 _END_TICK_SECONDS = 0.05
 _CLOSING_SECONDS = 0.5
@@ -393,6 +396,8 @@ class _Server(uvicorn.Server):
         """Stop. uvicorn would close WebSockets at once, so they get time to end by themselves before."""
         start, seconds = time.monotonic(), drain_seconds()
         if self._served is not None:
+            for _ in range(_LAST_TURNS):
+                await asyncio.sleep(0)
             for server in self.servers:
                 server.close()
             while self._websockets and not self.force_exit and time.monotonic() < start + seconds + _CLOSING_SECONDS:
