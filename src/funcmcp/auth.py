@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from funcmcp._auth.easy_auth import EasyAuth
     from funcmcp._auth.entra_id import entra
     from funcmcp._auth.policy import Auth
-    from funcmcp._auth.principal import Principal
+    from funcmcp._auth.principal import Principal, UpstreamTokenError
     from funcmcp._auth.protected_resource import ProtectedResource, unauthorized
     from funcmcp._auth.tokens.bearer import BearerTokens
     from funcmcp._auth.tokens.claims import TokenRules
     from funcmcp._auth.tokens.jwks import JWKS
     from funcmcp._auth.tokens.keys import StaticKeys
+    from funcmcp._oauth_proxy.certificates import ClientCertificate
     from funcmcp._oauth_proxy.entra import EntraID, ManagedIdentity
     from funcmcp._oauth_proxy.github import GitHub
     from funcmcp._oauth_proxy.google import Google
@@ -38,6 +39,7 @@ __all__ = [
     "Authenticator",
     "BearerTokens",
     "Challenge",
+    "ClientCertificate",
     "EasyAuth",
     "EntraID",
     "GitHub",
@@ -49,6 +51,7 @@ __all__ = [
     "StaticKeys",
     "TokenRules",
     "Upstream",
+    "UpstreamTokenError",
     "User",
     "entra",
     "first_of",
@@ -61,12 +64,13 @@ _HOMES = {
     "_auth.easy_auth": ["EasyAuth"],
     "_auth.entra_id": ["entra"],
     "_auth.policy": ["Auth"],
-    "_auth.principal": ["Principal"],
+    "_auth.principal": ["Principal", "UpstreamTokenError"],
     "_auth.protected_resource": ["ProtectedResource", "unauthorized"],
     "_auth.tokens.bearer": ["BearerTokens"],
     "_auth.tokens.claims": ["TokenRules"],
     "_auth.tokens.jwks": ["JWKS"],
     "_auth.tokens.keys": ["StaticKeys"],
+    "_oauth_proxy.certificates": ["ClientCertificate"],
     "_oauth_proxy.entra": ["EntraID", "ManagedIdentity"],
     "_oauth_proxy.github": ["GitHub"],
     "_oauth_proxy.google": ["Google"],

@@ -1,7 +1,6 @@
 """Scripts in place of identity providers that tests can't reach. They are our own work, and prove nothing about these.
 
-The script of Entra has the errors of public reports: AADSTS901002 for `resource`, AADSTS90009 for a refresh without
-the scopes, AADSTS54005 for a used code, AADSTS7000218 for a client without a credential.
+`scripted_entra.py` has that of Entra ID.
 """
 
 from __future__ import annotations
@@ -76,35 +75,6 @@ class OpenIDHTTP(ScriptedHTTP):
             return 400, {"error": "invalid_grant", "error_description": "used"}
         self.used.add(value)
         return 200, {"id_token": self.id_token(), "refresh_token": f"{value}+", "access_token": "opaque"}
-
-
-class EntraHTTP(OpenIDHTTP):
-    """Entra ID, as far as public reports describe its errors."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            ENTRA,
-            APP,
-            scopes_supported=["openid", "profile", "email", "offline_access"],
-            token_endpoint_auth_methods_supported=["client_secret_post", "private_key_jwt", "client_secret_basic"],
-        )
-        self.claims = {"sub": "per application", "oid": "ada-object", "tid": TENANT, "name": "Ada", "ver": "2.0"}
-
-    def token(self, headers: dict[str, str], form: dict[str, str]) -> tuple[int, Any]:
-        if "resource" in form:
-            return refusal("invalid_request", "AADSTS901002: The 'resource' request parameter is not supported.")
-        if "client_assertion" not in form and "authorization" not in headers and "client_secret" not in form:
-            return refusal("invalid_client", "AADSTS7000218: The request body must contain a client_assertion.")
-        if form["grant_type"] == "refresh_token" and "offline_access" not in form.get("scope", ""):
-            return refusal("invalid_request", "AADSTS90009: Application is requesting a token for itself.")
-        status, answer = super().token(headers, form)
-        if status != 200:
-            return refusal("invalid_grant", "AADSTS54005: OAuth2 Authorization code was already redeemed.")
-        return status, answer
-
-
-def refusal(error: str, description: str) -> tuple[int, dict[str, str]]:
-    return 400, {"error": error, "error_description": description}
 
 
 def with_keys(upstream: Any, http: ScriptedHTTP) -> Any:

@@ -246,7 +246,7 @@ async def test_a_provider_that_does_not_listen_is_an_outage() -> None:
 async def test_a_refresh_repeats_the_scopes_and_keeps_the_user(provider: Provider) -> None:
     provider.answers["/token"] = 200, {"access_token": "x"}
     oidc = upstream(provider)
-    assert await oidc.refresh("again", "ada") == (None, None)
+    assert await oidc.refresh("again", "ada") == (None, None, None)
     assert provider.forms("/token") == [
         {"grant_type": "refresh_token", "refresh_token": "again", "scope": "openid profile email offline_access"}
     ]
@@ -335,3 +335,37 @@ def test_an_invalid_configuration_is_refused(arguments: tuple[str, str], reason:
 
 def test_the_secret_is_not_in_the_representation() -> None:
     assert repr(OIDC("https://login.example.com", "app", "secret")) == "OIDC('https://login.example.com', 'app')"
+
+
+async def test_the_token_of_a_sign_in_is_exchanged_for_one_of_another_api(provider: Provider) -> None:
+    oidc = upstream(provider, token_exchange=True)
+    provider.answers["/token"] = (
+        200,
+        {"id_token": provider.id_token(), "access_token": "mine", "token_type": "Bearer", "expires_in": 300},
+    )
+    assert (await exchange(oidc)).access_token == ("mine", 300.0)
+    provider.answers["/token"] = 200, {"access_token": "theirs", "token_type": "bearer", "expires_in": 10**9}
+    assert await oidc.exchange_token("mine", ["read", "write"], "orders-api") == ("theirs", 86_400.0)
+    provider.answers["/token"] = 200, {"access_token": "theirs"}
+    assert await oidc.exchange_token("mine", [], None) == ("theirs", None)
+    common = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "subject_token": "mine",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
+        "requested_token_type": "urn:ietf:params:oauth:token-type:access_token",
+    }
+    assert provider.forms("/token")[1:] == [common | {"scope": "read write", "audience": "orders-api"}, common]
+
+
+@pytest.mark.parametrize("answer", [{}, {"access_token": 5}, {"access_token": "x", "token_type": "N_A"}])
+async def test_an_exchange_without_a_usable_token_is_an_outage(provider: Provider, answer: dict[str, Any]) -> None:
+    provider.answers["/token"] = 200, answer
+    with pytest.raises(UpstreamUnavailableError, match="no access token"):
+        await upstream(provider, token_exchange=True).exchange_token("mine", ["read"], None)
+
+
+@pytest.mark.parametrize("error", ["invalid_grant", "interaction_required", "consent_required", "access_denied"])
+async def test_an_exchange_that_the_provider_refuses_is_not_an_outage(provider: Provider, error: str) -> None:
+    provider.answers["/token"] = 400, {"error": error}
+    with pytest.raises(UpstreamRefusedError, match=error):
+        await upstream(provider, token_exchange=True).exchange_token("mine", ["read"], None)

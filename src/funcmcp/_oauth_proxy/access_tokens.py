@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc.jwk import ECKey
 from joserfc.jws import JWSRegistry
 
+from funcmcp._oauth_proxy.upstream_tokens import CLAIM
 from funcmcp._protocol.codec import encode
 from funcmcp._state.seal import base64url
 
@@ -55,7 +56,17 @@ class AccessTokens:
         self._audience = audience
         self._key = ECKey.import_key(private[0])
 
-    def issue(self, user: User, client: str, scopes: Sequence[str], *, signed_in: int, now: float) -> str:
+    def issue(  # noqa: PLR0913 - the claims
+        self,
+        user: User,
+        client: str,
+        scopes: Sequence[str],
+        *,
+        signed_in: int,
+        now: float,
+        seconds: int | None = None,
+        upstream: str | None = None,
+    ) -> str:
         """Return a token.
 
         Args:
@@ -64,6 +75,8 @@ class AccessTokens:
             scopes: The granted scopes.
             signed_in: When the user signed in, in seconds since 1970.
             now: Seconds since 1970.
+            seconds: Seconds after which the token expires; None for the usual number.
+            upstream: The provider's access token of the sign-in, encrypted; None for none.
         """
         claims: dict[str, Any] = {
             "iss": self._issuer,
@@ -72,13 +85,14 @@ class AccessTokens:
             "client_id": client,
             "scope": " ".join(scopes),
             "iat": int(now),
-            "exp": int(now) + self.seconds,
+            "exp": int(now) + (self.seconds if seconds is None else seconds),
             "auth_time": signed_in,
             "jti": base64url(os.urandom(16)),
             "name": user.name,
             "email": user.email,
             "tid": user.tenant,
             "roles": sorted(user.roles) or None,
+            CLAIM: upstream,
         }
         header = {"alg": ALGORITHM, "typ": TYPE, "kid": self.public_keys[0]["kid"]}
         present = {name: value for name, value in claims.items() if value is not None}

@@ -1,39 +1,71 @@
 """Microsoft Entra ID as upstream of the proxy.
 
 How it works: Entra registers no clients and refuses the parameter ``resource`` that MCP clients send, so the proxy
-never sends it. The proxy asks for no permissions of an API: only the ID token of the sign-in counts, whose version does
-not depend on the registration of an API.
+never sends it. Only the ID token of the sign-in counts, whose version does not depend on the registration of an API.
+Without *on_behalf_of* the proxy asks for no permissions of an API, and drops the access token.
 
-Source: Microsoft identity platform, "ID token claims reference" and "Optional claims" (`tid`, `oid`, `idp`, `acct`,
-`xms_edov`); azure-identity 1.27.0, `app_service.py` and `imds.py` (requests for tokens of managed identities); RFC 7523
-section 2.2 (a token as the credential of a client).
+With *on_behalf_of* the access token is for the application itself, so that the application, and nobody else, can
+exchange it for tokens of other APIs. The scope has the application's id: with its URI, Entra refuses the refresh
+(AADSTS90009). One sign-in has one API (AADSTS28000), so a token for Microsoft Graph then comes from an exchange, too.
+
+Entra leaves out the groups of a user with more than 200 of them. That is not the same as no groups: such a sign-in is
+refused, or the groups come from Microsoft Graph.
+
+Source: Microsoft identity platform, "ID token claims reference" (also for `_claim_names` and `hasgroups`) and "Optional
+claims" (`tid`, `oid`, `idp`, `acct`, `xms_edov`), "OAuth 2.0 On-Behalf-Of flow", also "Use of a single application";
+Microsoft Graph, "List a user's memberships (direct and transitive)"; azure-identity 1.27.0, `app_service.py` and
+`imds.py` (requests for tokens of managed identities); RFC 7523 section 2.2 (a token as the credential of a client);
+public issues for AADSTS90009 (Softeria/ms-365-mcp-server 502 and 508) and AADSTS28003 (a code without scopes).
 """
 
 from __future__ import annotations
 
 import inspect
 import os
+from dataclasses import replace
 from time import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
 
 from funcmcp._auth.entra_id import checked_guid
 from funcmcp._auth.tokens.compact import TokenError
+from funcmcp._oauth_proxy.certificates import ClientCertificate
+from funcmcp._oauth_proxy.entra_errors import explanation_of
 from funcmcp._oauth_proxy.id_tokens import text_claim, texts_claim
-from funcmcp._oauth_proxy.oidc import OIDC
-from funcmcp._oauth_proxy.upstream import UpstreamHTTP, UpstreamUnavailableError, User
+from funcmcp._oauth_proxy.oidc import OIDC, issued_token_in
+from funcmcp._oauth_proxy.upstream import (
+    IssuedToken,
+    SignIn,
+    UpstreamError,
+    UpstreamHTTP,
+    UpstreamRefusedError,
+    UpstreamUnavailableError,
+    User,
+)
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    Credential = Callable[[], str | Awaitable[str]]
+    from funcmcp._oauth_proxy.oidc import Provider
+
+    Credential = ClientCertificate | Callable[[], str | Awaitable[str]]
 
 _AUTHORITY: Final = "https://login.microsoftonline.com"
 _AUDIENCE: Final = "api://AzureADTokenExchange"
 _ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _INSTANCE_METADATA: Final = "http://169.254.169.254/metadata/identity/oauth2/token"
 _RENEWAL_SECONDS: Final = 300.0
+_ON_BEHALF_OF: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_GRAPH: Final = "https://graph.microsoft.com"
+_READ_USER: Final = f"{_GRAPH}/User.Read"
+_MAX_PAGES: Final = 20
+_TOO_MANY_GROUPS: Final = (
+    "You are in more groups than Microsoft tells this server, so that it can't decide what you may do. Report it to "
+    "the operator of the server."
+)
+_NOT_OF_TENANT: Final = "This account is not one of the organization. Sign in with another account."
+_GUEST: Final = "This server does not accept guests of the organization. Sign in with another account."
 
 
 @public("funcmcp.auth")
@@ -88,17 +120,22 @@ class EntraID(OIDC):
         tenant: The id of the tenant, a GUID. ``common`` and ``organizations`` are rejected: they mean any tenant.
         client_id: The application id of the registration, a GUID.
         client_secret: A secret of the registration.
-        credential: In place of a secret, a function that returns a signed assertion (RFC 7523) for each request, such
-            as `ManagedIdentity`. It may be async.
+        credential: In place of a secret, a `ClientCertificate`, a `ManagedIdentity`, or a function that returns a
+            signed assertion (RFC 7523) for each request. The function may be async.
         guests: Whether users of other tenants may sign in that are guests of this tenant.
+        groups: What a user with too many groups for a token gets, if the registration has the claim ``groups``.
+            ``"token"``: the sign-in is refused. ``"graph"``: the groups come from Microsoft Graph, with the permission
+            User.Read. ``"ignore"``: the sign-ins of all users have no groups.
+        on_behalf_of: The name of a scope that the registration exposes, such as ``"access_as_user"``. Tools then get
+            tokens for other APIs by `Context.upstream_token`. None: they get none.
         clock: A function that returns seconds since 1970.
 
     Raises:
-        ValueError: The tenant or the application id is not a GUID, or there are both or neither of secret and
-            credential.
+        ValueError: The tenant or the application id is not a GUID, there are both or neither of secret and credential,
+            or *groups* or *on_behalf_of* is invalid.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the registration, and what the server does with its users
         self,
         tenant: str,
         client_id: str,
@@ -106,42 +143,126 @@ class EntraID(OIDC):
         *,
         credential: Credential | None = None,
         guests: bool = False,
+        groups: Literal["token", "graph", "ignore"] = "token",
+        on_behalf_of: str | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
         if (client_secret is None) == (credential is None):
             raise ValueError("EntraID needs either client_secret or credential, such as ManagedIdentity().")
+        if groups not in {"token", "graph", "ignore"}:
+            raise ValueError(f"EntraID.groups must be 'token', 'graph' or 'ignore', not {groups!r}.")
+        if on_behalf_of is not None and (not on_behalf_of or "/" in on_behalf_of):
+            raise ValueError(
+                "EntraID.on_behalf_of is the name of a scope that the registration exposes, without its URI, such as "
+                f"'access_as_user'; got {on_behalf_of!r}."
+            )
         self._tenant = checked_guid("tenant", tenant)
+        client_id = checked_guid("client_id", client_id)
+        scopes = ["openid", "profile", "email"]
+        if on_behalf_of is not None:
+            scopes.append(f"{client_id}/{on_behalf_of}")
+        elif groups == "graph":
+            scopes.append(_READ_USER)
         super().__init__(
             f"{_AUTHORITY}/{self._tenant}/v2.0",
-            checked_guid("client_id", client_id),
+            client_id,
             client_secret,
             name="Microsoft",
+            scopes=scopes,
             parameters={"prompt": "select_account"},
+            token_exchange=on_behalf_of is not None,
             clock=clock,
         )
         self._credential = credential
         self._guests = guests
+        self._groups = groups
+
+    async def exchange_token(self, access_token: str, scopes: Sequence[str], audience: str | None) -> IssuedToken:
+        """See `TokenExchanger.exchange_token`; the scopes name the API, and *audience* must be None."""
+        if audience is not None:
+            raise ValueError(
+                'Entra ID has no audience: the scopes name the API, as "https://graph.microsoft.com/User.Read".'
+            )
+        form = {
+            "grant_type": _ON_BEHALF_OF,
+            "requested_token_use": "on_behalf_of",
+            "assertion": access_token,
+            "scope": " ".join(scopes),
+        }
+        provider = await self._discover()
+        return issued_token_in(await self._post(provider, provider.token_endpoint, form))
 
     async def _authentication(self, *, uses_basic: bool) -> tuple[dict[str, str], dict[str, str]]:
         if self._credential is None:
             return await super()._authentication(uses_basic=uses_basic)
-        assertion = self._credential()
-        if inspect.isawaitable(assertion):
-            assertion = await assertion
         form = {
             "client_id": self._client_id,
             "client_assertion_type": _ASSERTION_TYPE,
-            "client_assertion": assertion,
+            "client_assertion": await self._assertion(self._credential),
         }
         return {}, form
 
+    async def _assertion(self, credential: Credential) -> str:
+        if isinstance(credential, ClientCertificate):
+            audience = f"{_AUTHORITY}/{self._tenant}/oauth2/v2.0/token"
+            return credential.assertion(self._client_id, audience, self._clock())
+        assertion = credential()
+        return await assertion if inspect.isawaitable(assertion) else assertion
+
+    async def _post(self, provider: Provider, url: str, form: dict[str, str]) -> dict[str, Any]:
+        try:
+            return await super()._post(provider, url, form)
+        except UpstreamError as error:
+            explanation = explanation_of(str(error))
+            if explanation is None:
+                raise
+            raise type(error)(f"{explanation.code}: {explanation.operator} ({error})", explanation.user) from error
+
+    def _exchange_fields(self, provider: Provider) -> dict[str, str]:
+        return {"scope": " ".join(provider.scopes)}
+
+    async def _sign_in(self, answer: dict[str, Any], user: User | None) -> SignIn:
+        sign_in = await super()._sign_in(answer, user)
+        if user is None or self._groups != "graph" or not _lacks_groups(user.claims):
+            return sign_in
+        token = issued_token_in(answer)
+        if self.exchanges_tokens:
+            token = await self.exchange_token(token.token, [_READ_USER], None)
+        claims = {name: value for name, value in user.claims.items() if name not in _GROUP_CLAIMS}
+        groups = await self._groups_at_graph(token.token)
+        return sign_in._replace(user=replace(user, claims=claims | {"groups": groups}))
+
+    async def _groups_at_graph(self, token: str) -> list[str]:
+        """Return the ids of all groups of the user, also of those that contain a group of the user."""
+        url: object = f"{_GRAPH}/v1.0/me/transitiveMemberOf?$select=id&$top=999"
+        groups: list[str] = []
+        for _ in range(_MAX_PAGES):
+            if not isinstance(url, str) or not url.startswith(f"{_GRAPH}/v1.0/"):
+                raise UpstreamUnavailableError("Microsoft Graph has returned groups in another form than expected")
+            try:
+                page = await self._http.get(url, {"authorization": f"Bearer {token}"})
+            except UpstreamUnavailableError as error:
+                raise UpstreamUnavailableError(f"the groups of the user at Microsoft Graph: {error}") from error
+            groups += _groups_in(page)
+            url = page.get("@odata.nextLink")
+            if url is None:
+                return groups
+        raise UpstreamRefusedError("the user has too many groups", _TOO_MANY_GROUPS)
+
     def _user_of(self, claims: dict[str, Any]) -> User:
         object_id = text_claim(claims, "oid")
-        if claims.get("tid") != self._tenant or object_id is None:
-            raise TokenError("The user is of another tenant, or the ID token has no object id.")
+        if object_id is None:
+            raise TokenError("The ID token has no object id.")
+        if claims.get("tid") != self._tenant:
+            raise UpstreamRefusedError("the user is of another tenant", _NOT_OF_TENANT)
         is_guest = claims.get("acct") == 1 or claims.get("idp", self.issuer) != self.issuer
         if is_guest and not self._guests:
-            raise TokenError("The user is a guest of the tenant. EntraID(guests=True) accepts guests.")
+            raise UpstreamRefusedError("the user is a guest; EntraID(guests=True) accepts guests", _GUEST)
+        if self._groups == "ignore":
+            claims = {name: value for name, value in claims.items() if name not in _GROUP_CLAIMS}
+        elif self._groups == "token" and _lacks_groups(claims):
+            reason = 'the user has more groups than a token can have; use app roles, or EntraID(groups="graph")'
+            raise UpstreamRefusedError(reason, _TOO_MANY_GROUPS)
         return User(
             f"{self._tenant}.{object_id}",
             name=text_claim(claims, "name", "preferred_username"),
@@ -151,3 +272,25 @@ class EntraID(OIDC):
             roles=texts_claim(claims, "roles"),
             claims=claims,
         )
+
+
+_GROUP_CLAIMS: Final = frozenset({"groups", "hasgroups", "_claim_names", "_claim_sources"})
+
+
+def _lacks_groups(claims: Mapping[str, Any]) -> bool:
+    """Return whether Entra has left out the groups of the user, because there are too many."""
+    if claims.get("hasgroups") is not None:
+        return True
+    names = claims.get("_claim_names")
+    return names is not None and (not isinstance(names, dict) or "groups" in names)
+
+
+def _groups_in(page: dict[str, Any]) -> list[str]:
+    """Return the ids of the groups among the objects of a page; raise UpstreamUnavailableError for another form."""
+    objects = page.get("value")
+    if not isinstance(objects, list) or not all(isinstance(entry, dict) for entry in objects):
+        raise UpstreamUnavailableError("Microsoft Graph has returned groups in another form than expected")
+    groups = [entry.get("id") for entry in objects if entry.get("@odata.type") == "#microsoft.graph.group"]
+    if not all(isinstance(group, str) for group in groups):
+        raise UpstreamUnavailableError("Microsoft Graph has returned a group without an id")
+    return [str(group) for group in groups]

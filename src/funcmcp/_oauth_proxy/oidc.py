@@ -4,7 +4,8 @@ How it works: the endpoints and the URL of the keys come from the provider's dis
 the first sign-in and again after an hour. If the provider does not answer then, the last document stays valid.
 
 Source: OpenID Connect Discovery 1.0 sections 3 and 4, OpenID Connect Core 1.0 sections 3.1.2.1, 11 (`offline_access`)
-and 12, RFC 7636, RFC 7009; RFC 6749 section 2.3.1 (the client's id and secret are encoded before HTTP Basic).
+and 12, RFC 7636, RFC 7009; RFC 6749 section 2.3.1 (the client's id and secret are encoded before HTTP Basic); RFC 8693
+section 2 (tokens for other APIs).
 """
 
 from __future__ import annotations
@@ -22,12 +23,22 @@ from funcmcp._auth.tokens.compact import TokenError
 from funcmcp._auth.tokens.jwks import JWKS
 from funcmcp._auth.urls import checked
 from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim, verified_email
-from funcmcp._oauth_proxy.upstream import SignIn, UpstreamHTTP, UpstreamRefusedError, UpstreamUnavailableError, User
+from funcmcp._oauth_proxy.identity_assertions import assertion_of, validated
+from funcmcp._oauth_proxy.upstream import (
+    IssuedToken,
+    SignIn,
+    UpstreamHTTP,
+    UpstreamRefusedError,
+    UpstreamUnavailableError,
+    User,
+)
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from funcmcp._auth.tokens.keys import KeySource
+    from funcmcp._oauth_proxy.identity_assertions import IdentityAssertion
     from funcmcp._oauth_proxy.upstream import AuthorizationRequest
 
 _logger = logging.getLogger("funcmcp")
@@ -38,6 +49,9 @@ _PAUSE: Final = 5.0
 """Minimum number of seconds between two requests for the discovery document."""
 
 _OFFLINE: Final = "offline_access"
+_GRANT_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
+_KIND_ACCESS: Final = "urn:ietf:params:oauth:token-type:access_token"
+_MAX_SECONDS: Final = 86_400.0
 _RESERVED: Final = frozenset(
     {
         "client_id", "code_challenge", "code_challenge_method", "nonce", "redirect_uri", "request", "request_uri",
@@ -47,7 +61,7 @@ _RESERVED: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Provider:
+class Provider:
     """What the discovery document of a provider says."""
 
     authorization_endpoint: str
@@ -56,6 +70,7 @@ class _Provider:
     scopes: tuple[str, ...]
     uses_basic: bool
     sends_issuer: bool
+    keys: KeySource
     id_tokens: IDTokens
 
 
@@ -75,7 +90,14 @@ class OIDC:
         parameters: More parameters of the authorization request, such as ``{"audience": "..."}`` for Auth0. A value of
             ``""`` leaves out a parameter that the proxy would send.
         roles_claim: The claim of the ID token with the roles of the user, a list of strings.
+        token_exchange: Whether tools get tokens for other APIs by `Context.upstream_token`. The provider must support
+            RFC 8693, and the registration must be allowed to exchange tokens.
         clock: A function that returns seconds since 1970.
+
+    Attributes:
+        issuer: The issuer.
+        name: The name of the provider, for people.
+        exchanges_tokens: Whether tools get tokens for other APIs.
 
     Raises:
         ValueError: The issuer is not an https URL (http only on a loopback address), the id is missing, a scope is
@@ -92,6 +114,7 @@ class OIDC:
         scopes: Sequence[str] = ("openid", "profile", "email"),
         parameters: Mapping[str, str] | None = None,
         roles_claim: str = "roles",
+        token_exchange: bool = False,
         clock: Callable[[], float] = time,
     ) -> None:
         parts = checked("The issuer", issuer)
@@ -106,6 +129,7 @@ class OIDC:
             )
         self.issuer: str | None = issuer
         self.name: str = name or parts.hostname or issuer
+        self.exchanges_tokens: bool = token_exchange
         self._issuer = issuer
         self._client_id = client_id
         self._client_secret = client_secret
@@ -114,7 +138,7 @@ class OIDC:
         self._roles_claim = roles_claim
         self._clock = clock
         self._http = UpstreamHTTP()
-        self._provider: _Provider | None = None
+        self._provider: Provider | None = None
         self._next_discovery = 0.0
         self._discovering: asyncio.Task[None] | None = None
         self._keys: tuple[str, JWKS] | None = None
@@ -154,8 +178,8 @@ class OIDC:
             "code_verifier": verifier,
         }
         provider = await self._discover()
-        answer = await self._post(provider, provider.token_endpoint, form)
-        return SignIn(await self._user_in(provider, answer, nonce), _refresh_token_in(answer))
+        answer = await self._post(provider, provider.token_endpoint, form | self._exchange_fields(provider))
+        return await self._sign_in(answer, await self._user_in(provider, answer, nonce))
 
     async def refresh(self, refresh_token: str, subject: str) -> SignIn:
         """See `Upstream.refresh`."""
@@ -170,7 +194,7 @@ class OIDC:
         user = await self._user_in(provider, answer, None) if answer.get("id_token") is not None else None
         if user is not None and user.subject != subject:
             raise UpstreamRefusedError("the ID token of the refresh is another user's")
-        return SignIn(user, _refresh_token_in(answer))
+        return await self._sign_in(answer, user)
 
     async def revoke(self, refresh_token: str) -> bool:
         """See `Upstream.revoke`."""
@@ -184,6 +208,42 @@ class OIDC:
             raise UpstreamUnavailableError(str(error)) from error
         return True
 
+    async def exchange_token(self, access_token: str, scopes: Sequence[str], audience: str | None) -> IssuedToken:
+        """See `TokenExchanger.exchange_token`."""
+        provider = await self._discover()
+        form = {
+            "grant_type": _GRANT_EXCHANGE,
+            "subject_token": access_token,
+            "subject_token_type": _KIND_ACCESS,
+            "requested_token_type": _KIND_ACCESS,
+            "scope": " ".join(scopes),
+            "audience": audience or "",
+        }
+        sent = {name: value for name, value in form.items() if value}
+        return issued_token_in(await self._post(provider, provider.token_endpoint, sent))
+
+    async def identity_assertion(self, assertion: str, audience: str, resource: str) -> IdentityAssertion:
+        """See `AssertingUpstream.identity_assertion`."""
+        provider = await self._discover()
+        now = self._clock()
+        try:
+            claims = await validated(
+                assertion, issuer=self._issuer, audience=audience, resource=resource, keys=provider.keys, now=now
+            )
+            return assertion_of(claims, self._user_of(claims), now)
+        except TokenError as error:
+            raise UpstreamRefusedError(str(error)) from error
+
+    async def _sign_in(self, answer: dict[str, Any], user: User | None) -> SignIn:
+        """Return what an answer of the token endpoint says."""
+        access_token = issued_token_in(answer) if self.exchanges_tokens else None
+        return SignIn(user, _refresh_token_in(answer), access_token)
+
+    def _exchange_fields(self, provider: Provider) -> dict[str, str]:
+        """Return more fields of the request with a code."""
+        del provider
+        return {}
+
     def _user_of(self, claims: dict[str, Any]) -> User:
         """Return the user in the claims of a valid ID token."""
         return User(
@@ -194,14 +254,14 @@ class OIDC:
             claims=claims,
         )
 
-    async def _user_in(self, provider: _Provider, answer: dict[str, Any], nonce: str | None) -> User:
+    async def _user_in(self, provider: Provider, answer: dict[str, Any], nonce: str | None) -> User:
         try:
             claims = await provider.id_tokens.validate(answer.get("id_token"), self._clock(), nonce=nonce)
             return self._user_of(claims)
         except TokenError as error:
             raise UpstreamRefusedError(str(error)) from error
 
-    async def _post(self, provider: _Provider, url: str, form: dict[str, str]) -> dict[str, Any]:
+    async def _post(self, provider: Provider, url: str, form: dict[str, str]) -> dict[str, Any]:
         headers, fields = await self._authentication(uses_basic=provider.uses_basic)
         return await self._http.post(url, form | fields, headers)
 
@@ -214,7 +274,7 @@ class OIDC:
         pair = f"{quote_plus(self._client_id)}:{quote_plus(self._client_secret)}"
         return {"authorization": f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"}, {}
 
-    async def _discover(self) -> _Provider:
+    async def _discover(self) -> Provider:
         """Return what the provider says about itself, from the cache if possible."""
         now = monotonic()
         if self._provider is not None and now < self._next_discovery:
@@ -239,7 +299,7 @@ class OIDC:
         except UpstreamUnavailableError as error:
             _logger.warning("event=oauth_discovery_failed issuer=%s reason=%s", self._issuer, error)
 
-    def _read(self, document: dict[str, Any]) -> _Provider:
+    def _read(self, document: dict[str, Any]) -> Provider:
         """Return what a discovery document says; raise UpstreamUnavailableError if it is not usable."""
         if document.get("issuer") != self._issuer:
             issuer = document.get("issuer")
@@ -248,14 +308,16 @@ class OIDC:
         supported = texts_claim(document, "scopes_supported")
         scopes = [*self._scopes, _OFFLINE] if _OFFLINE in supported else [*self._scopes]
         revocation = document.get("revocation_endpoint")
-        return _Provider(
+        keys = self._keys_in(document)
+        return Provider(
             authorization_endpoint=_endpoint(document, "authorization_endpoint"),
             token_endpoint=_endpoint(document, "token_endpoint"),
             revocation_endpoint=None if revocation is None else _endpoint(document, "revocation_endpoint"),
             scopes=distinct(scopes),
             uses_basic=not isinstance(methods, list) or "client_secret_basic" in methods,
             sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
-            id_tokens=IDTokens(self._issuer, self._client_id, self._keys_in(document)),
+            keys=keys,
+            id_tokens=IDTokens(self._issuer, self._client_id, keys),
         )
 
     def _keys_in(self, document: dict[str, Any]) -> JWKS:
@@ -280,3 +342,13 @@ def _endpoint(document: dict[str, Any], name: str) -> str:
 def _refresh_token_in(answer: dict[str, Any]) -> str | None:
     token = answer.get("refresh_token")
     return token if isinstance(token, str) and token else None
+
+
+def issued_token_in(answer: dict[str, Any]) -> IssuedToken:
+    """Return the access token in an answer; raise UpstreamUnavailableError if there is none that a request can have."""
+    token, seconds = answer.get("access_token"), answer.get("expires_in")
+    if not isinstance(token, str) or not token or str(answer.get("token_type", "bearer")).lower() != "bearer":
+        raise UpstreamUnavailableError("the answer has no access token of the type Bearer")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        return IssuedToken(token, None)
+    return IssuedToken(token, min(float(seconds), _MAX_SECONDS))

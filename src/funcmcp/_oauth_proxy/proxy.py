@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -13,19 +14,29 @@ from funcmcp._auth.tokens.claims import TokenRules
 from funcmcp._auth.tokens.keys import StaticKeys
 from funcmcp._auth.urls import checked
 from funcmcp._oauth_proxy.access_tokens import ALGORITHM, TYPE, AccessTokens
+from funcmcp._oauth_proxy.allowed_clients import AllowedClients
 from funcmcp._oauth_proxy.client_documents import ClientDocuments
 from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
 from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
-from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, Limits, Settings, log_event
+from funcmcp._oauth_proxy.settings import (
+    IGNORED_SCOPES,
+    ClientNotAllowedError,
+    Limits,
+    Settings,
+    log_event,
+    log_failure_of_upstream,
+)
 from funcmcp._oauth_proxy.sign_in import authorize, callback, consent
 from funcmcp._oauth_proxy.token_endpoint import revoke, token
+from funcmcp._oauth_proxy.upstream import token_exchanger_of
+from funcmcp._oauth_proxy.upstream_tokens import CLAIM, Exchange
 from funcmcp._oauth_proxy.web import WebAnswer, error_answer, json_answer
 from funcmcp._public_names import public
 from funcmcp._state.keys import configured_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from funcmcp._auth.authenticator import Challenge
     from funcmcp._auth.principal import Principal
@@ -102,8 +113,13 @@ async def _register(settings: Settings, request: WebRequest) -> WebAnswer:
         return error_answer(429, "temporarily_unavailable", "Too many registrations; slow down.", retry_after)
     try:
         answer = settings.clients.register(request.body, settings.clock())
+        settings.check_uris(answer["redirect_uris"])
     except RedirectURIError as error:
         return error_answer(400, "invalid_redirect_uri", str(error))
+    except ClientNotAllowedError:
+        return error_answer(
+            400, "invalid_redirect_uri", "This server only accepts applications that its operator allows."
+        )
     except ClientMetadataError as error:
         return error_answer(400, "invalid_client_metadata", str(error))
     client = settings.clients.read(answer["client_id"])
@@ -139,6 +155,9 @@ class OAuthProxy:
             scope requests all of them.
         allow: Decides which users may sign in. It gets a `User`, and returns True, False, or the scopes that the user
             may have. It may be async. None: every user of the upstream may sign in.
+        clients: Which applications may sign users in: ``["https://claude.ai", "http://localhost"]``. An entry is the
+            origin of a document (CIMD) or of redirect URIs, ``"http://localhost"`` for all programs on the computer of
+            the user, or a scheme such as ``"cursor:"``. None: all applications; each user is asked.
         client_documents: Whether a client's id may be the URL of a document that describes it (CIMD). The server
             requests it from the internet, guarded against requests to other networks.
         access_seconds: Seconds after which an access token expires, at most a day.
@@ -153,9 +172,10 @@ class OAuthProxy:
         issues_tokens: True: the proxy issues the tokens that it accepts.
 
     Raises:
-        TypeError: *scopes* is not a dict.
+        TypeError: *scopes* is not a dict, or *clients* is one string.
         ValueError: The URL is not https, or has a query or another spelling than clients use; there are no scopes, one
-            is invalid, or has no sentence; or a number of seconds is not allowed.
+            is invalid, or has no sentence; an entry of *clients* has another form; or a number of seconds is not
+            allowed.
 
     Example:
         ```python
@@ -177,6 +197,7 @@ class OAuthProxy:
         upstream: Upstream,
         scopes: Mapping[str, str],
         allow: Allow | None = None,
+        clients: Sequence[str] | None = None,
         client_documents: bool = True,
         access_seconds: int = 3600,
         refresh_seconds: int = _MAX_REFRESH_SECONDS,
@@ -190,6 +211,8 @@ class OAuthProxy:
             raise ValueError(f"OAuthProxy.refresh_seconds must be between 0 and {_MAX_REFRESH_SECONDS}.")
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         tokens = AccessTokens(issuer, url, own_keys, access_seconds)
+        exchanger = token_exchanger_of(upstream)
+        exchange = None if exchanger is None else Exchange(exchanger, own_keys, log_failure_of_upstream)
         self._settings = Settings(
             url=url,
             issuer=issuer,
@@ -197,20 +220,23 @@ class OAuthProxy:
             scopes=_checked_scopes(scopes),
             keys=own_keys,
             clients=Clients(own_keys),
+            allowed_clients=None if clients is None else AllowedClients(clients),
             documents=ClientDocuments() if client_documents else None,
             tokens=tokens,
+            exchange=exchange,
             limits=Limits(),
             allow=allow,
             refresh_seconds=refresh_seconds,
             clock=clock,
         )
-        self._bearer = BearerTokens(
+        self._bearer = _OwnTokens(
             issuer,
             url,
             keys=StaticKeys(*tokens.public_keys),
             rules=TokenRules(algorithms=(ALGORITHM,), types=(TYPE,)),
             clock=clock,
         )
+        self._bearer.exchange = exchange
         self.issues_tokens: Literal[True] = True
         self.resource: ProtectedResource = ProtectedResource(
             resource=url, authorization_servers=[issuer], scopes=list(scopes)
@@ -260,6 +286,25 @@ class OAuthProxy:
         else:
             answer = await endpoint.handler(self._settings, request)
         return answer.with_headers(*_CORS)
+
+
+class _OwnTokens(BearerTokens):
+    """The access tokens of a proxy, whose principals get tokens for other APIs.
+
+    Attributes:
+        exchange: Exchanges sign-ins; None if the upstream does not.
+    """
+
+    exchange: Exchange | None = None
+
+    async def _check(self, token: str, now: float) -> tuple[Principal, float]:
+        principal, end = await super()._check(token, now)
+        if CLAIM not in principal.claims:
+            return principal, end
+        # The encrypted token is not for authors, and a stored task must not have it.
+        claims = {name: value for name, value in principal.claims.items() if name != CLAIM}
+        tokens = None if self.exchange is None else self.exchange.tokens_of(principal.claims[CLAIM])
+        return replace(principal, claims=claims, upstream_tokens=tokens), end
 
 
 def _checked_url(url: str) -> tuple[str, str]:

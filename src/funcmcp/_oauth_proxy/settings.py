@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from funcmcp._oauth_proxy.access_tokens import AccessTokens
+    from funcmcp._oauth_proxy.allowed_clients import AllowedClients
     from funcmcp._oauth_proxy.client_documents import ClientDocuments
     from funcmcp._oauth_proxy.clients import Client, Clients
     from funcmcp._oauth_proxy.upstream import Upstream, User
+    from funcmcp._oauth_proxy.upstream_tokens import Exchange
     from funcmcp._state.seal import KeyRing
 
     Allow = Callable[[User], bool | Iterable[str] | Awaitable[bool | Iterable[str]]]
@@ -28,6 +30,10 @@ _CALLERS = 10_000
 
 IGNORED_SCOPES = frozenset({"openid", "profile", "email", "offline_access"})
 """Scopes of OpenID Connect. Clients add them, and the proxy has nothing to give for them."""
+
+
+class ClientNotAllowedError(Exception):
+    """A client is not one of those that may sign users in."""
 
 
 class Limits:
@@ -54,8 +60,10 @@ class Settings:
         scopes: What each scope allows, in a sentence for users.
         keys: The keys of the proxy.
         clients: The clients that register.
+        allowed_clients: Which clients may sign users in; None: all.
         documents: The clients whose id is the URL of a document; None: there are none.
         tokens: Issues access tokens.
+        exchange: Exchanges sign-ins for tokens for other APIs; None if the upstream does not.
         limits: How often an address may use the endpoints.
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
         refresh_seconds: Seconds from the sign-in to the end of its refresh tokens; 0 for no refresh tokens.
@@ -68,8 +76,10 @@ class Settings:
     scopes: Mapping[str, str]
     keys: KeyRing
     clients: Clients
+    allowed_clients: AllowedClients | None
     documents: ClientDocuments | None
     tokens: AccessTokens
+    exchange: Exchange | None
     limits: Limits
     allow: Allow | None
     refresh_seconds: float
@@ -81,10 +91,21 @@ class Settings:
         return f"{self.issuer}/oauth/callback"
 
     async def find_client(self, client_id: str | None) -> Client | None:
-        """Return the client with an id, None for an unknown one; raise DocumentError if its document is not usable."""
-        if client_id is not None and self.documents is not None and is_document_url(client_id):
+        """Return the client with an id, None for an unknown one.
+
+        Raises:
+            ClientNotAllowedError: The client is not one of those that may sign users in.
+            DocumentError: The document of the client is not usable.
+        """
+        if client_id is None:
+            return None
+        if self.documents is not None and is_document_url(client_id):
+            self._check_document(client_id)  # before the request, so that only hosts of the list are asked
             return await self.documents.client(client_id)
-        return None if client_id is None else self.clients.read(client_id)
+        client = self.clients.read(client_id)
+        if client is not None:
+            self.check_uris(client.redirect_uris)
+        return client
 
     def key_of_client(self, client_id: str | None) -> str | None:
         """Return the key of the client with an id, None for an unknown one, without requesting its document.
@@ -93,10 +114,25 @@ class Settings:
         """
         if client_id is None:
             return None
-        if self.documents is not None and is_document_url(client_id):
-            return client_id if len(client_id) <= MAX_URL else None
-        client = self.clients.read(client_id)
+        try:
+            if self.documents is not None and is_document_url(client_id):
+                self._check_document(client_id)
+                return client_id if len(client_id) <= MAX_URL else None
+            client = self.clients.read(client_id)
+            if client is not None:
+                self.check_uris(client.redirect_uris)
+        except ClientNotAllowedError:
+            return None
         return None if client is None else client.key
+
+    def check_uris(self, redirect_uris: Iterable[str]) -> None:
+        """Raise ClientNotAllowedError unless a client with these redirect URIs may sign users in."""
+        if self.allowed_clients is not None and not self.allowed_clients.allows_uris(redirect_uris):
+            raise ClientNotAllowedError
+
+    def _check_document(self, url: str) -> None:
+        if self.allowed_clients is not None and not self.allowed_clients.allows_document(url):
+            raise ClientNotAllowedError
 
     def is_resource(self, resource: str) -> bool:
         """Return whether a resource is the endpoint. A slash at the end is ignored."""

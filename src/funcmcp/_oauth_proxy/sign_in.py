@@ -21,6 +21,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from funcmcp._oauth_proxy.client_documents import DocumentError
+from funcmcp._oauth_proxy.entra_errors import explanation_of
 from funcmcp._oauth_proxy.flows import (
     FLOW_SECONDS,
     Flow,
@@ -34,7 +35,7 @@ from funcmcp._oauth_proxy.flows import (
 )
 from funcmcp._oauth_proxy.page import Question, consent_page, refusal_page
 from funcmcp._oauth_proxy.redirect_uris import is_registered
-from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream
+from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, ClientNotAllowedError, log_event, log_failure_of_upstream
 from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamUnavailableError
 from funcmcp._oauth_proxy.web import MAX_QUERY, Parameters, ParametersError, cookies_of, form_of, redirect
 
@@ -79,6 +80,9 @@ async def authorize(settings: Settings, request: WebRequest) -> WebAnswer:
     except DocumentError as error:
         advice = "This is a fault of the application or its host: report it to its developers."
         return refusal_page(400, "The server can't find out about your application", str(error), advice)
+    except ClientNotAllowedError:
+        advice = f"Ask the operator of {request.server} which applications it accepts, or to add yours."
+        return refusal_page(403, "This server does not accept your application", "Nothing was sent to it.", advice)
     if client is None:
         return refusal_page(
             400,
@@ -201,11 +205,16 @@ def _to_client(settings: Settings, parameters: Parameters, flow: Flow, forget: t
         return redirect(302, flow.redirect_uri, {**answer, "iss": settings.issuer}, forget)
     error = parameters.get("error") or "no code"
     reason = f"{error}: {parameters.get('error_description') or ''}"
+    explanation = explanation_of(reason)
+    if explanation is not None:
+        reason = f"{explanation.code}: {explanation.operator} ({reason})"
     log_failure_of_upstream("sign-in", UpstreamUnavailableError(reason))
     if error in _REFUSED_BY_USER:
         code_of_error, description = "access_denied", "The identity provider has not signed the user in."
     else:
         code_of_error, description = "server_error", "The identity provider has reported an error."
+    if explanation is not None:
+        description = explanation.user
     return _error_redirect(settings, 302, flow.redirect_uri, flow.state, code_of_error, description, forget)
 
 

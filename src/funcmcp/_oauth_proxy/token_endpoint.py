@@ -22,7 +22,7 @@ from funcmcp._oauth_proxy.web import ParametersError, error_answer, form_of, jso
 
 if TYPE_CHECKING:
     from funcmcp._oauth_proxy.settings import Settings
-    from funcmcp._oauth_proxy.upstream import User
+    from funcmcp._oauth_proxy.upstream import IssuedToken, User
     from funcmcp._oauth_proxy.web import Parameters, WebAnswer, WebRequest
 
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
@@ -56,10 +56,10 @@ async def token(settings: Settings, request: WebRequest) -> WebAnswer:
         return await _failed(settings, request, error_answer(status, error.error, str(error)))
     except UpstreamRefusedError as error:
         log_failure_of_upstream("token", error)
-        return await _failed(settings, request, error_answer(400, "invalid_grant", _INVALID_GRANT))
+        return await _failed(settings, request, error_answer(400, "invalid_grant", error.advice or _INVALID_GRANT))
     except UpstreamUnavailableError as error:
         log_failure_of_upstream("token", error)
-        return _unavailable()
+        return _unavailable(error)
 
 
 async def revoke(settings: Settings, request: WebRequest) -> WebAnswer:
@@ -84,7 +84,7 @@ async def revoke(settings: Settings, request: WebRequest) -> WebAnswer:
         return await _failed(settings, request, error_answer(401, error.error, str(error)))
     except UpstreamUnavailableError as error:
         log_failure_of_upstream("revoke", error)
-        return _unavailable()
+        return _unavailable(error)
     log_event("revoked", client, refresh.user.subject, refresh.scopes)
     return json_answer(200, {})
 
@@ -122,7 +122,7 @@ async def _exchange(settings: Settings, form: Parameters, client: str) -> WebAns
     upstream_token = sign_in.refresh_token if flow.refreshes and settings.refresh_seconds else None
     log_event("issued", client, sign_in.user.subject, scopes)
     refresh = Refresh(sign_in.user, client, scopes, int(now), upstream_token or "")
-    return _tokens(settings, refresh, scopes, now)
+    return _tokens(settings, refresh, scopes, now, sign_in.access_token)
 
 
 async def _refresh(settings: Settings, form: Parameters, client: str) -> WebAnswer:
@@ -141,7 +141,8 @@ async def _refresh(settings: Settings, form: Parameters, client: str) -> WebAnsw
         scopes = await _allowed(settings, user, scopes)
     log_event("refreshed", client, user.subject, scopes)
     renewed = Refresh(user, client, scopes, refresh.signed_in, sign_in.refresh_token or refresh.upstream_token)
-    return _tokens(settings, renewed, [scope for scope in scopes if not requested or scope in requested], now)
+    issued = [scope for scope in scopes if not requested or scope in requested]
+    return _tokens(settings, renewed, issued, now, sign_in.access_token)
 
 
 async def _allowed(settings: Settings, user: User, scopes: tuple[str, ...]) -> tuple[str, ...]:
@@ -163,14 +164,31 @@ async def _allowed(settings: Settings, user: User, scopes: tuple[str, ...]) -> t
     return allowed
 
 
-def _tokens(settings: Settings, refresh: Refresh, scopes: list[str] | tuple[str, ...], now: float) -> WebAnswer:
+def _tokens(
+    settings: Settings,
+    refresh: Refresh,
+    scopes: list[str] | tuple[str, ...],
+    now: float,
+    upstream_token: IssuedToken | None,
+) -> WebAnswer:
     """Return the tokens of a user. The refresh token keeps all granted scopes."""
+    upstream, seconds = None, settings.tokens.seconds
+    if upstream_token is not None and settings.exchange is not None:
+        upstream = settings.exchange.conceal(upstream_token)
+    if upstream is not None and upstream_token is not None and upstream_token.seconds is not None:
+        seconds = max(1, min(seconds, int(upstream_token.seconds)))
     answer: dict[str, object] = {
         "access_token": settings.tokens.issue(
-            refresh.user, refresh.client, scopes, signed_in=refresh.signed_in, now=now
+            refresh.user,
+            refresh.client,
+            scopes,
+            signed_in=refresh.signed_in,
+            now=now,
+            seconds=seconds,
+            upstream=upstream,
         ),
         "token_type": "Bearer",
-        "expires_in": settings.tokens.seconds,
+        "expires_in": seconds,
         "scope": " ".join(scopes),
     }
     refresh_token = to_refresh_token(settings.keys, refresh) if refresh.upstream_token else None
@@ -206,6 +224,7 @@ async def _failed(settings: Settings, request: WebRequest, answer: WebAnswer) ->
     return error_answer(429, "temporarily_unavailable", "Too many failed requests; slow down.", retry_after)
 
 
-def _unavailable() -> WebAnswer:
-    text = "The identity provider can't be reached. Try again later."
+def _unavailable(error: UpstreamUnavailableError) -> WebAnswer:
+    """Return 503, also for what the operator has to mend: any other answer would make clients drop their tokens."""
+    text = error.advice or "The identity provider can't be reached. Try again later."
     return error_answer(503, "temporarily_unavailable", text, _RETRY_AFTER)

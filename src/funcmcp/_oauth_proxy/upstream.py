@@ -1,7 +1,7 @@
 """The identity provider behind the proxy: what the proxy needs of one, and its HTTP requests.
 
 How it works: the proxy sends the user to the provider with an `AuthorizationRequest`, and exchanges the code that comes
-back for a `SignIn`. It never reads the access token of the provider, and gives no token of it to anybody.
+back for a `SignIn`. It never reads the access token of the provider, and gives no token of it to a client.
 
 A request follows no redirect, takes ten seconds and 256 KiB at most, and asks for an uncompressed answer. At most 100
 requests run at once.
@@ -13,13 +13,13 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from funcmcp._protocol.codec import decode
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from ssl import SSLContext
 
 _logger = logging.getLogger("funcmcp")
@@ -29,14 +29,29 @@ _MAX_ANSWER = 256 * 1024
 _MAX_CONCURRENT = 100
 _SERVER_ERROR = 500
 _TOO_MANY_REQUESTS = 429
+_REFUSALS = frozenset({"invalid_grant", "interaction_required", "consent_required", "login_required", "access_denied"})
+"""Errors that another request does not mend: the user has to sign in again, or may not sign in."""
 
 
-class UpstreamUnavailableError(Exception):
-    """The identity provider can't be reached, or its answer is not usable. The text is a reason for the log."""
+class UpstreamError(Exception):
+    """A request to the identity provider has failed.
+
+    Args:
+        reason: A reason for the log.
+        advice: A sentence for the user, without secrets; None for the usual sentence.
+    """
+
+    def __init__(self, reason: str, advice: str | None = None) -> None:
+        super().__init__(reason)
+        self.advice = advice
 
 
-class UpstreamRefusedError(Exception):
-    """The identity provider does not accept a code or a refresh token. The text is a reason for the log."""
+class UpstreamUnavailableError(UpstreamError):
+    """The identity provider can't be reached, or its answer is not usable."""
+
+
+class UpstreamRefusedError(UpstreamError):
+    """The identity provider does not accept a code, a refresh token or a user."""
 
 
 @public("funcmcp.auth")
@@ -80,16 +95,30 @@ class AuthorizationRequest(NamedTuple):
     nonce: str
 
 
+class IssuedToken(NamedTuple):
+    """An access token that an identity provider has issued.
+
+    Attributes:
+        token: The token.
+        seconds: Seconds for which it is valid; None if the provider does not say.
+    """
+
+    token: str
+    seconds: float | None
+
+
 class SignIn(NamedTuple):
     """What an identity provider says for a code or a refresh token.
 
     Attributes:
         user: The user; None if a refresh says nothing new about the user.
         refresh_token: What renews the sign-in; None if it can't be renewed, or, after a refresh, remains the same.
+        access_token: The access token of the provider, if it can be exchanged for tokens for other APIs.
     """
 
     user: User | None
     refresh_token: str | None
+    access_token: IssuedToken | None = None
 
 
 @public("funcmcp.auth")
@@ -120,6 +149,24 @@ class Upstream(Protocol):
         """End a sign-in; return False if the provider can't. Raise UpstreamUnavailableError."""
 
 
+class TokenExchanger(Protocol):
+    """An upstream that exchanges the access token of a sign-in for tokens for other APIs.
+
+    Attributes:
+        exchanges_tokens: Whether it does so. If not, it returns no access tokens with its sign-ins.
+    """
+
+    exchanges_tokens: bool
+
+    async def exchange_token(self, access_token: str, scopes: Sequence[str], audience: str | None) -> IssuedToken:
+        """Return a token for another API; raise UpstreamRefusedError or UpstreamUnavailableError."""
+
+
+def token_exchanger_of(upstream: Upstream) -> TokenExchanger | None:
+    """Return an upstream that exchanges tokens; None if it does not."""
+    return cast("TokenExchanger", upstream) if getattr(upstream, "exchanges_tokens", False) is True else None
+
+
 class UpstreamHTTP:
     """Sends requests to an identity provider.
 
@@ -143,7 +190,7 @@ class UpstreamHTTP:
         """Send a form, and return the JSON object of the answer.
 
         Raises:
-            UpstreamRefusedError: The answer is the error ``invalid_grant``.
+            UpstreamRefusedError: The answer is the error ``invalid_grant``, or says that the user has to sign in again.
             UpstreamUnavailableError: There is another error, or no usable answer.
         """
         status, answer = await self.request("POST", url, headers, form)
@@ -152,7 +199,7 @@ class UpstreamHTTP:
         if error is None and status == 200:  # noqa: PLR2004 - OK
             return value
         reason = f"status {status}, error {error!r:.80}, {value.get('error_description')!r:.500}"
-        if error == "invalid_grant":
+        if error in _REFUSALS:
             raise UpstreamRefusedError(reason)
         raise UpstreamUnavailableError(reason)
 

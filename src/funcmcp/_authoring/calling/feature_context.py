@@ -37,6 +37,10 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 _TRACE = ("traceparent", "tracestate", "baggage")
+_NO_SIGN_IN = (
+    "This needs a sign-in of the user through the server's own sign-in page, in the call itself. A task, an API key "
+    "and a token of another issuer have none."
+)
 _ELICITATION_ID_REVISION = "2025-11-25"
 """The only revision in which an elicitation of a URL has an id."""
 
@@ -136,6 +140,31 @@ class Context:
     def principal(self) -> Principal | None:
         """The principal that calls. None for a caller without credentials, or if the server has no `auth`."""
         return self._context.principal
+
+    async def upstream_token(self, scopes: Sequence[str], *, audience: str | None = None) -> str:
+        """Return an access token for another API, on behalf of the user of the call.
+
+        The user must have signed in through an `OAuthProxy` whose upstream exchanges tokens, such as
+        ``EntraID(..., on_behalf_of="access_as_user")``. The token is for this server: send it to the other API only,
+        and never return it. It is valid for a minute at least, unless the provider issues shorter ones.
+
+        Args:
+            scopes: The scopes at the other API. With Entra ID they name it, as in
+                ``["https://graph.microsoft.com/Calendars.Read"]``, and all of them must be of one API.
+            audience: The other API, for providers that want it apart from the scopes.
+
+        Raises:
+            UpstreamTokenError: There is no token. Its ``reason`` says who can do something about it, and its text is
+                for the caller.
+        """
+        if isinstance(scopes, str):
+            raise TypeError("upstream_token takes a list of scopes, not one string.")
+        principal = self.principal
+        if principal is None or principal.upstream_tokens is None:
+            from funcmcp._auth.principal import UpstreamTokenError  # noqa: PLC0415 - most tools need none
+
+            raise UpstreamTokenError("missing", _NO_SIGN_IN)
+        return await principal.upstream_tokens(scopes, audience)
 
     @property
     def session_id(self) -> str | None:

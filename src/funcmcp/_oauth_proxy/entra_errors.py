@@ -1,0 +1,165 @@
+"""The errors of Entra ID: what a user reads, and what the operator of the server has to do.
+
+How it works: an error of Entra has a number (AADSTS...) in its description. The number only selects two sentences: one
+for the user, which says nothing about the registration, and one for the log. What the proxy does depends on the error's
+name (``invalid_grant`` and others) alone, because Microsoft changes the numbers. Errors that Entra shows on a page of
+its own, such as a missing redirect URI, are in the table for the guide and for answers of the token endpoint.
+
+Source: Microsoft identity platform, "Microsoft Entra authentication and authorization error codes"; public issues for
+9010010, 90009 and 650053 (microsoft/powerbi-modeling-mcp 68, Softeria/ms-365-mcp-server 502, anthropics/claude-code
+73460).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_NUMBER: Final = re.compile(r"AADSTS([0-9]{4,8})\b")
+
+_OPERATOR_HAS_TO: Final = (
+    "The sign-in of this server is not configured correctly. Report it to the operator of the server"
+)
+_ADMINISTRATOR_HAS_TO: Final = "Ask an administrator of your organization"
+_AGAIN: Final = "Start the sign-in again in your application."
+
+
+class Explanation(NamedTuple):
+    """What an error of Entra means.
+
+    Attributes:
+        code: The code, such as ``"AADSTS50105"``.
+        user: A sentence for the user, with the code.
+        operator: What the operator has to do.
+    """
+
+    code: str
+    user: str
+    operator: str
+
+
+_EXPLANATIONS: Final[dict[int, tuple[str, str]]] = {
+    # The registration, or what the proxy sends: the operator mends it.
+    50011: (_OPERATOR_HAS_TO, "Register the redirect URI that the server logs at its start, on the platform Web."),
+    500113: (
+        _OPERATOR_HAS_TO,
+        "The registration has no redirect URI. Register the one that the server logs at its start.",
+    ),
+    700016: (_OPERATOR_HAS_TO, "The tenant has no application with this client_id. Check tenant and client_id."),
+    7000112: (_OPERATOR_HAS_TO, "The application is disabled in the tenant. Enable it in Enterprise applications."),
+    90002: (_OPERATOR_HAS_TO, "The tenant does not exist. Check the tenant id."),
+    7000215: (
+        _OPERATOR_HAS_TO,
+        "The client secret is wrong. Use the value of the secret, not its id, and restart the server.",
+    ),
+    7000222: (
+        _OPERATOR_HAS_TO,
+        "The client secret has expired. Create a new one, or use a certificate or a managed identity.",
+    ),
+    7000218: (_OPERATOR_HAS_TO, "The registration needs a credential: a secret, a certificate or a managed identity."),
+    700025: (_OPERATOR_HAS_TO, "The redirect URI is on the platform of a public client. Move it to the platform Web."),
+    700027: (
+        _OPERATOR_HAS_TO,
+        "The certificate is not registered, or has expired. Upload it under Certificates & secrets.",
+    ),
+    7000274: (_OPERATOR_HAS_TO, "The signature of the certificate is not valid. Register the certificate of this key."),
+    700024: (_OPERATOR_HAS_TO, "The clock of the server is wrong, so that its signatures are not valid now."),
+    1000502: (_OPERATOR_HAS_TO, "The certificate has expired. Register a new one."),
+    700211: (
+        _OPERATOR_HAS_TO,
+        "No federated credential has the issuer of the managed identity. Add one for the identity to the registration.",
+    ),
+    700212: (_OPERATOR_HAS_TO, "The audience of the federated credential must be api://AzureADTokenExchange."),
+    700213: (
+        _OPERATOR_HAS_TO,
+        "The subject of the federated credential must be the object id of the managed identity (its principal id).",
+    ),
+    7002138: (
+        _OPERATOR_HAS_TO,
+        "The subject of the federated credential differs in upper and lower case from the id of the managed identity.",
+    ),
+    70021: (
+        _OPERATOR_HAS_TO,
+        "No federated credential fits the managed identity. Check its issuer, subject and audience.",
+    ),
+    901002: (
+        _OPERATOR_HAS_TO,
+        "The request has the parameter resource. The proxy sends none: look for a gateway that adds it.",
+    ),
+    9010010: (
+        _OPERATOR_HAS_TO,
+        "The parameter resource does not fit the scopes. The proxy sends none: look for a gateway that adds it.",
+    ),
+    90009: (_OPERATOR_HAS_TO, "The application requests a token for itself by a URI. Use its id in the scope."),
+    65005: (_OPERATOR_HAS_TO, "A requested scope is not in the registration's API permissions, or does not exist."),
+    650053: (_OPERATOR_HAS_TO, "A requested scope does not exist at the API. Check on_behalf_of under Expose an API."),
+    650057: (_OPERATOR_HAS_TO, "The API is not in the registration's API permissions. Add it."),
+    500011: (_OPERATOR_HAS_TO, "The tenant has no API with the name in the scope. Check the scope."),
+    28003: (_OPERATOR_HAS_TO, "The request for a token has no scope."),
+    28000: (_OPERATOR_HAS_TO, "One request has scopes of several APIs. Request a token for each API."),
+    70011: (_OPERATOR_HAS_TO, "A requested scope is invalid. Check its spelling."),
+    500131: (_OPERATOR_HAS_TO, "The access token of the sign-in is for another application. Check on_behalf_of."),
+    7000114: (_OPERATOR_HAS_TO, "The application may not make requests on behalf of users."),
+    # What an administrator of the tenant decides.
+    65001: (
+        f"{_ADMINISTRATOR_HAS_TO} to consent to this application",
+        "Nobody has consented to a permission. Grant admin consent under API permissions.",
+    ),
+    90094: (f"{_ADMINISTRATOR_HAS_TO} to consent to this application", "Grant admin consent under API permissions."),
+    90095: (f"{_ADMINISTRATOR_HAS_TO} to consent to this application", "A user has requested admin consent."),
+    50105: (
+        f"You are not assigned to this application. {_ADMINISTRATOR_HAS_TO} to assign you",
+        "Assign the user, or a group of the user, under Enterprise applications, Users and groups.",
+    ),
+    53003: (
+        f"A rule of your organization blocks this sign-in. {_ADMINISTRATOR_HAS_TO}",
+        "Conditional Access blocks the sign-in; the sign-in logs of the tenant name the policy.",
+    ),
+    53000: (
+        "Your organization requires a managed device for this sign-in",
+        "Conditional Access requires a compliant device.",
+    ),
+    53001: (
+        "Your organization requires a managed device for this sign-in",
+        "Conditional Access requires a joined device.",
+    ),
+    50020: (
+        "This account is not one of the organization. Sign in with another account",
+        "The account is not in the tenant.",
+    ),
+    50034: (
+        "This account is not one of the organization. Sign in with another account",
+        "The account is not in the tenant.",
+    ),
+    50057: (f"This account is disabled. {_ADMINISTRATOR_HAS_TO}", "The account is disabled."),
+    # What the user does.
+    65004: (
+        "You have declined Microsoft's question for permission. Start the sign-in again to allow it",
+        "The user declined.",
+    ),
+    50076: (
+        f"Your organization requires another proof of who you are. {_AGAIN}",
+        "Multifactor authentication is required.",
+    ),
+    50079: (
+        f"You have to set up another proof of who you are. {_AGAIN}",
+        "Multifactor authentication has to be set up.",
+    ),
+    50158: (f"Your organization requires another proof of who you are. {_AGAIN}", "An external challenge is required."),
+    50173: (f"Your sign-in was ended. {_AGAIN}", "The tokens of the user were revoked, for example by a new password."),
+    700082: (f"Your sign-in has expired. {_AGAIN}", "The refresh token was not used for too long."),
+    70008: (f"Your sign-in has expired. {_AGAIN}", "The code or the refresh token has expired."),
+    70043: (f"Your sign-in has expired. {_AGAIN}", "Conditional Access limits how long a sign-in lasts."),
+    54005: (f"This sign-in was already used. {_AGAIN}", "The code was redeemed before: the client has sent it twice."),
+    501481: (f"This sign-in belongs to another one. {_AGAIN}", "The PKCE verifier does not fit the code."),
+}
+
+
+def explanation_of(text: str | None) -> Explanation | None:
+    """Return what the error with the number in a text means; None if there is no number, or an unknown one."""
+    match = _NUMBER.search(text or "")
+    if match is None or int(match[1]) not in _EXPLANATIONS:
+        return None
+    user, operator = _EXPLANATIONS[int(match[1])]
+    code = match[0]
+    return Explanation(code, f"{user.removesuffix('.')} ({code}).", operator)
