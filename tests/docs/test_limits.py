@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from dataclasses import Field, fields
 from pathlib import Path
@@ -61,3 +62,44 @@ def test_each_resource_has_a_total_or_a_share_and_a_test_that_exists(row: list[s
 def test_the_goal_of_the_fuzzer_is_that_of_the_page() -> None:
     [(worst, goal)] = re.findall(r"found is (\d+) MiB .*?the goal is (\d+) MiB at most", TEXT.replace("\n", " "))
     assert int(worst) <= int(goal) == MAX_GROWTH
+
+
+FIXED = {
+    "_auth.api_key:_MIN_KEY_LENGTH": "16 | characters | at least, of an API key",
+    "_auth.tokens.claims:_MAX_LEEWAY": "60; 300 at most | seconds",
+    "_auth.tokens.keys:_MAX_KEYS": "5; 256 KiB; 100 | seconds; bytes; keys",
+    "_authoring.values.argument_errors:MAX_LINES": "20; 1,000 | errors; members",
+    "_authoring.values.iterators:MAX_MEMBERS": "1,000,000 | members | of an iterator",
+    "_authoring.values.json_schema:_MAX_EXPANSIONS": "1,000 | copies",
+    "_adapters.azure.tasks:_MAX_DELIVERIES": "5 | deliveries",
+    "_adapters.azure.triggers.binding_json:_DEEPEST": "64; 32 | levels",
+    "_cli.connect:_MAX_TOTAL_BYTES": "any; 256 MiB in a command | bytes",
+    "_cli.install.files:_MAX_BYTES": "16 MiB | bytes | of a client's file",
+    "_client.connection:_MAX_ROUNDS": "1,000; 20; 5 | pages; rounds; redirections",
+    "_client.messages:_MAX_VALUES": "2,000,000 | JSON values",
+    "_client.requests:_MAX_PAGES": "1,000; 20; 5 | pages; rounds; redirections",
+    "_oauth_proxy.client_documents:_MAX_DOCUMENT": "5 KiB; 5 | bytes; seconds",
+    "_oauth_proxy.flows:CODE_SECONDS": "10 minutes; 60 | seconds",
+    "_oauth_proxy.redirect_uris:MAX_CHARACTERS": "16; 2,048 | URIs; characters",
+    "_oauth_proxy.redirect_uris:MAX_URIS": "16; 2,048 | URIs; characters",
+    "_oauth_proxy.upstream:_MAX_ANSWER": "256 KiB; 10 | bytes; seconds",
+    "_server.calls.task_call:MAX_MESSAGE": "1,000 | characters | of a status message",
+    "_server.drain:DEFAULT_SECONDS": "7 | seconds | that calls and tasks",
+    "_server.log:MAX_QUOTED": "200 | characters | of a client's data",
+    "_server.log:_TRACEBACK_SIZE": "200,000; 100; 10 | characters",
+    "_server.recent_failures:_MAX_TEXT": "50; 20,000 | failures",
+    "_transports.http.endpoints.health:_CHECK_SECONDS": "2 | seconds | for all functions",
+    "_transports.http.options:_KEEP_ALIVE_SECONDS": "95 | seconds",
+    "_transports.http.streams.sse:KEEP_ALIVE_SECONDS": "15 | seconds",
+}
+"""Constants, and the cells of their row that contain the value."""
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_a_fixed_limit_has_its_value_in_the_page(name: str) -> None:
+    module, _, constant = name.partition(":")
+    value = getattr(importlib.import_module(f"funcmcp.{module}"), constant)
+    cells = FIXED[name]
+    assert TEXT.count(f"| {cells}") == 1
+    forms = {f"{value:,.0f}", f"{value / 1024:.0f} KiB", f"{value / 1024**2:.0f} MiB"}
+    assert forms & set(re.findall(r"[\d,]+(?: [KM]iB)?", cells))
