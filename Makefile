@@ -60,10 +60,11 @@ docs: reference
 	scripts/setup-docs.sh
 	.servers/docs/bin/python -m sphinx -W --keep-going --quiet -j auto -d .site/doctrees docs .site/html
 
-# docs/images: the output of real commands, diagrams, and the page at the endpoint in Chromium.
+# docs/images: the output of real commands, diagrams, charts of the results of `make bench`, and the page at the endpoint in Chromium.
 pictures: .venv/.ready
 	.venv/bin/python scripts/pictures.py
 	.venv/bin/python scripts/diagrams.py
+	.venv/bin/python scripts/charts.py
 	scripts/screenshots/take.sh
 
 # On the Python of .venv, and on 3.13 where there is one.

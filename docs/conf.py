@@ -12,7 +12,8 @@ sys.path.insert(0, str(ROOT))
 project = "funcmcp"
 author = "the funcmcp authors"
 version = release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-# scripts/documentation_site.py writes what the search page ranks, the pages as Markdown, and llms.txt.
+# scripts/documentation_site.py writes what the search page ranks, the pages as Markdown, and llms.txt. It adds the dark
+# twins of pictures.
 extensions = ["myst_parser", "sphinx_copybutton", "scripts.documentation_site"]
 
 # The anchors of headings are those that GitHub makes, so a link works in both places.
@@ -23,6 +24,7 @@ smartquotes = False  # quotation marks and dashes stay as they are written
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_logo = html_favicon = "images/icon.svg"
 templates_path = ["_templates"]
 exclude_patterns = ["_templates"]
 html_title = f"funcmcp {version}"

@@ -1,4 +1,4 @@
-"""An extension of Sphinx: the passages that the search of the site ranks, the pages as Markdown, and llms.txt.
+"""An extension of Sphinx: passages for the search of the site, pages as Markdown, llms.txt, and dark pictures.
 
 docs/conf.py loads it. `docs/_static/search.js` ranks the passages.
 """
@@ -10,7 +10,7 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -26,20 +26,27 @@ _SUMMARY = (
 _MAX_DESCRIPTION = 200
 _EMPHASIS = re.compile(r"\*{1,2}([^*\s][^*]*)\*{1,2}")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_LIGHT = re.compile(r"-light(\.\w+)$")
 
 
 class _Builder(Protocol):
     format: str
 
 
+class _Environment(Protocol):
+    docname: str
+
+
 class Sphinx(Protocol):
     """What this extension uses of Sphinx, which is not installed beside the tests."""
 
+    srcdir: str
     outdir: str
     builder: _Builder
+    env: _Environment
 
-    def connect(self, event: str, callback: Callable[[Sphinx, Exception | None], None]) -> int:
-        """Call a function at an event."""
+    def connect(self, event: str, callback: Callable[..., None], priority: int = 500) -> int:
+        """Call a function at an event. Functions with a lower priority are called first."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +172,25 @@ def _write(app: Sphinx, exception: Exception | None) -> None:
         shutil.copyfile(path, target)
 
 
+def _add_dark_pictures(app: Sphinx, document: Any) -> None:
+    """Add ``name-dark.svg`` beside each picture ``name-light.svg``. Furo shows the one for the reader's theme.
+
+    Sphinx copies the pictures that are in the document at the default priority.
+    """
+    folder = (Path(app.srcdir) / app.env.docname).parent
+    for picture in list(document.findall(lambda node: node.tagname == "image")):
+        dark = _LIGHT.sub(r"-dark\1", picture["uri"])
+        if dark == picture["uri"] or not (folder / dark).is_file():
+            continue
+        twin = picture.deepcopy()
+        twin["uri"] = dark
+        twin["classes"].append("only-dark")
+        picture["classes"].append("only-light")
+        picture.parent.insert(picture.parent.index(picture) + 1, twin)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
+    app.connect("doctree-read", _add_dark_pictures, priority=400)
     app.connect("build-finished", _write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
