@@ -717,11 +717,12 @@ async def test_the_text_of_the_identity_provider_does_not_reach_the_client(
         browser = Browser()
         upstream = await stage.consent(await stage.authorize(browser), browser)
         state = stage.upstream.sign_in(upstream.location)["state"]
-        query = {"error": error, "error_description": "AADSTS65004 <b>\r\nforged line", "state": state}
+        query = {"error": error, "error_description": "AADSTS1 <b>\r\nforged line", "state": state}
         answer = await stage.callback(query, browser)
         assert_redirected_with(answer, expected)
         assert "AADSTS" not in answer.location
-    assert "AADSTS65004" in caplog.text
+        assert "forged" not in answer.location
+    assert "AADSTS1 <b>" in caplog.text
     assert "\nforged line" not in caplog.text
 
 
