@@ -359,6 +359,8 @@ class Serving(Served):
             if self.metrics_port is not None:
                 await asyncio.to_thread(self.metrics_port.close)
             await self.server.bus.aclose()
+            if self.proxy is not None:
+                await self.proxy.aclose()
 
     def open_websocket(self) -> WebSocket:
         """Return the endpoint for WebSocket, which refuses every request if `HTTPOptions.websocket` is None."""
@@ -469,6 +471,8 @@ class Serving(Served):
             from funcmcp._state.tasks.record import TaskKey  # noqa: PLC0415 - few servers have tasks
 
             checks.append(partial(tasks.store.read, TaskKey(None, _NO_ID)))
+        if self.proxy is not None and self.proxy.store is not None:
+            checks.append(partial(self.proxy.store.get, _NO_ID))
         if self.services.lifespans and not self.services.lifespans.is_running:
             checks.append(self._enter_in_background)
         return checks
@@ -522,13 +526,20 @@ class Serving(Served):
                 f"{self.name} has an OAuthProxy and a random key, so a sign-in that one process begins would fail in "
                 f"the next one. Set {VARIABLE} to the same value for all processes; see docs/guides/scaling.md."
             )
+        if proxy.store is not None and not proxy.store.shared and (_may_be_one_of_several() or _is_on_azure()):
+            raise RuntimeError(
+                f"{self.name} has an OAuthProxy whose store is the memory of this process, so other processes would "
+                "not know its sign-ins. Use a store that all of them reach; see docs/guides/sign-in.md."
+            )
         logger.info(
-            "%s signs users in. Redirect URI to register at the identity provider: %s. It has no store, so a sign-in "
-            "is renewed for %d minutes at most.",
-            self.name,
-            proxy.callback,
-            proxy.refresh_seconds // 60,
+            "%s signs users in. Redirect URI to register at the identity provider: %s.", self.name, proxy.callback
         )
+        if proxy.store is None:
+            logger.info(
+                "The OAuthProxy of %s has no store, so a sign-in is renewed for %d minutes at most.",
+                self.name,
+                proxy.refresh_seconds // 60,
+            )
         if not proxy.has_shared_keys:
             logger.warning(
                 "%s has an OAuthProxy and a random key: registrations of clients and sign-ins end with this process. "

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from funcmcp._adapters.redis.rates import RedisRates
     from funcmcp._adapters.redis.revocations import RedisRevocations
     from funcmcp._adapters.redis.sessions import RedisSessions
+    from funcmcp._adapters.redis.sign_ins import RedisSignIns
 
-__all__ = ["RedisBus", "RedisLink", "RedisRates", "RedisRevocations", "RedisSessions"]
+__all__ = ["RedisBus", "RedisLink", "RedisRates", "RedisRevocations", "RedisSessions", "RedisSignIns"]
 
 _HOMES = {
     "_adapters.redis.bus": ["RedisBus"],
@@ -29,6 +30,7 @@ _HOMES = {
     "_adapters.redis.rates": ["RedisRates"],
     "_adapters.redis.revocations": ["RedisRevocations"],
     "_adapters.redis.sessions": ["RedisSessions"],
+    "_adapters.redis.sign_ins": ["RedisSignIns"],
 }
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have

@@ -1,8 +1,9 @@
-"""State that a server stores between requests: sessions, rates of callers, and keys for sealed text.
+"""State that a server stores between requests: sessions, sign-ins, rates of callers, and keys for sealed text.
 
 A single process needs none of this: ``MCPServer(sessions="signed")`` and ``MCPServer(sessions="memory")`` name the
 two usual stores. `funcmcp.redis` has the stores that several instances share. A store of your own implements
-`SessionStore`, or `LiveSessions` if its sessions have streams and subscriptions.
+`SessionStore`, or `LiveSessions` if its sessions have streams and subscriptions. A store for the sign-ins of an
+`funcmcp.auth.OAuthProxy` implements `SignInStore`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
         SessionStore,
         StoreUnavailableError,
     )
+    from funcmcp._state.sign_ins import MemorySignIns, SignInStore
+    from funcmcp._state.sqlite_sign_ins import SQLiteSignIns
 
 __all__ = [
     "Handshake",
@@ -30,9 +33,12 @@ __all__ = [
     "LiveSessions",
     "MemoryRates",
     "MemorySessions",
+    "MemorySignIns",
     "Rates",
+    "SQLiteSignIns",
     "SessionStore",
     "SessionsFullError",
+    "SignInStore",
     "SignedSessions",
     "StoreUnavailableError",
 ]
@@ -49,6 +55,8 @@ _HOMES = {
         "SessionsFullError",
         "StoreUnavailableError",
     ],
+    "_state.sign_ins": ["MemorySignIns", "SignInStore"],
+    "_state.sqlite_sign_ins": ["SQLiteSignIns"],
 }
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have

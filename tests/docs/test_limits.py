@@ -82,6 +82,8 @@ FIXED = {
     "_oauth_proxy.flows:CODE_SECONDS": "10 minutes; 60 | seconds",
     "_oauth_proxy.redirect_uris:MAX_CHARACTERS": "16; 2,048 | URIs; characters",
     "_oauth_proxy.redirect_uris:MAX_URIS": "16; 2,048 | URIs; characters",
+    "_oauth_proxy.stored_sign_ins:MAX_PER_USER": "100 | sign-ins",
+    "_oauth_proxy.stored_sign_ins:REPEAT_SECONDS": "30 | seconds | in which a repeated refresh",
     "_oauth_proxy.upstream:_MAX_ANSWER": "256 KiB; 10 | bytes; seconds",
     "_server.calls.task_call:MAX_MESSAGE": "1,000 | characters | of a status message",
     "_server.drain:DEFAULT_SECONDS": "7 | seconds | that calls and tasks",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import html
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from funcmcp._oauth_proxy.upstream import AuthorizationRequest
     from funcmcp._oauth_proxy.web import WebAnswer
+    from funcmcp.state import SignInStore
 
 URL = "https://orders.example.com/mcp"
 ISSUER = "https://orders.example.com"
@@ -49,6 +51,8 @@ class ScriptedUpstream:
         refreshes: The refresh tokens that were sent to it.
         rotates: Whether a refresh token is good for one use.
         ended: Refresh tokens that it does not accept.
+        gate: Refreshes wait for it.
+        asked: Is released by each refresh.
     """
 
     def __init__(self) -> None:
@@ -64,6 +68,9 @@ class ScriptedUpstream:
         self.exchanges: list[str] = []
         self.refreshes: list[str] = []
         self.ended: set[str] = set()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.asked = asyncio.Semaphore(0)
         self._codes: dict[str, tuple[AuthorizationRequest, User]] = {}
         self._count = 0
 
@@ -97,6 +104,8 @@ class ScriptedUpstream:
     async def refresh(self, refresh_token: str, subject: str) -> SignIn:
         self._fail()
         self.refreshes.append(refresh_token)
+        self.asked.release()
+        await self.gate.wait()
         if refresh_token in self.ended:
             raise UpstreamRefusedError("the refresh token has ended")
         if not self.rotates:
@@ -197,10 +206,18 @@ class Stage:
         client_id: The id of the client.
     """
 
+    @staticmethod
+    def make_store(clock: Clock) -> SignInStore | None:
+        """Return the store of a proxy, if no option names one; None: it has no store."""
+        del clock
+        return None
+
     def __init__(self, **options: Any) -> None:
         self.upstream = ScriptedUpstream()
         self.clock = Clock()
-        self.options: dict[str, Any] = {"upstream": self.upstream, "scopes": SCOPES, "clock": self.clock} | options
+        store = self.make_store(self.clock)
+        defaults = {"upstream": self.upstream, "scopes": SCOPES, "clock": self.clock, "store": store}
+        self.options: dict[str, Any] = defaults | options
         self.proxy = self.instance()
         self.client_id = ""
         self.caller = "192.0.2.1"

@@ -26,7 +26,7 @@ class Provider:
 
     Attributes:
         issuer: The URL of the provider.
-        answers: Status and body by path; a body that is not bytes is sent as JSON.
+        answers: Status and body by path; a body that is not bytes is sent as JSON. Status 0: there is no answer.
         requests: Path, header and form of the requests.
     """
 
@@ -68,6 +68,9 @@ class Provider:
             body = await reader.readexactly(int(length[0].partition(":")[2])) if length else b""
             self.requests.append((path, head, dict(parse_qsl(body.decode()))))
             status, value = self.answers.get(path, (404, {}))
+            if not status:
+                await reader.read()  # until the proxy closes the connection
+                return
             content = value if isinstance(value, bytes) else json.dumps(value).encode()
             location = "Location: http://127.0.0.1:1/\r\n" if 300 <= status < 400 else ""
             fields = f"Content-Type: application/json\r\n{location}Content-Length: {len(content)}\r\n"

@@ -19,7 +19,7 @@ import hashlib
 import hmac
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from funcmcp._oauth_proxy.upstream import User
 from funcmcp._protocol.codec import decode, encode
@@ -103,6 +103,11 @@ def to_code(keys: KeyRing, flow: Flow, upstream_code: str, now: float) -> str:
     return keys.conceal(_CODE, _encoded(replace(flow, began=int(now), state=None, code=upstream_code)))
 
 
+def sign_in_id(flow: Flow) -> str:
+    """Return the id of the sign-in that the code of a flow begins: 256 bits that are in concealed texts only."""
+    return flow.value(f"sign-in {flow.code}")
+
+
 def of_code(keys: KeyRing, text: str, now: float) -> Flow | None:
     """Return the flow of a code; None if the text is not one of the server's, or has expired."""
     return _flow(keys, _CODE, text, now, CODE_SECONDS)
@@ -155,19 +160,7 @@ class Refresh:
 
 def to_refresh_token(keys: KeyRing, refresh: Refresh) -> str | None:
     """Return a refresh token; None if it would be too long, because that of the identity provider is."""
-    user = refresh.user
-    payload = [
-        user.subject,
-        user.name,
-        user.email,
-        user.tenant,
-        sorted(user.roles),
-        refresh.client,
-        list(refresh.scopes),
-        refresh.signed_in,
-        refresh.upstream_token,
-    ]
-    token = keys.conceal(_REFRESH, encode(payload))
+    token = keys.conceal(_REFRESH, encode(refresh_to_list(refresh)))
     return token if len(token) <= MAX_REFRESH_TOKEN else None
 
 
@@ -183,9 +176,29 @@ def of_refresh_token(keys: KeyRing, text: str, now: float, seconds: float) -> Re
     payload = keys.reveal(_REFRESH, text) if len(text) <= MAX_REFRESH_TOKEN else None
     if payload is None:
         return None
-    subject, name, email, tenant, roles, client, scopes, signed_in, upstream_token = decode(payload)
-    if now - signed_in >= seconds:
-        return None
+    refresh = refresh_from_list(decode(payload))
+    return None if now - refresh.signed_in >= seconds else refresh
+
+
+def refresh_to_list(refresh: Refresh) -> list[Any]:
+    """Return what a refresh token carries as values of JSON."""
+    user = refresh.user
+    return [
+        user.subject,
+        user.name,
+        user.email,
+        user.tenant,
+        sorted(user.roles),
+        refresh.client,
+        list(refresh.scopes),
+        refresh.signed_in,
+        refresh.upstream_token,
+    ]
+
+
+def refresh_from_list(values: list[Any]) -> Refresh:
+    """Return what `refresh_to_list` has written."""
+    subject, name, email, tenant, roles, client, scopes, signed_in, upstream_token = values
     user = User(subject, name=name, email=email, tenant=tenant, roles=frozenset(roles))
     return Refresh(user, client, tuple(scopes), signed_in, upstream_token)
 

@@ -28,6 +28,7 @@ from funcmcp._oauth_proxy.settings import (
     log_failure_of_upstream,
 )
 from funcmcp._oauth_proxy.sign_in import authorize, callback, consent
+from funcmcp._oauth_proxy.stored_sign_ins import LIFETIME_SECONDS, StoredSignIns
 from funcmcp._oauth_proxy.token_endpoint import revoke, token
 from funcmcp._oauth_proxy.upstream import token_exchanger_of
 from funcmcp._oauth_proxy.upstream_tokens import CLAIM, Exchange
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.upstream import Upstream
     from funcmcp._oauth_proxy.web import WebRequest
     from funcmcp._state.seal import KeyRing
+    from funcmcp._state.sign_ins import SignInStore
 
     Handler = Callable[[Settings, WebRequest], Awaitable[WebAnswer]]
 
@@ -145,7 +147,8 @@ class OAuthProxy:
 
     The server itself registers clients, asks the user for consent, sends the user to the identity provider, and issues
     tokens for its own endpoint. It needs no store: with shared keys (``FUNCMCP_KEYS``) any instance continues what
-    another one began. See docs/guides/sign-in.md.
+    another one began. With a store, sign-ins last longer, stolen refresh tokens are detected, and sign-ins can be
+    ended. See docs/guides/sign-in.md.
 
     Args:
         url: The public URL of the endpoint, such as ``"https://orders.example.com/mcp"``. Its origin is the issuer of
@@ -161,8 +164,11 @@ class OAuthProxy:
         client_documents: Whether a client's id may be the URL of a document that describes it (CIMD). The server
             requests it from the internet, guarded against requests to other networks.
         access_seconds: Seconds after which an access token expires, at most a day.
-        refresh_seconds: Seconds after the sign-in for which its access tokens can be renewed, at most a day. The
-            identity provider is asked each time. 0: clients get no refresh tokens.
+        refresh_seconds: Seconds after the sign-in for which its access tokens can be renewed. The identity provider is
+            asked each time. Without a store a day at most, which is the default. With a store 90 days at most, which is
+            the default, and a sign-in ends that is not renewed for 30 days. 0: clients get no refresh tokens.
+        store: Stores the sign-ins, such as `funcmcp.redis.RedisSignIns`, `funcmcp.state.SQLiteSignIns` or
+            `funcmcp.state.MemorySignIns`. What is in it is encrypted with the keys of the proxy.
         keys: The keys of the proxy. By default the keys in the environment variable ``FUNCMCP_KEYS``, those of the
             platform, or a random key of this process, whichever exists first. Keys for the URL are derived from them.
         clock: A function that returns seconds since 1970.
@@ -200,15 +206,15 @@ class OAuthProxy:
         clients: Sequence[str] | None = None,
         client_documents: bool = True,
         access_seconds: int = 3600,
-        refresh_seconds: int = _MAX_REFRESH_SECONDS,
+        refresh_seconds: int | None = None,
+        store: SignInStore | None = None,
         keys: KeyRing | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
         url, issuer = _checked_url(url)
         if not 0 < access_seconds <= _MAX_ACCESS_SECONDS:
             raise ValueError(f"OAuthProxy.access_seconds must be between 1 and {_MAX_ACCESS_SECONDS}.")
-        if not 0 <= refresh_seconds <= _MAX_REFRESH_SECONDS:
-            raise ValueError(f"OAuthProxy.refresh_seconds must be between 0 and {_MAX_REFRESH_SECONDS}.")
+        refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         tokens = AccessTokens(issuer, url, own_keys, access_seconds)
         exchanger = token_exchanger_of(upstream)
@@ -226,6 +232,7 @@ class OAuthProxy:
             exchange=exchange,
             limits=Limits(),
             allow=allow,
+            sign_ins=None if store is None else StoredSignIns(store, own_keys, upstream, refresh_seconds, clock),
             refresh_seconds=refresh_seconds,
             clock=clock,
         )
@@ -246,6 +253,11 @@ class OAuthProxy:
     def has_shared_keys(self) -> bool:
         """Whether other processes can have the same keys."""
         return self._settings.keys.shared
+
+    @property
+    def store(self) -> SignInStore | None:
+        """The store of sign-ins; None without one."""
+        return None if self._settings.sign_ins is None else self._settings.sign_ins.store
 
     @property
     def refresh_seconds(self) -> float:
@@ -269,6 +281,26 @@ class OAuthProxy:
     def recall(self, digest: bytes) -> Principal | None:
         """See `BearerTokens.recall`."""
         return self._bearer.recall(digest)
+
+    async def sign_out(self, subject: str) -> None:
+        """End all sign-ins of a user. Access tokens that were issued before are valid until they expire.
+
+        Args:
+            subject: The subject of the user, as in `Principal.subject`.
+
+        Raises:
+            RuntimeError: The proxy has no store.
+            StoreUnavailableError: The store can't be reached, or other requests change it too often. Call it again.
+        """
+        if self._settings.sign_ins is None:
+            raise RuntimeError("OAuthProxy.sign_out needs a store: OAuthProxy(store=...).")
+        await self._settings.sign_ins.sign_out(subject)
+        log_event("signed_out", "-", subject)
+
+    async def aclose(self) -> None:
+        """Close the connections of the store."""
+        if self.store is not None:
+            await self.store.aclose()
 
     async def answer(self, request: WebRequest) -> WebAnswer:
         """Answer a request to one of the paths."""
@@ -318,6 +350,17 @@ def _checked_url(url: str) -> tuple[str, str]:
             f"default port; got {url!r}."
         )
     return url.removesuffix("/"), f"{parts.scheme}://{parts.netloc}"
+
+
+def _checked_refresh_seconds(seconds: int | None, *, has_store: bool) -> int:
+    """Return for how long sign-ins are renewed; raise ValueError for a time that is not allowed."""
+    longest = LIFETIME_SECONDS if has_store else _MAX_REFRESH_SECONDS
+    if seconds is None:
+        return longest
+    if not 0 <= seconds <= longest:
+        hint = "" if has_store else ", or up to 90 days with a store"
+        raise ValueError(f"OAuthProxy.refresh_seconds must be between 0 and {longest}{hint}.")
+    return seconds
 
 
 def _checked_scopes(scopes: Mapping[str, str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.allowed_clients import AllowedClients
     from funcmcp._oauth_proxy.client_documents import ClientDocuments
     from funcmcp._oauth_proxy.clients import Client, Clients
+    from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import Upstream, User
     from funcmcp._oauth_proxy.upstream_tokens import Exchange
     from funcmcp._state.seal import KeyRing
@@ -66,6 +67,7 @@ class Settings:
         exchange: Exchanges sign-ins for tokens for other APIs; None if the upstream does not.
         limits: How often an address may use the endpoints.
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
+        sign_ins: The sign-ins in the store; None without a store.
         refresh_seconds: Seconds from the sign-in to the end of its refresh tokens; 0 for no refresh tokens.
         clock: A function that returns seconds since 1970.
     """
@@ -82,6 +84,7 @@ class Settings:
     exchange: Exchange | None
     limits: Limits
     allow: Allow | None
+    sign_ins: StoredSignIns | None
     refresh_seconds: float
     clock: Callable[[], float]
 

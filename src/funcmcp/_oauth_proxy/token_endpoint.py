@@ -5,6 +5,9 @@ everything else has been checked. The provider accepts its code once, so the cli
 store. The same holds for a refresh: it renews the sign-in at the provider, so that an account that is disabled there
 ends here.
 
+With a store, codes and refresh tokens also work once by the store: see `stored_sign_ins`. While the store can't be
+reached, nothing is issued, and the client gets 503.
+
 Source: RFC 6749 sections 4.1.3, 5 and 6, RFC 7636 section 4.6, RFC 8707 section 2.2, RFC 7009.
 """
 
@@ -13,32 +16,53 @@ from __future__ import annotations
 import hmac
 import inspect
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from funcmcp._oauth_proxy.flows import Refresh, challenge_of, of_code, of_refresh_token, to_refresh_token
+from funcmcp._oauth_proxy.flows import (
+    CODE_SECONDS,
+    Refresh,
+    challenge_of,
+    of_code,
+    of_refresh_token,
+    sign_in_id,
+    to_refresh_token,
+)
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream
+from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
-from funcmcp._oauth_proxy.web import ParametersError, error_answer, form_of, json_answer
+from funcmcp._oauth_proxy.web import (
+    JSON,
+    NOT_STORED,
+    OAuthError,
+    ParametersError,
+    WebAnswer,
+    error_answer,
+    form_of,
+    json_answer,
+)
+from funcmcp._protocol.codec import encode
+from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from funcmcp._oauth_proxy.flows import Flow
     from funcmcp._oauth_proxy.settings import Settings
-    from funcmcp._oauth_proxy.upstream import IssuedToken, User
-    from funcmcp._oauth_proxy.web import Parameters, WebAnswer, WebRequest
+    from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
+    from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn, User
+    from funcmcp._oauth_proxy.web import Parameters, WebRequest
 
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _INVALID_GRANT: Final = "The code or the token is invalid, expired, used, or of another client."
-_RETRY_AFTER: Final = ("retry-after", "5")
+_UPSTREAM_AWAY: Final = "The identity provider can't be reached. Try again later."
+_STORE_AWAY: Final = "The store of the server can't be reached. Try again later."
+_NO_CACHE: Final = ("pragma", "no-cache")
+_CODE_USE_SECONDS: Final = 3 * CODE_SECONDS
+"""Seconds for which a code is known to be used. The clocks of instances differ."""
 
 
-class _TokenError(Exception):
-    """A token request is refused."""
-
-    def __init__(self, error: str, description: str) -> None:
-        super().__init__(description)
-        self.error = error
-
-
-class _InvalidGrantError(_TokenError):
+class _InvalidGrantError(OAuthError):
     """A code or a refresh token is refused. The client gets one text for all reasons."""
 
     def __init__(self) -> None:
@@ -51,7 +75,7 @@ async def token(settings: Settings, request: WebRequest) -> WebAnswer:
         return await _token(settings, form_of(request))
     except ParametersError as error:
         return await _failed(settings, request, error_answer(400, "invalid_request", str(error)))
-    except _TokenError as error:
+    except OAuthError as error:
         status = 401 if error.error == "invalid_client" else 400
         return await _failed(settings, request, error_answer(status, error.error, str(error)))
     except UpstreamRefusedError as error:
@@ -59,14 +83,24 @@ async def token(settings: Settings, request: WebRequest) -> WebAnswer:
         return await _failed(settings, request, error_answer(400, "invalid_grant", error.advice or _INVALID_GRANT))
     except UpstreamUnavailableError as error:
         log_failure_of_upstream("token", error)
-        return _unavailable(error)
+        return _unavailable(error.advice or _UPSTREAM_AWAY)
+    except SignInEndedError as error:
+        if error.reused is not None:
+            log_event("reuse", error.reused.client, error.reused.user.subject, error.reused.scopes)
+        return await _failed(settings, request, error_answer(400, "invalid_grant", _INVALID_GRANT))
+    except SignInBusyError:
+        return _unavailable("Another request renews this sign-in. Try again later.")
+    except StoreUnavailableError:
+        return _unavailable(_STORE_AWAY)
 
 
 async def revoke(settings: Settings, request: WebRequest) -> WebAnswer:
-    """End the sign-in of a refresh token at the identity provider.
+    """End the sign-in of a refresh token: in the store, if there is one, and at the identity provider.
 
     A token that is not valid, or of another client, is answered as one that was revoked (RFC 7009 section 2.2).
     """
+    if settings.sign_ins is not None:
+        return await _revoke_stored(settings, settings.sign_ins, request)
     try:
         form = form_of(request)
         client = _key_of_client(settings, form)
@@ -80,27 +114,54 @@ async def revoke(settings: Settings, request: WebRequest) -> WebAnswer:
             return error_answer(400, "unsupported_token_type", "The identity provider does not revoke sign-ins.")
     except ParametersError as error:
         return await _failed(settings, request, error_answer(400, "invalid_request", str(error)))
-    except _TokenError as error:
+    except OAuthError as error:
         return await _failed(settings, request, error_answer(401, error.error, str(error)))
     except UpstreamUnavailableError as error:
         log_failure_of_upstream("revoke", error)
-        return _unavailable(error)
+        return _unavailable(error.advice or _UPSTREAM_AWAY)
     log_event("revoked", client, refresh.user.subject, refresh.scopes)
+    return json_answer(200, {})
+
+
+async def _revoke_stored(settings: Settings, sign_ins: StoredSignIns, request: WebRequest) -> WebAnswer:
+    """End a sign-in in the store. Whether the identity provider ends it, too, makes no difference to the client."""
+    try:
+        form = form_of(request)
+        client = _key_of_client(settings, form)
+        text = form.get("token") or ""
+        token = sign_ins.read(text)
+        if token is None and _is_access_token(text):
+            return error_answer(400, "unsupported_token_type", "Access tokens end when they expire.")
+        if token is None or token.client != client:
+            return await _failed(settings, request, json_answer(200, {}))
+        refresh = await sign_ins.end(token.sign_in)
+    except ParametersError as error:
+        return await _failed(settings, request, error_answer(400, "invalid_request", str(error)))
+    except OAuthError as error:
+        return await _failed(settings, request, error_answer(401, error.error, str(error)))
+    except StoreUnavailableError:
+        return _unavailable(_STORE_AWAY)
+    if refresh is not None:
+        log_event("revoked", client, refresh.user.subject, refresh.scopes)
+        try:
+            await settings.upstream.revoke(refresh.upstream_token)
+        except UpstreamUnavailableError as error:
+            log_failure_of_upstream("revoke", error)
     return json_answer(200, {})
 
 
 async def _token(settings: Settings, form: Parameters) -> WebAnswer:
     client = _key_of_client(settings, form)
     if len(form.resources) > 1 or not all(map(settings.is_resource, form.resources)):
-        raise _TokenError("invalid_target", f"The resource must be {settings.url}.")
+        raise OAuthError("invalid_target", f"The resource must be {settings.url}.")
     grant_type = form.get("grant_type")
     if grant_type == "authorization_code":
         return await _exchange(settings, form, client)
     if grant_type == "refresh_token":
         return await _refresh(settings, form, client)
     if grant_type is None:
-        raise _TokenError("invalid_request", "The grant_type is missing.")
-    raise _TokenError("unsupported_grant_type", "The grant_type must be authorization_code or refresh_token.")
+        raise OAuthError("invalid_request", "The grant_type is missing.")
+    raise OAuthError("unsupported_grant_type", "The grant_type must be authorization_code or refresh_token.")
 
 
 async def _exchange(settings: Settings, form: Parameters, client: str) -> WebAnswer:
@@ -113,40 +174,94 @@ async def _exchange(settings: Settings, form: Parameters, client: str) -> WebAns
         raise _InvalidGrantError
     if not _fits(form.get("code_verifier") or "", flow.challenge):
         raise _InvalidGrantError
-    sign_in = await settings.upstream.exchange(
-        flow.code, redirect_uri=settings.callback, verifier=flow.value("verifier"), nonce=flow.value("nonce")
-    )
+    sign_in = await _exchanged(settings, flow, form.get("code") or "")
     if sign_in.user is None:
         raise _InvalidGrantError
     scopes = await _allowed(settings, sign_in.user, flow.scopes)
     upstream_token = sign_in.refresh_token if flow.refreshes and settings.refresh_seconds else None
-    log_event("issued", client, sign_in.user.subject, scopes)
     refresh = Refresh(sign_in.user, client, scopes, int(now), upstream_token or "")
-    return _tokens(settings, refresh, scopes, now, sign_in.access_token)
+    refresh_token = None
+    if upstream_token and settings.sign_ins is not None:
+        refresh_token = await settings.sign_ins.begin(sign_in_id(flow), refresh)
+    elif upstream_token:
+        refresh_token = to_refresh_token(settings.keys, refresh)
+    log_event("issued", client, sign_in.user.subject, scopes)
+    return _answer(_tokens(settings, refresh, scopes, refresh_token, sign_in.access_token))
+
+
+async def _exchanged(settings: Settings, flow: Flow, code: str) -> SignIn:
+    """Return what the identity provider says for the code of a flow, which is used up in the store before."""
+    sign_ins = settings.sign_ins
+    if sign_ins is not None and not await sign_ins.use_once("code", code, _CODE_USE_SECONDS):
+        # RFC 6749 section 4.1.2: the tokens that were issued for the code are revoked.
+        if await sign_ins.end(sign_in_id(flow)) is not None:
+            log_event("reuse", flow.client, scopes=flow.scopes)
+        raise _InvalidGrantError
+    try:
+        return await settings.upstream.exchange(
+            flow.code, redirect_uri=settings.callback, verifier=flow.value("verifier"), nonce=flow.value("nonce")
+        )
+    except UpstreamUnavailableError:
+        if sign_ins is not None:
+            await sign_ins.give_back("code", code)
+        raise
 
 
 async def _refresh(settings: Settings, form: Parameters, client: str) -> WebAnswer:
     """Issue tokens for a refresh token, if the identity provider renews the sign-in."""
+    if settings.sign_ins is not None:
+        return await _refresh_stored(settings, settings.sign_ins, form, client)
     now = settings.clock()
     refresh = of_refresh_token(settings.keys, form.get("refresh_token") or "", now, settings.refresh_seconds)
     if refresh is None or refresh.client != client:
         raise _InvalidGrantError
+    requested = _requested(form, refresh)
+    sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
+    renewed = replace(refresh, upstream_token=sign_in.refresh_token or refresh.upstream_token)
+    renewed = await _updated(settings, renewed, sign_in.user)
+    log_event("refreshed", client, renewed.user.subject, renewed.scopes)
+    scopes = [scope for scope in renewed.scopes if not requested or scope in requested]
+    return _answer(_tokens(settings, renewed, scopes, to_refresh_token(settings.keys, renewed), sign_in.access_token))
+
+
+async def _refresh_stored(settings: Settings, sign_ins: StoredSignIns, form: Parameters, client: str) -> WebAnswer:
+    """Issue tokens for a refresh token whose sign-in is in the store."""
+    token = sign_ins.read(form.get("refresh_token") or "")
+    if token is None or token.client != client:
+        raise _InvalidGrantError
+    refresh = await sign_ins.find(token.sign_in)
+    if refresh is None:
+        raise _InvalidGrantError
+    requested = _requested(form, refresh)
+
+    async def issue(renewed: Refresh, sign_in: SignIn, refresh_token: str) -> tuple[Refresh, str]:
+        renewed = await _updated(settings, renewed, sign_in.user)
+        scopes = [scope for scope in renewed.scopes if not requested or scope in requested]
+        log_event("refreshed", client, renewed.user.subject, renewed.scopes)
+        tokens = _tokens(settings, renewed, scopes, refresh_token, sign_in.access_token)
+        return renewed, encode(tokens).decode()
+
+    answer = await sign_ins.renew(token, " ".join(sorted(requested)), issue)
+    return WebAnswer(200, (JSON, NOT_STORED, _NO_CACHE), answer.encode())
+
+
+def _requested(form: Parameters, refresh: Refresh) -> list[str]:
+    """Return the scopes that a refresh requests; raise OAuthError if the user has not granted all of them."""
     requested = [scope for scope in form.words("scope") if scope not in IGNORED_SCOPES]
     if not set(requested) <= set(refresh.scopes):
-        raise _TokenError("invalid_scope", "A refresh can't request more scopes than the user has granted.")
-    sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
-    user, scopes = refresh.user, refresh.scopes
-    if sign_in.user is not None:
-        user = sign_in.user
-        scopes = await _allowed(settings, user, scopes)
-    log_event("refreshed", client, user.subject, scopes)
-    renewed = Refresh(user, client, scopes, refresh.signed_in, sign_in.refresh_token or refresh.upstream_token)
-    issued = [scope for scope in scopes if not requested or scope in requested]
-    return _tokens(settings, renewed, issued, now, sign_in.access_token)
+        raise OAuthError("invalid_scope", "A refresh can't request more scopes than the user has granted.")
+    return requested
+
+
+async def _updated(settings: Settings, refresh: Refresh, user: User | None) -> Refresh:
+    """Return a sign-in with what its renewal says about the user; raise OAuthError if the user may not use it."""
+    if user is None:
+        return refresh
+    return replace(refresh, user=user, scopes=await _allowed(settings, user, refresh.scopes))
 
 
 async def _allowed(settings: Settings, user: User, scopes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the scopes that a user gets; raise _TokenError if the user may not sign in."""
+    """Return the scopes that a user gets; raise OAuthError if the user may not sign in."""
     if settings.allow is None:
         return scopes
     decision = settings.allow(user)
@@ -160,30 +275,30 @@ async def _allowed(settings: Settings, user: User, scopes: tuple[str, ...]) -> t
         permitted = set(decision)
         allowed = tuple(scope for scope in scopes if scope in permitted)
     if not allowed:
-        raise _TokenError("invalid_grant", "The user may not use this server.")
+        raise OAuthError("invalid_grant", "The user may not use this server.")
     return allowed
 
 
 def _tokens(
     settings: Settings,
     refresh: Refresh,
-    scopes: list[str] | tuple[str, ...],
-    now: float,
+    scopes: Sequence[str],
+    refresh_token: str | None,
     upstream_token: IssuedToken | None,
-) -> WebAnswer:
+) -> dict[str, object]:
     """Return the tokens of a user. The refresh token keeps all granted scopes."""
     upstream, seconds = None, settings.tokens.seconds
     if upstream_token is not None and settings.exchange is not None:
         upstream = settings.exchange.conceal(upstream_token)
     if upstream is not None and upstream_token is not None and upstream_token.seconds is not None:
         seconds = max(1, min(seconds, int(upstream_token.seconds)))
-    answer: dict[str, object] = {
+    tokens: dict[str, object] = {
         "access_token": settings.tokens.issue(
             refresh.user,
             refresh.client,
             scopes,
             signed_in=refresh.signed_in,
-            now=now,
+            now=settings.clock(),
             seconds=seconds,
             upstream=upstream,
         ),
@@ -191,16 +306,19 @@ def _tokens(
         "expires_in": seconds,
         "scope": " ".join(scopes),
     }
-    refresh_token = to_refresh_token(settings.keys, refresh) if refresh.upstream_token else None
     if refresh_token is not None:
-        answer["refresh_token"] = refresh_token
-    return json_answer(200, answer, ("pragma", "no-cache"))
+        tokens["refresh_token"] = refresh_token
+    return tokens
+
+
+def _answer(tokens: dict[str, object]) -> WebAnswer:
+    return json_answer(200, tokens, _NO_CACHE)
 
 
 def _key_of_client(settings: Settings, form: Parameters) -> str:
     key = settings.key_of_client(form.get("client_id"))
     if key is None:
-        raise _TokenError("invalid_client", "The client is not registered. Register it again.")
+        raise OAuthError("invalid_client", "The client is not registered. Register it again.")
     return key
 
 
@@ -224,7 +342,5 @@ async def _failed(settings: Settings, request: WebRequest, answer: WebAnswer) ->
     return error_answer(429, "temporarily_unavailable", "Too many failed requests; slow down.", retry_after)
 
 
-def _unavailable(error: UpstreamUnavailableError) -> WebAnswer:
-    """Return 503, also for what the operator has to mend: any other answer would make clients drop their tokens."""
-    text = error.advice or "The identity provider can't be reached. Try again later."
-    return error_answer(503, "temporarily_unavailable", text, _RETRY_AFTER)
+def _unavailable(text: str) -> WebAnswer:
+    return error_answer(503, "temporarily_unavailable", text, ("retry-after", "5"))

@@ -22,7 +22,8 @@ MAX_BODY = 16 * 1024
 
 _MAX_PARAMETERS = 100
 _FORM = "application/x-www-form-urlencoded"
-_NOT_STORED = ("cache-control", "no-store")
+JSON = ("content-type", "application/json")
+NOT_STORED = ("cache-control", "no-store")
 _REFERRER = ("referrer-policy", "no-referrer")
 
 
@@ -62,6 +63,18 @@ class WebAnswer(NamedTuple):
 
 class ParametersError(ValueError):
     """Parameters are malformed. The text is a sentence for developers, without any value."""
+
+
+class OAuthError(Exception):
+    """A request of a client is refused. The text is a sentence for developers, without any value.
+
+    Attributes:
+        error: The error code of OAuth.
+    """
+
+    def __init__(self, error: str, description: str) -> None:
+        super().__init__(description)
+        self.error = error
 
 
 class Parameters:
@@ -124,7 +137,7 @@ def cookies_of(request: WebRequest) -> dict[str, str]:
 
 def json_answer(status: int, value: Mapping[str, object], *headers: tuple[str, str]) -> WebAnswer:
     """Return JSON that no cache stores."""
-    return WebAnswer(status, (("content-type", "application/json"), _NOT_STORED, *headers), encode(value))
+    return WebAnswer(status, (JSON, NOT_STORED, *headers), encode(value))
 
 
 def error_answer(status: int, error: str, description: str, *headers: tuple[str, str]) -> WebAnswer:
@@ -144,4 +157,4 @@ def redirect(status: int, uri: str, parameters: Mapping[str, str | None], *heade
     query = urlencode({name: value for name, value in parameters.items() if value is not None}, quote_via=quote)
     if query:
         uri = f"{uri}{'&' if '?' in uri else '?'}{query}"
-    return WebAnswer(status, (("location", uri), _NOT_STORED, _REFERRER, *headers))
+    return WebAnswer(status, (("location", uri), NOT_STORED, _REFERRER, *headers))

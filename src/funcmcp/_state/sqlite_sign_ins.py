@@ -1,0 +1,113 @@
+"""The sign-ins of an `OAuthProxy` in a SQLite file. They survive restarts; all processes of a machine share them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, TypeVar
+
+from funcmcp._public_names import public
+from funcmcp._state.outage import Outage
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.sign_ins import STORE
+from funcmcp._state.tasks.sqlite_file import SQLiteFile
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+T = TypeVar("T")
+
+_CREATE = """
+CREATE TABLE IF NOT EXISTS funcmcp_sign_ins_1 (
+  key TEXT PRIMARY KEY, value TEXT NOT NULL, expires REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS funcmcp_sign_ins_1_expires ON funcmcp_sign_ins_1 (expires);
+"""
+_GET = "SELECT value FROM funcmcp_sign_ins_1 WHERE key = ? AND expires > ?"
+_TAKE = """
+INSERT INTO funcmcp_sign_ins_1 (key, value, expires) VALUES (:key, :value, :expires)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires = excluded.expires
+WHERE funcmcp_sign_ins_1.expires <= :now OR funcmcp_sign_ins_1.value = excluded.value
+"""
+_REPLACE = """
+UPDATE funcmcp_sign_ins_1 SET value = :new, expires = :expires
+WHERE key = :key AND value IN (:old, :new) AND expires > :now
+"""
+_REMOVE_EXPIRED = """
+DELETE FROM funcmcp_sign_ins_1 WHERE key IN (SELECT key FROM funcmcp_sign_ins_1 WHERE expires <= ? LIMIT 100)
+"""
+
+
+@public("funcmcp.state")
+class SQLiteSignIns:
+    """Sign-ins in a file.
+
+    Only the user of the process can read the file, and what is in it is encrypted.
+
+    Args:
+        path: The file. It must be on a local disk: SQLite's locks do not work on network shares.
+        clock: Returns seconds since 1970.
+    """
+
+    shared: bool = True
+
+    def __init__(self, path: str | Path, *, clock: Callable[[], float] = time) -> None:
+        self._path = Path(path)
+        self._clock = clock
+        self._file: SQLiteFile | None = None
+        self._outage = Outage()
+
+    async def get(self, key: str) -> str | None:
+        """See `SignInStore.get`."""
+        values = (key, self._clock())
+        row = await self._use(self._opened().read(lambda connection: connection.execute(_GET, values).fetchone()))
+        return None if row is None else str(row[0])
+
+    async def take(self, key: str, value: str, seconds: float) -> bool:
+        """See `SignInStore.take`."""
+        now = self._clock()
+        values = {"key": key, "value": value, "expires": now + seconds, "now": now}
+
+        def write(connection: sqlite3.Connection) -> int:
+            connection.execute(_REMOVE_EXPIRED, (now,))
+            return connection.execute(_TAKE, values).rowcount
+
+        return await self._use(self._opened().write(write)) > 0
+
+    async def replace(self, key: str, old: str, new: str, seconds: float) -> bool:
+        """See `SignInStore.replace`."""
+        now = self._clock()
+        values = {"key": key, "old": old, "new": new, "expires": now + seconds, "now": now}
+        return await self._use(self._opened().write(lambda file: file.execute(_REPLACE, values).rowcount)) > 0
+
+    async def remove(self, key: str) -> None:
+        """See `SignInStore.remove`."""
+        statement = "DELETE FROM funcmcp_sign_ins_1 WHERE key = ?"
+        await self._use(self._opened().write(lambda connection: connection.execute(statement, (key,)).rowcount))
+
+    async def aclose(self) -> None:
+        """Close the file."""
+        file, self._file = self._file, None
+        if file is not None and file.process == os.getpid():
+            await file.aclose()
+
+    def _opened(self) -> SQLiteFile:
+        if self._file is None or self._file.process != os.getpid():  # a server may have been made before a fork
+            self._file = SQLiteFile(self._path, lambda connection: connection.executescript(_CREATE))
+        return self._file
+
+    async def _use(self, result: Awaitable[T]) -> T:
+        """Await a use of the file; raise StoreUnavailableError if SQLite fails."""
+        try:
+            value = await result
+        except (sqlite3.Error, OSError) as error:
+            self._outage.begin(
+                "The %s %s can't be used (%s). Requests that need it are answered with 503.", STORE, self._path, error
+            )
+            # A lock or a full disk is an OperationalError. Other errors last, such as a file that is not a database.
+            retry_after = 1 if isinstance(error, sqlite3.OperationalError) else None
+            raise StoreUnavailableError(retry_after, store=STORE) from error
+        self._outage.end("The %s %s can be used again.", STORE, self._path)
+        return value

@@ -1,0 +1,76 @@
+"""Sign-ins in a SQLite file."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from funcmcp.state import SQLiteSignIns, StoreUnavailableError
+from tests.state import sign_in_stores as stores
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.clock import Clock
+
+
+@pytest.fixture
+async def pair(tmp_path: Path, clock: Clock) -> AsyncIterator[list[SQLiteSignIns]]:
+    pair = [SQLiteSignIns(tmp_path / "sign-ins.db", clock=clock) for _ in range(2)]
+    yield pair
+    for store in pair:
+        await store.aclose()
+
+
+async def test_a_store_behaves_as_every_store_does(pair: list[SQLiteSignIns], clock: Clock) -> None:
+    async def wait(seconds: float) -> None:
+        clock.now += seconds
+
+    await stores.check_values(*pair)
+    await stores.check_repeated_writes(pair[0])
+    await stores.check_races(*pair)
+    await stores.check_expiry(pair[0], wait)
+    assert pair[0].shared
+
+
+async def test_the_file_survives_a_restart_and_only_its_user_can_read_it(
+    pair: list[SQLiteSignIns], tmp_path: Path
+) -> None:
+    here, later = pair
+    await here.take(stores.KEYS[0], "c1.first", 60)
+    await here.aclose()
+    assert await later.get(stores.KEYS[0]) == "c1.first"
+    assert stat.S_IMODE((tmp_path / "sign-ins.db").stat().st_mode) == 0o600
+
+
+async def test_expired_records_do_not_stay_in_the_file(pair: list[SQLiteSignIns], tmp_path: Path, clock: Clock) -> None:
+    for number in range(30):
+        await pair[0].take(f"{number:064}", "c1.first", 60)
+    clock.now += 61
+    await pair[0].take(stores.KEYS[1], "c1.first", 60)
+    with sqlite3.connect(tmp_path / "sign-ins.db") as connection:
+        assert connection.execute("SELECT count(*) FROM funcmcp_sign_ins_1").fetchone() == (1,)
+
+
+async def test_a_file_that_can_not_be_used_is_an_error_and_one_line_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    path = tmp_path / "notes.txt"
+    path.write_text("no database " * 1000, encoding="utf-8")
+    store = SQLiteSignIns(path)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError, match=r"The store of sign-ins of the server can't be used") as caught:
+            await store.get(stores.KEYS[0])
+        assert caught.value.retry_after is None
+    (line,) = [record.message for record in caplog.records]
+    assert line.startswith(f"The store of sign-ins {path} can't be used (")
+    path.unlink()
+    assert await store.take(stores.KEYS[0], "c1.first", 60)
+    assert caplog.messages[-1] == f"The store of sign-ins {path} can be used again."
+    await store.aclose()
