@@ -52,7 +52,8 @@ class Browser:
         self.process.stdin.flush()
         seen = json.loads(self.process.stdout.readline())
         assert seen["failure"] is None, f"{seen['failure']}\nconsole: {seen['errors']}"
-        assert [text for text in seen["errors"] if not any(part in text for part in errors)] == []
+        unexpected = [text for text in seen["errors"] if not any(part in text for part in errors)]
+        assert unexpected == [], unexpected
         hosts = {urlsplit(url).hostname for url in seen["requests"] if not url.startswith(("data:", "blob:"))}
         assert hosts <= {HOST, "localhost"}
         return seen["value"]

@@ -22,7 +22,7 @@ const browser = await chromium.launch({
 async function violations(page, rules = null) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
   const options = rules === null ? {} : { runOnly: { type: "rule", values: rules } };
-  const report = await page.evaluate((chosen) => window.axe.run(chosen), { resultTypes: ["violations"], ...options });
+  const report = await page.evaluate((chosen) => window.axe.run(chosen), { resultTypes: ["violations"], iframes: false, ...options });
   return report.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" | ")}`);
 }
 

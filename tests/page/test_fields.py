@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
-import pytest
 
-from tests.page.browser import running_browser
 from tests.page.features import FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from tests.page.browser import Browser
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "src" / "funcmcp" / "_transports" / "http" / "endpoints" / "page_files"
-SCRIPT = "\n".join((FILES / name).read_text(encoding="utf-8") for name in ("elements.js", "fields.js"))
+SCRIPT = "\n".join((FILES / name).read_text(encoding="utf-8") for name in ("elements.js", "markdown.js", "fields.js"))
 MAX_DEPTH = 8
 CORPUS = json.loads((ROOT / "tests" / "converters" / "corpus_tools.json").read_text(encoding="utf-8"))
 
@@ -53,12 +51,6 @@ return await page.evaluate(({ source, cases }) => {
     });
 }, args);
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as running:
-        yield running
 
 
 def schemas() -> dict[str, dict[str, Any]]:

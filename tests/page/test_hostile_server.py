@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from funcmcp import MCPServer
-from tests.page.browser import Browser, running_browser, serving
+from tests.page.browser import serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.page.browser import Browser
 
 HTML = '<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>\u202egnp.exe\u2069\u061c\u200b\U000e0041'
 SHOWN = HTML.replace("\u202e", "\\u202e").replace("\u2069", "\\u2069").replace("\u061c", "\\u061c")
@@ -125,12 +123,6 @@ class Hostile:
                 "result": {"content": CONTENT, "structuredContent": structured, "isError": HTML},
             },
         ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as chromium:
-        yield chromium
 
 
 def test_texts_of_a_hostile_server_are_shown_and_not_interpreted(browser: Browser) -> None:

@@ -9,7 +9,7 @@ import pytest
 from funcmcp import MCPServer
 from funcmcp.auth import APIKeys
 from tests.clients.signing_in import SignIn, serve_sign_in
-from tests.page.browser import Browser, running_browser, serving
+from tests.page.browser import Browser, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,12 +25,6 @@ SIGN_IN = """
     const submit = page.getByRole("main").getByRole("button", { name: "Sign in" });
     await submit.click();
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as chromium:
-        yield chromium
 
 
 @pytest.fixture(scope="module")

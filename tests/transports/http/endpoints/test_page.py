@@ -90,6 +90,7 @@ async def test_the_policy_allows_the_inline_script_and_style_and_the_own_origin_
         "connect-src": ["'self'"],
         "img-src": ["data:"],
         "media-src": ["data:"],
+        "frame-src": ["'self'"],
         "base-uri": ["'none'"],
         "form-action": ["'none'"],
         "frame-ancestors": ["'none'"],
@@ -103,7 +104,7 @@ async def test_the_document_refers_to_nothing_that_a_browser_would_load() -> Non
     icon, *links = re.findall(r'<[a-z]+[^>]*\s(?:src|href)="([^"]*)"', text)
     logo = (REPOSITORY / "docs/images/icon.svg").read_text(encoding="utf-8").replace("\n", "").replace('"', "'")
     assert unquote(icon) == f"data:image/svg+xml,{logo}"
-    assert links == ["#main", "#", "#clients", "#sign-in"]
+    assert links == ["#main", "#", "#activity", "#clients", "#sign-in"]
     assert "innerHTML" not in text
     assert "import(" not in text
     assert not re.search(r"@import|url\(", (FILES / "style.css").read_text(encoding="utf-8"))

@@ -9,7 +9,8 @@ On a developer's own machine the page also shows the tracebacks of failures (`tr
 The document is put together once in a process from the files in `page_files`. The scripts share one scope, in the
 order of `SCRIPTS`. The Content-Security-Policy allows exactly this style and this script, by their hashes, and requests
 to the endpoint's own origin and to the origins of the authorization servers in the configuration. Trusted Types are
-required and no policy may exist, so that no script can turn text into HTML.
+required and no policy may exist, so that no script can turn text into HTML. Frames show documents of this origin only:
+those of apps (`app_frame`), which have an opaque origin.
 
 Source: Content Security Policy Level 3; Trusted Types; RFC 9110 sections 8.8.3 (ETag) and 12.5.5 (Vary).
 """
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from funcmcp._transports.http.admission.origin import is_on_loopback
+from funcmcp._transports.http.endpoints.app_frame import app_frame
 from funcmcp._transports.http.endpoints.tracebacks import gets_tracebacks
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.options import page_of_environment
@@ -40,14 +42,19 @@ PAGE_METHODS = frozenset({"GET", "HEAD"})
 
 SCRIPTS = (
     "elements.js",
+    "markdown.js",
     "credentials.js",
     "protocol.js",
     "sign_in.js",
     "fields.js",
     "results.js",
+    "icons.js",
     "questions.js",
     "calls.js",
+    "activity.js",
+    "apps.js",
     "snippets.js",
+    "history.js",
     "clients.js",
     "page.js",
 )
@@ -89,6 +96,9 @@ class Page:
             return None
         if self._is_on is None and (request.is_hosted or not is_on_loopback(request)):
             return None
+        frame = app_frame(request.query_string)
+        if frame is not None:
+            return frame
         document = page_document(has_tracebacks=gets_tracebacks(request))
         headers = (
             ("etag", document.etag),
@@ -113,6 +123,7 @@ class Page:
                 " ".join(("connect-src 'self'", *self._origins)),
                 "img-src data:",
                 "media-src data:",
+                "frame-src 'self'",
                 "base-uri 'none'",
                 "form-action 'none'",
                 "frame-ancestors 'none'",

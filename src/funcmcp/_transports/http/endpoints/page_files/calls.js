@@ -9,22 +9,26 @@ const EXCHANGES_INTERVAL = 500;
 /**
  * Sends a request and shows it in a container.
  *
- * render returns the elements of a result. onEnd is called at the end.
+ * created is a task that was created before: it is followed, and no request is sent first. name and place are those of
+ * the feature. render returns the elements of a result. onEnd is called at the end with {result} or {error}.
  */
-async function run(container, { method, params, headers, meta, render, onEnd }) {
+async function run(container, { method, params, headers, meta, created, name, place: link, render, onEnd }) {
   const view = runView();
   container.replaceChildren(view.node);
   const controller = new AbortController();
   view.cancel.addEventListener("click", () => controller.abort());
   announce("Calling.");
+  let outcome;
   try {
-    let result = await answered(view, controller.signal, method, params, { headers, meta });
-    if (get(result, "resultType") === "task") result = await taskResult(view, controller, result);
+    let result = created ?? await answered(view, controller.signal, method, params, { headers, meta });
+    if (created || get(result, "resultType") === "task") result = await taskResult(view, result, { name, place: link });
+    outcome = { result };
     view.end(get(result, "isError") === true ? "failed" : "done", render(result));
   } catch (error) {
+    outcome = { error: error.name === "AbortError" ? "The call was cancelled." : error.message };
     showError(view, error);
   } finally {
-    onEnd?.();
+    onEnd?.(outcome);
   }
 }
 
@@ -56,7 +60,7 @@ async function answered(view, signal, method, params, options) {
 }
 
 /** Follows a task to its end and returns its result. The cancel button cancels the task. */
-async function taskResult(view, controller, created) {
+async function taskResult(view, created, feature) {
   const taskId = asText(get(created, "taskId"));
   let cancels = false;
   let task = created;
@@ -67,6 +71,7 @@ async function taskResult(view, controller, created) {
   for (;;) {
     const status = get(task, "status");
     view.task(task);
+    noteTask(task, feature);
     if (status === "completed") return get(task, "result");
     if (status === "failed") {
       const error = get(task, "error");

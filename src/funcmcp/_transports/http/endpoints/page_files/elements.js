@@ -104,8 +104,8 @@ function codeBlock(label, content, text) {
 const jsonBlock = (label, value) => codeBlock(label, jsonCode(value), () => stringify(value));
 const textBlock = (label, text) => codeBlock(label, element("bdi", {}, shortened(text)), () => text);
 
-function copyButton(label, text) {
-  const button = element("button", { type: "button", class: "small copy", "aria-label": `Copy ${label}` }, "Copy");
+function copyButton(label, text, caption = "Copy") {
+  const button = element("button", { type: "button", class: "small copy", "aria-label": caption === "Copy" ? `Copy ${label}` : null }, caption);
   button.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(text());
@@ -114,7 +114,7 @@ function copyButton(label, text) {
     } catch {
       button.textContent = "Not allowed";
     }
-    setTimeout(() => (button.textContent = "Copy"), 2000);
+    setTimeout(() => (button.textContent = caption), 2000);
   });
   return button;
 }

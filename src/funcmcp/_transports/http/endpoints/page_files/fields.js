@@ -55,6 +55,12 @@ function withoutNull(schema, root) {
   return { schema, nullable: false };
 }
 
+/** Returns the value of a schema that allows only one; undefined otherwise. */
+function onlyValueOf(schema) {
+  const choices = get(schema, "enum");
+  return Array.isArray(choices) && choices.length === 1 ? choices[0] : get(schema, "const");
+}
+
 /** Returns the values that a schema allows, with a label for each; null if it does not list them. */
 function choicesOf(schema) {
   if (get(schema, "const") !== undefined) return labelled([schema.const], []);
@@ -213,7 +219,7 @@ function frame(context, control, { note, before } = {}) {
   const label = element("label", { for: id, class: context.name === null ? "hidden" : null }, labelContent(context));
   const node = element("div", { class: "field" },
     before ? element("div", { class: "check" }, control, label) : label,
-    help && element("p", { class: "help", id: `${id}-help` }, help),
+    help && element("p", { class: "help", id: `${id}-help` }, inline(help)),
     before ? null : element("div", { class: "control" }, control, nullBox),
     problem,
   );
@@ -440,7 +446,7 @@ function variantField(context) {
 /** Returns the name of a variant: its title, the constants that identify it, or its type. */
 function nameOfVariant(variant) {
   if (typeof get(variant, "title") === "string" && variant.title) return variant.title;
-  const constants = Object.values(get(variant, "properties") ?? {}).map((member) => get(member, "const"));
+  const constants = Object.values(get(variant, "properties") ?? {}).map(onlyValueOf);
   const names = constants.filter((value) => value !== undefined).map(compactText);
   if (names.length) return names.join(", ");
   const format = typeof get(variant, "format") === "string" ? ` (${variant.format})` : "";
@@ -457,8 +463,8 @@ function fits(value, schema, root, depth) {
   const type = get(schema, "type");
   if (isObject(value)) {
     const members = Object.entries(get(schema, "properties") ?? {});
-    const constants = members.filter(([name, member]) => get(value, name) !== undefined && get(member, "const") !== undefined);
-    if (constants.some(([name, member]) => stringify(value[name]) !== stringify(member.const))) return false;
+    const constants = members.filter(([name, member]) => get(value, name) !== undefined && onlyValueOf(member) !== undefined);
+    if (constants.some(([name, member]) => stringify(value[name]) !== stringify(onlyValueOf(member)))) return false;
     if (get(schema, "additionalProperties") === false && !Object.keys(value).every((name) => members.some(([member]) => member === name))) return false;
     return [undefined, "object"].includes(type) && listOf(get(schema, "required")).every((name) => Object.hasOwn(value, name));
   }
@@ -526,7 +532,7 @@ function group(context, ...content) {
     legend.append(...labelContent(context).flat());
   }
   const node = element("fieldset", { class: context.name === null ? "unnamed" : null, "aria-describedby": help ? helpId : null },
-    legend, help && element("p", { class: "help", id: helpId }, help), body);
+    legend, help && element("p", { class: "help", id: helpId }, inline(help)), body);
   return {
     node,
     isIncluded: () => box === null || box.checked,
@@ -547,8 +553,10 @@ function objectField(context) {
   const required = listOf(get(schema, "required"));
   const members = Object.entries(schema.properties).map(([name, property]) => {
     const isRequired = required.includes(name);
-    const value = get(resolved(property, root), "const");
-    if (isRequired && value !== undefined) return { name, field: constantField(value) };
+    const member = resolved(property, root);
+    const value = onlyValueOf(member);
+    const isDefault = stringify(get(member, "default")) === stringify(value);
+    if (value !== undefined && (isRequired || isDefault)) return { name, field: constantField(value) };
     return { name, field: makeField(property, { name, root, required: isRequired, depth: depth + 1, budget }) };
   });
   const nodes = members.map(({ field }) => field.element).filter(Boolean);

@@ -25,7 +25,9 @@ async function start() {
   views = new Map();
   features = [];
   loadError = null;
+  listsChanged = false;
   useCredentials(credentials);
+  showLists();
   showView();
   try {
     const discovered = await request("server/discover");
@@ -42,9 +44,10 @@ async function start() {
     };
     document.title = visible(server.title);
     byId("server-title").textContent = visible(server.title);
+    byId("server-icon").replaceChildren(iconOf(info, server.title));
     byId("server-version").textContent = visible(server.version && `Version ${server.version}`);
     const lists = Object.entries(KINDS).filter(([, kind]) => get(server.capabilities, kind.capability) !== undefined);
-    features = (await Promise.all(lists.map(([kind]) => load(kind)))).flat();
+    await Promise.all(lists.map(([kind]) => load(kind)));
   } catch (error) {
     loadError = error;
     if (error.needsSignIn) {
@@ -57,60 +60,93 @@ async function start() {
   showView();
 }
 
+/** Loads the list of a kind of features. Long lists have many pages: each is shown when it has come. */
 async function load(kind) {
-  const { list, member, id } = KINDS[kind];
-  const definitions = await listAll(list, member);
-  return definitions.map((definition) => {
-    const key = asText(get(definition, id));
-    const name = asText(get(definition, "name")) || key;
-    const title = asText(get(definition, "title") ?? get(get(definition, "annotations"), "title")) || name;
-    const description = asText(get(definition, "description"));
-    return { kind, key, name, title, description, definition, text: `${title} ${name} ${key} ${description}`.toLowerCase() };
+  const { list, member } = KINDS[kind];
+  await eachPage(list, member, (definitions) => {
+    features.push(...definitions.map((definition) => featureOf(kind, definition)));
+    listsArrived();
   });
 }
 
-// The lists
+function featureOf(kind, definition) {
+  const key = asText(get(definition, KINDS[kind].id));
+  const name = asText(get(definition, "name")) || key;
+  const title = asText(get(definition, "title") ?? get(get(definition, "annotations"), "title")) || name;
+  const description = asText(get(definition, "description"));
+  return { kind, key, name, title, description, definition, text: `${title} ${name} ${key} ${description}`.toLowerCase() };
+}
+
+// The lists. A list has the first features that match the search, so that thousands of them are no burden.
+
+const MAX_LISTED = 100;
+let sections = [];
+let current = null;
+
+const listsArrived = perFrame(() => isLoading && showLists());
 
 function showLists() {
-  const lists = byId("lists");
-  lists.replaceChildren();
-  for (const [kind, { title }] of Object.entries(KINDS)) {
-    const members = features.filter((feature) => feature.kind === kind);
-    if (members.length === 0) continue;
-    const id = newId("list");
-    for (const feature of members) feature.link = featureLink(feature);
-    lists.append(element("section", { "data-kind": kind, "aria-labelledby": id },
-      element("h2", { id }, title, " ", element("span", { class: "count" }, members.length.toLocaleString())),
-      element("ul", {}, members.map((feature) => element("li", {}, feature.link)))));
-  }
+  sections = Object.entries(KINDS).map(([kind, { title }]) => listSection(kind, title)).filter(({ members }) => members.length);
+  byId("lists").replaceChildren(...sections.map(({ node }) => node));
   filter();
 }
 
-function featureLink({ kind, key, name, title }) {
-  const text = kind === "resource" || kind === "template" ? key : name;
-  const repeats = simplified(title) === simplified(text);
-  return element("a", { href: `#${place(kind, key)}` },
-    element("span", { class: "title" }, title), !repeats && element("code", {}, text));
+function listSection(kind, title) {
+  const members = features.filter((feature) => feature.kind === kind);
+  const id = newId("list");
+  const list = element("ul", {});
+  const button = element("button", { type: "button", class: "small" });
+  const node = element("section", { "data-kind": kind, "aria-labelledby": id },
+    element("h2", { id }, title, " ", element("span", { class: "count" }, members.length.toLocaleString())), list, button);
+  const section = { members, node, list, button, limit: MAX_LISTED, hasIcons: members.some(({ definition }) => iconSources(definition).length > 0) };
+  button.addEventListener("click", () => {
+    const next = list.children.length;
+    section.limit += 5 * MAX_LISTED;
+    filter();
+    list.children[next]?.firstChild.focus();
+  });
+  return section;
+}
+
+function featureItem(feature, hasIcons) {
+  if (feature.item === undefined) {
+    const { kind, key, name, title, definition } = feature;
+    const text = kind === "resource" || kind === "template" ? key : name;
+    const repeats = simplified(title) === simplified(text);
+    feature.item = element("li", {}, element("a", { href: `#${place(kind, key)}` },
+      hasIcons && iconOf(definition, title), element("span", { class: "title" }, title), !repeats && element("code", {}, text)));
+  }
+  return feature.item;
 }
 
 const simplified = (text) => text.toLowerCase().replace(/[\s_-]+/g, "");
 
+/** Shows the features that match the search, the one of the view among them. */
 function filter() {
   const terms = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
   let count = 0;
-  for (const feature of features) {
-    const matches = terms.every((term) => feature.text.includes(term));
-    feature.link.parentElement.hidden = !matches;
-    if (matches) count += 1;
+  for (const { members, node, list, button, limit, hasIcons } of sections) {
+    const matches = members.filter(({ text }) => terms.every((term) => text.includes(term)));
+    const listed = matches.slice(0, limit);
+    if (matches.includes(current) && !listed.includes(current)) listed.push(current);
+    list.replaceChildren(...listed.map((feature) => featureItem(feature, hasIcons)));
+    node.hidden = matches.length === 0;
+    button.hidden = listed.length === matches.length;
+    button.textContent = `Show more of ${matches.length.toLocaleString()}`;
+    count += matches.length;
   }
-  for (const section of byId("lists").children) {
-    section.hidden = section.querySelector("li:not([hidden])") === null;
-  }
+  current?.item?.firstChild.setAttribute("aria-current", "page");
   byId("matches").textContent = terms.length ? `${count.toLocaleString()} of ${features.length.toLocaleString()} match` : "";
 }
 
 const focusHeading = () => byId("main").querySelector("h2")?.focus({ preventScroll: true });
-const shownLinks = () => [...byId("lists").querySelectorAll("li:not([hidden]) > a")].filter((link) => !link.closest("[hidden]"));
+const shownLinks = () => [...byId("lists").querySelectorAll("section:not([hidden]) li > a")];
+
+/** Opens or closes the lists, where a narrow window has no room for them beside a view. */
+function openLists(isOpen) {
+  byId("features").classList.toggle("closed", !isOpen);
+  byId("open-lists").setAttribute("aria-expanded", String(isOpen));
+}
 
 function moveInLists(event) {
   const links = shownLinks();
@@ -129,25 +165,29 @@ function showView() {
   const main = byId("main");
   const fragment = location.hash.slice(1);
   const [kind, encoded, values] = fragment.split("/", 3);
-  let current = null;
+  tearDownApps();
+  current?.item?.firstChild.removeAttribute("aria-current");
+  current = null;
   let view;
-  if (fragment === "clients") view = clientsView(server.name);
+  if (fragment === "activity") view = activityView();
+  else if (fragment === "clients") view = clientsView(server.name);
   else if (fragment === "sign-in") view = signInView(loadError?.needsSignIn ? signInReason : null);
   else if (isLoading) view = element("p", { class: "quiet" }, "Loading…");
   else if (loadError !== null) view = errorView(loadError);
   else if (!Object.hasOwn(KINDS, kind) || !encoded) view = overview();
   else {
     const key = decoded(encoded);
-    current = features.find((feature) => feature.kind === kind && feature.key === key);
+    current = features.find((feature) => feature.kind === kind && feature.key === key) ?? null;
     const name = `${kind}/${encoded}`;
     if (!views.has(name)) views.set(name, current ? KINDS[kind].view(current) : unlistedView(kind, key));
     view = views.get(name);
     if (values) writeValues(view, decoded(values));
   }
   main.replaceChildren(view);
-  for (const feature of features) feature.link?.removeAttribute("aria-current");
-  current?.link?.setAttribute("aria-current", "page");
-  current?.link?.scrollIntoView({ block: "nearest" });
+  openLists(["", "#"].includes(location.hash));
+  if (current === null) return;
+  filter();
+  current.item?.scrollIntoView({ block: "nearest" });
 }
 
 /** Puts the values of a link into the form of a view. Nothing is sent before a person says so. */
@@ -189,7 +229,7 @@ function overview() {
   const counts = Object.entries(KINDS).map(([kind, { title }]) => [title, features.filter((feature) => feature.kind === kind).length]);
   return element("div", {},
     heading(server.title),
-    server.description && element("p", { class: "text" }, server.description),
+    server.description && described(server.description),
     element("section", { class: "card" },
       element("dl", { class: "facts" },
         fact("Endpoint", element("code", {}, location.origin + location.pathname)),
@@ -197,32 +237,33 @@ function overview() {
         server.website && fact("Website", externalLink(server.website)),
         counts.filter(([, count]) => count).map(([title, count]) => fact(title, count.toLocaleString())))),
     server.instructions && element("section", { class: "card" },
-      element("h3", {}, "Instructions for models"), element("p", { class: "text" }, server.instructions)),
+      element("h3", {}, "Instructions for models"), described(server.instructions)),
     Object.entries(KINDS).map(([kind, { title }]) => featureList(title, features.filter((feature) => feature.kind === kind))),
     features.length === 0 && element("p", {}, "The server offers nothing" + (credentials === null ? ". You may have to sign in." : " to you.")));
 }
-
-const MAX_LISTED = 100;
 
 /** Returns the features of a kind with the first sentence of each description; null if there are none. */
 function featureList(title, members) {
   if (members.length === 0) return null;
   const shown = members.slice(0, MAX_LISTED).map(({ kind, key, title: name, description }) => [
     element("dt", {}, element("a", { href: `#${place(kind, key)}` }, name)),
-    element("dd", {}, /^[^\n]*?[.!?](?=\s|$)/.exec(description)?.[0] ?? description.split("\n", 1)[0]),
+    element("dd", {}, inline(firstSentence(description))),
   ]);
   const left = members.length - shown.length;
   return element("section", { class: "card" }, element("h3", {}, title), element("dl", { class: "facts" }, shown),
     left > 0 && element("p", { class: "quiet" }, `${left.toLocaleString()} more are in the list.`));
 }
 
+const firstSentence = (text) => /^[^\n]{0,500}?[.!?](?=\s|$)/.exec(text)?.[0] ?? text.split("\n", 1)[0].slice(0, 500);
+
 const fact = (name, value) => [element("dt", {}, name), element("dd", {}, value)];
 
 function featureHead(feature, badges = []) {
+  const title = iconSources(feature.definition).length ? [iconOf(feature.definition, feature.title), " ", feature.title] : feature.title;
   return [
-    heading(feature.title),
+    heading(title),
     element("p", { class: "subtitle" }, element("code", {}, feature.key), " ", badges),
-    feature.description && element("p", { class: "text" }, feature.description),
+    feature.description && described(feature.description),
   ];
 }
 
@@ -239,6 +280,7 @@ function toolView(feature) {
   const annotations = get(definition, "annotations");
   const badges = BADGES.filter(([name, value]) => get(annotations, name) === value && !(name === "destructiveHint" && get(annotations, "readOnlyHint")))
     .map(([, , label, title]) => element("span", { class: `badge ${label.replaceAll(" ", "-")}`, title }, label));
+  if (appOf(definition)) badges.push(element("span", { class: "badge", title: "An app of the server shows the result." }, "app"));
   const schema = get(definition, "inputSchema");
   const level = element("select", { id: newId("level") }, element("option", { value: "" }, "none"),
     LEVELS.map((name) => element("option", { value: name, selected: name === "debug" }, name)));
@@ -248,7 +290,7 @@ function toolView(feature) {
     params: { name: feature.key, arguments: values },
     headers: mirroredHeaders(schema, values),
     meta: level.value ? { [`${META}logLevel`]: level.value } : {},
-    render: toolResult,
+    render: (result) => toolResult(result, { definition, values }),
   }), [
     details("Options", plainField("Log messages from level", level)),
     details("Definition as JSON", jsonBlock("definition", definition)),
@@ -289,7 +331,7 @@ function templateView(feature) {
 function requestView(feature, head, form, label, requestOf, after) {
   const output = element("div", {});
   const elsewhere = element("div", {});
-  const earlier = earlierValues(form.write);
+  const earlier = earlierCalls(form.write);
   const button = element("button", { class: "primary" }, label);
   const submit = (event) => {
     event.preventDefault();
@@ -298,9 +340,14 @@ function requestView(feature, head, form, label, requestOf, after) {
     if (values === null) return;
     button.disabled = true;
     const sent = requestOf(values);
-    elsewhere.replaceChildren(snippetsOf(place(feature.kind, feature.key), values, sent));
-    earlier.add(values);
-    run(output, { ...sent, onEnd: () => (button.disabled = false) });
+    const link = place(feature.kind, feature.key);
+    elsewhere.replaceChildren(snippetsOf(link, values, sent));
+    const entry = earlier.add(values);
+    const onEnd = (outcome) => {
+      button.disabled = false;
+      entry.outcome = outcome;
+    };
+    run(output, { ...sent, name: feature.name, place: link, onEnd });
   };
   const node = element("form", { class: "card", submit, novalidate: true }, form.element, element("p", { class: "buttons" }, button));
   return Object.assign(element("article", {}, head, node, output, elsewhere, earlier.node, after), { write: form.write });
@@ -402,7 +449,11 @@ const encodeStrictly = (text) =>
 
 // Start
 
-byId("search").addEventListener("input", filter);
+byId("search").addEventListener("input", () => {
+  openLists(true);
+  filter();
+});
+byId("open-lists").addEventListener("click", () => openLists(byId("open-lists").getAttribute("aria-expanded") === "false"));
 byId("features").addEventListener("keydown", moveInLists);
 byId("skip").addEventListener("click", (event) => {
   event.preventDefault();

@@ -3,11 +3,12 @@
 const VERSION = "2026-07-28";
 const META = "io.modelcontextprotocol/";
 const TASKS = `${META}tasks`;
+const APP_TYPE = "text/html;profile=mcp-app";
 const CAPABILITIES = {
   elicitation: { form: {}, url: {} },
   sampling: {},
   roots: {},
-  extensions: { [TASKS]: {} },
+  extensions: { [TASKS]: {}, [`${META}ui`]: { mimeTypes: [APP_TYPE] } },
 };
 const NAMES = { "tools/call": "name", "prompts/get": "name", "resources/read": "uri",
   "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId" };
@@ -44,8 +45,25 @@ async function request(method, params = {}, { signal, onNotification, onExchange
   const message = messageOf(id, method, params, meta);
   const fields = headerFields(method, params, headers);
   const masked = Object.fromEntries(Object.keys(credentialFields()).map((name) => [name, "…"]));
-  const exchange = { method, headers: { ...fields, ...masked }, body: message, status: null, messages: [], omitted: 0 };
+  const name = NAMES[method] ? asText(params[NAMES[method]]) : "";
+  const exchange = { method, name, headers: { ...fields, ...masked }, body: message, status: null, messages: [], omitted: 0,
+    started: Date.now(), ended: null, error: null };
+  noteExchange(exchange);
   onExchange?.(exchange);
+  try {
+    return await answerOf(exchange, fields, { signal, onNotification, onExchange });
+  } catch (error) {
+    exchange.error = error.message;
+    throw error;
+  } finally {
+    exchange.ended = Date.now();
+    activityChanged();
+  }
+}
+
+/** Sends the request of an exchange and returns its result. */
+async function answerOf(exchange, fields, { signal, onNotification, onExchange }) {
+  const message = exchange.body;
   let response = await send(fields, message, signal);
   if (response.status === 401 && (await refreshToken())) response = await send(fields, message, signal);
   exchange.status = response.status;
@@ -60,7 +78,9 @@ async function request(method, params = {}, { signal, onNotification, onExchange
     onExchange?.(exchange);
     if (get(received, "error") !== undefined) throw errorOf(received.error, response);
     if (get(received, "result") !== undefined) return received.result;
-    if (typeof get(received, "method") === "string") onNotification?.(received);
+    if (typeof get(received, "method") !== "string") continue;
+    noteNotification(exchange.method, received);
+    onNotification?.(received);
   }
   throw new RequestError(LOST_CONNECTION, { status: response.status });
 }
@@ -174,17 +194,15 @@ function mirroredHeaders(schema, values, headers = {}) {
   return headers;
 }
 
-/** Returns all pages of a list. */
-async function listAll(method, member) {
-  const items = [];
+/** Calls a function with the items of each page of a list. */
+async function eachPage(method, member, onItems) {
   let cursor;
   const seen = new Set();
   do {
     const result = await request(method, cursor === undefined ? {} : { cursor });
-    items.push(...listOf(get(result, member)).filter(isObject));
+    onItems(listOf(get(result, member)).filter(isObject));
     cursor = get(result, "nextCursor");
     if (seen.has(cursor)) break;
     seen.add(cursor);
   } while (typeof cursor === "string");
-  return items;
 }

@@ -2,17 +2,20 @@
 
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif|bmp|svg\+xml)$/;
 const AUDIO = /^audio\/[a-z0-9.+-]+$/;
+const MARKDOWN = /^text\/(x-)?markdown\b/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** Returns the elements for a result of tools/call. */
-function toolResult(result) {
+/** Returns the elements for a result of tools/call. call is {definition, values}, if an app may show the result. */
+function toolResult(result, call = {}) {
   const parts = [];
   if (get(result, "isError") === true) parts.push(failure("The tool reports an error."));
   const blocks = listOf(get(result, "content"));
   const structured = get(result, "structuredContent");
+  const app = appOf(call.definition);
+  if (app) parts.push(appCard(app, null, { ...call, result }));
   if (isEmptyResult(blocks, structured)) return [...parts, element("p", { class: "quiet" }, "The result is empty.")];
   const isRepeated = structured !== undefined && blocks.length === 1 && repeats(blocks[0], structured);
-  if (!isRepeated) parts.push(...blocks.map(contentBlock));
+  if (!isRepeated) parts.push(...blocks.map((block) => contentBlock(block, { ...call, result })));
   if (structured !== undefined) {
     parts.push(element("h4", {}, "Structured content"), jsonValue("structured content", structured));
   }
@@ -38,12 +41,12 @@ function repeats(block, structured) {
   }
 }
 
-function contentBlock(block) {
+function contentBlock(block, call) {
   const type = get(block, "type");
   if (type === "text") return textContent("text", asText(get(block, "text")));
   if (type === "image" || type === "audio") return media(get(block, "mimeType"), get(block, "data"), `${type} of the result`);
   if (type === "resource_link") return resourceLink(block);
-  if (type === "resource") return resourceContents(get(block, "resource"));
+  if (type === "resource") return resourceContents(get(block, "resource"), call);
   return jsonBlock("content", block);
 }
 
@@ -71,13 +74,17 @@ function jsonValue(label, value) {
     details("As JSON", jsonBlock(label, value)));
 }
 
-function textContent(label, text) {
+/** Returns a text: JSON with its structure, Markdown with its form, anything else as it is. */
+function textContent(label, text, type = "") {
   if (/^\s*[[{]/.test(text) && text.length <= MAX_COLOURED) {
     try {
       return jsonValue(label, parse(text));
     } catch {
       // It is text.
     }
+  }
+  if (MARKDOWN.test(type) || (["", "text/plain"].includes(type) && isMarkdown(text))) {
+    return element("div", { class: "stack" }, markdown(text), details("As text", textBlock(label, text)));
   }
   return textBlock(label, text);
 }
@@ -88,20 +95,20 @@ function resourceLink(block) {
   const read = element("a", { class: "button small", href: `#${place("resource", uri)}` }, "Read");
   return element("div", { class: "link-card" },
     element("p", {}, element("strong", {}, title), " ", element("code", {}, uri)),
-    get(block, "description") && element("p", { class: "quiet" }, asText(block.description)),
+    get(block, "description") && element("p", { class: "quiet" }, inline(asText(block.description))),
     read,
   );
 }
 
 /** Returns the element for one of the contents of a resource. */
-function resourceContents(contents) {
+function resourceContents(contents, call = {}) {
   const uri = asText(get(contents, "uri"));
   const type = asText(get(contents, "mimeType"));
   const caption = element("p", { class: "quiet" }, element("code", {}, uri), type && ` ${type}`);
   const body = typeof get(contents, "text") === "string"
-    ? textContent(`text of ${uri}`, contents.text)
+    ? textContent(`text of ${uri}`, contents.text, type)
     : media(type, get(contents, "blob"), uri);
-  return element("div", { class: "contents" }, caption, body);
+  return element("div", { class: "contents" }, caption, isApp(contents) && appCard(uri, contents, call), body);
 }
 
 function media(type, data, label) {
@@ -132,12 +139,12 @@ function promptMessages(result) {
   const messages = listOf(get(result, "messages")).map((message) =>
     element("div", { class: "message" },
       element("h4", {}, get(message, "role") === "assistant" ? "Assistant" : "User"),
-      listOf(Array.isArray(get(message, "content")) ? message.content : [get(message, "content")]).map(contentBlock),
+      listOf(Array.isArray(get(message, "content")) ? message.content : [get(message, "content")]).map((block) => contentBlock(block, {})),
     ));
   return messages.length ? messages : [element("p", { class: "quiet" }, "The prompt has no messages.")];
 }
 
 function readContents(result) {
-  const contents = listOf(get(result, "contents")).map(resourceContents);
+  const contents = listOf(get(result, "contents")).map((part) => resourceContents(part));
   return contents.length ? contents : [element("p", { class: "quiet" }, "The resource is empty.")];
 }

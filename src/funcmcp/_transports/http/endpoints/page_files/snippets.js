@@ -1,7 +1,6 @@
 // A request that was sent, as text for other programs, and as a link to the page. None of them has credentials.
 
 const MAX_LINK = 8000;
-const MAX_EARLIER = 20;
 
 const shellWord = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
@@ -77,21 +76,4 @@ function snippetsOf(fragment, values, { method, params, headers }) {
   select.addEventListener("change", show);
   show();
   return details("This call elsewhere", plainField("As", select), body);
-}
-
-/** Returns the list of the values that a form has sent, each with a button that puts them back into the form. */
-function earlierValues(write) {
-  const list = element("ul", { class: "earlier" });
-  const node = element("div", { hidden: true }, details("Earlier calls", list));
-  return {
-    node,
-    add(values) {
-      const text = JSON.stringify(values);
-      const shown = text.length > 200 ? `${text.slice(0, 200)}…` : text;
-      const use = element("button", { type: "button", class: "small", "aria-label": `Use ${shown}`, click: () => write(values) }, "Use");
-      list.prepend(element("li", {}, use, " ", element("code", {}, shown)));
-      if (list.children.length > MAX_EARLIER) list.lastElementChild.remove();
-      node.hidden = list.children.length < 2;
-    },
-  };
 }
