@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 
 from funcmcp import __version__
@@ -71,6 +72,7 @@ HOSTING_FILES = {
     "triggers": {"function_app.py"},
     "self-hosted": {"sign_in.py"},
 }
+SIGN_IN_FILES = {"infra/registration.bicep", "infra/credential.bicep", "infra/bicepconfig.json"}
 TENANT, CLIENT = "11111111-2222-3333-4444-555555555555", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 SIGN_IN = {"ENTRA_TENANT_ID": TENANT, "ENTRA_CLIENT_ID": CLIENT}
 INITIALIZE = {
@@ -85,6 +87,14 @@ INITIALIZE = {
 def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     parent = Path(tmp_path_factory.mktemp("projects"))
     return {hosting: create(f"order-desk-{hosting}", parent, hosting) for hosting in ALL_HOSTINGS}
+
+
+@pytest.fixture(scope="module")
+def signing_in(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Projects whose server signs its users in with Microsoft Entra ID."""
+    parent = Path(tmp_path_factory.mktemp("signing_in"))
+    hostings: tuple[Hosting, ...] = ("http", "self-hosted")
+    return {hosting: create(f"order-desk-{hosting}", parent, hosting, "entra") for hosting in hostings}
 
 
 @pytest.fixture(params=HOSTINGS)
@@ -260,6 +270,80 @@ def test_with_an_application_of_entra_callers_must_sign_in(projects: dict[str, P
     assert [finding for finding in json.loads(done.stdout) if finding["level"] != "ok"] == []
 
 
+@pytest.mark.parametrize("hosting", ["http", "self-hosted"])
+def test_a_project_with_a_sign_in_has_its_files_and_no_fault(signing_in: dict[str, Path], hosting: str) -> None:
+    folder = signing_in[hosting]
+    assert files_in(folder) == COMMON_FILES | HOSTING_FILES[hosting] | SIGN_IN_FILES
+    assert not [name for name in files_in(folder) if re.search(r"\{\{|\}\}", (folder / name).read_text())]
+    done = funcmcp("doctor", folder=folder)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "0 errors, 0 warnings"), done.stdout
+    assert "ok       redirect URI: is in the registration of the infrastructure.\n" in done.stdout
+
+
+@pytest.mark.parametrize("hosting", ["http", "self-hosted"])
+def test_a_project_with_a_sign_in_starts_and_answers_its_metadata(signing_in: dict[str, Path], hosting: str) -> None:
+    port = free_port()
+    origin = f"http://localhost:{port}"
+    settings = {
+        **SIGN_IN,
+        "AZURE_CLIENT_ID": CLIENT,
+        "WEBSITE_HOSTNAME": f"localhost:{port}",
+        "WEBSITE_AUTH_ENCRYPTION_KEY": "ab" * 32,
+    }
+    with running([*FUNCMCP, "run", "--port", str(port)], folder=signing_in[hosting], env=settings) as process:
+        process.endpoint()
+        metadata = httpx2.get(f"{origin}/.well-known/oauth-protected-resource/mcp").json()
+        assert (metadata["resource"], metadata["authorization_servers"]) == (f"{origin}/mcp", [origin])
+        server = httpx2.get(f"{origin}/.well-known/oauth-authorization-server").json()
+        assert (server["issuer"], server["scopes_supported"]) == (origin, ["tools"])
+        refused = httpx2.post(f"{origin}/mcp", json=INITIALIZE)
+        assert refused.status_code == 401
+        assert f'{origin}/.well-known/oauth-protected-resource/mcp"' in refused.headers["www-authenticate"]
+        client = {"client_name": "Notes", "redirect_uris": ["https://app.example.com/back"]}
+        client_id = httpx2.post(f"{origin}/oauth/register", json=client).json()["client_id"]
+        query = {
+            "client_id": client_id,
+            "response_type": "code",
+            "code_challenge": "c" * 43,
+            "code_challenge_method": "S256",
+        }
+        page = httpx2.get(f"{origin}/oauth/authorize", params=query).text
+        assert f"Use the tools of Order Desk {'Http' if hosting == 'http' else 'Self Hosted'}" in page
+        assert "you sign in with Microsoft" in page
+
+
+@needs_worker
+def test_a_project_with_a_sign_in_loads_in_azures_worker(
+    signing_in: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {**SIGN_IN, "AZURE_CLIENT_ID": CLIENT, "WEBSITE_HOSTNAME": "orders.azurewebsites.net"}
+    for name, value in {**settings, "WEBSITE_AUTH_ENCRYPTION_KEY": "ab" * 32}.items():
+        monkeypatch.setenv(name, value)
+    with worker(signing_in["http"]) as loaded:
+        levels = {function.trigger["route"]: function.trigger["authLevel"] for function in loaded.functions.values()}
+        assert levels["mcp"] == levels["oauth/{*step}"] == "ANONYMOUS"
+        assert set(levels.values()) == {"ANONYMOUS"}
+        url = "https://orders.azurewebsites.net/.well-known/oauth-authorization-server"
+        (name,) = [name for name, function in loaded.functions.items() if function.trigger["route"] in url]
+        done = loaded.invoke_http(name, "GET", url, headers={"Host": "orders.azurewebsites.net"}, body=b"")
+    assert done.value["status_code"] == 200, done
+    assert json.loads(done.value["body"])["token_endpoint"] == "https://orders.azurewebsites.net/oauth/token"
+
+
+def test_a_server_without_its_registration_does_not_start_on_azure(signing_in: dict[str, Path]) -> None:
+    done = funcmcp("inspect", ".", folder=signing_in["self-hosted"], env={"WEBSITE_INSTANCE_ID": "1"})
+    assert done.returncode == 1
+    assert "ENTRA_CLIENT_ID is not set. `azd up` sets it." in done.stderr
+
+
+@pytest.mark.parametrize("hosting", ["triggers", "docker", "none"])
+def test_a_sign_in_is_for_hostings_that_serve_it(tmp_path: Path, hosting: str) -> None:
+    done = funcmcp("new", "demo", "--hosting", hosting, "--auth", "entra", folder=tmp_path)
+    assert done.returncode == 1
+    assert "--auth entra is for --hosting http and self-hosted." in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_application_without_its_tenant_stops_the_server(projects: dict[str, Path]) -> None:
     done = funcmcp("inspect", ".", folder=projects["http"], env={"ENTRA_CLIENT_ID": CLIENT})
     assert done.returncode == 1
@@ -388,7 +472,7 @@ def test_bicep_is_parsed(project: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["main.bicep", "app.bicep"])
 def test_all_that_bicep_declares_is_used(project: Path, name: str) -> None:
     text = (project / "infra" / name).read_text()
-    code = re.sub(r"//.*|^@description.*", "", text, flags=re.MULTILINE)
+    code = re.sub(r"^\s*//.*|^@description.*", "", text, flags=re.MULTILINE)
     names = declared("param", text) | declared("var", text)
     assert names
     assert not [name for name in names if len(re.findall(rf"\b{name}\b", code)) < 2]
@@ -404,6 +488,50 @@ def test_bicep_files_and_parameters_fit_together(project: Path) -> None:
     assert passed <= declared("param", app)
     assert set(re.findall(r"^param (\w+) \w+$", app, re.MULTILINE)) <= passed
     assert set(re.findall(r"app\.outputs\.(\w+)", main)) <= declared("output", app)
+
+
+@pytest.mark.parametrize("hosting", ["http", "self-hosted"])
+def test_the_bicep_of_a_sign_in_is_parsed_and_its_files_fit_together(signing_in: dict[str, Path], hosting: str) -> None:
+    require("pycep-parser", find_spec("pycep"))
+    from pycep import BicepParser  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    folder = signing_in[hosting] / "infra"
+    texts = {file.name: file.read_text() for file in folder.glob("*.bicep")}
+    assert set(texts) == {"main.bicep", "app.bicep", "registration.bicep", "credential.bicep"}
+    for text in texts.values():
+        parsed = BicepParser().parse(text=text.replace("\nextension microsoftGraphV1\n", "\n"))
+        assert set(parsed.get("parameters", ())) == declared("param", text)
+        assert set(parsed["resources"]) == declared("resource", text)
+        names = declared("param", text) | declared("var", text)
+        code = re.sub(r"^\s*//.*|^@description.*", "", text, flags=re.MULTILINE)
+        assert not [name for name in names if len(re.findall(rf"\b{name}\b", code)) < 2]
+    main = texts["main.bicep"]
+    modules = re.findall(r"^module (\w+) '(.*?)' = \{\n(.*?)^\}", main, re.MULTILINE | re.DOTALL)
+    assert [name for name, _, _ in modules] == ["registration", "app", "credential"]
+    for name, file, body in modules:
+        passed = set(re.findall(r"^    (\w+):", body.partition("params: {\n")[2], re.MULTILINE))
+        assert passed <= declared("param", texts[file])
+        assert set(re.findall(r"^param (\w+) \w+$", texts[file], re.MULTILINE)) <= passed
+        assert set(re.findall(rf"{name}\.outputs\.(\w+)", main)) <= declared("output", texts[file])
+    parameters = json.loads((folder / "main.parameters.json").read_text())["parameters"]
+    assert set(parameters) <= declared("param", main)
+    assert set(re.findall(r"^param (\w+) \w+$", main, re.MULTILINE)) <= set(parameters)
+
+
+def test_the_registration_has_what_the_sign_in_needs(signing_in: dict[str, Path]) -> None:
+    infra = signing_in["http"] / "infra"
+    extensions = json.loads((infra / "bicepconfig.json").read_text())["extensions"]
+    assert list(extensions) == ["microsoftGraphV1"]
+    registration, credential = (infra / "registration.bicep").read_text(), (infra / "credential.bicep").read_text()
+    for text in (registration, credential):
+        assert "\nextension microsoftGraphV1\n" in text
+        assert not re.search(r"passwordCredentials|keyCredentials", text)
+    assert re.search(r"web: \{\n    redirectUris: \[\n      'https://\$\{host\}/oauth/callback'\n    \]", registration)
+    assert "signInAudience: 'AzureADMyOrg'" in registration
+    assert "value: 'user_impersonation'" in registration
+    assert "'api://AzureADTokenExchange'" in credential
+    assert "subject: principalId" in credential
+    assert "principalId: app.outputs.principalId" in (infra / "main.bicep").read_text()
 
 
 def test_the_app_uses_its_identity_and_no_keys(project: Path) -> None:
@@ -486,6 +614,16 @@ def test_a_dot_adds_the_files_of_a_hosting_to_a_server(hosting: str, tmp_path: P
     assert "0 errors" in checked.stdout, checked.stdout
     again = funcmcp("new", ".", "--hosting", hosting, folder=folder)
     assert "Added: nothing" in again.stdout
+
+
+def test_a_dot_adds_the_sign_in_to_a_server(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    result = funcmcp("new", ".", "--auth", "entra", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert (
+        "Pass the sign-in to the server: MCPServer(..., auth=sign_in()), with sign_in from sign_in.py." in result.stdout
+    )
+    assert files_in(tmp_path) >= {"sign_in.py", *SIGN_IN_FILES}
 
 
 def test_a_dot_names_the_module_that_has_to_be_written(tmp_path: Path) -> None:

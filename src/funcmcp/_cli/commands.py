@@ -111,7 +111,14 @@ def options(
     """Serve MCP servers made of typed Python functions, and use them."""
 
 
-@app.command(epilog=examples("funcmcp new orders", "funcmcp new orders --hosting none", "funcmcp new ."))
+@app.command(
+    epilog=examples(
+        "funcmcp new orders",
+        "funcmcp new orders --auth entra",
+        "funcmcp new orders --hosting docker",
+        "funcmcp new .",
+    )
+)
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name and folder.", show_default=False)],
     *,
@@ -123,6 +130,13 @@ def new(
             "Container Apps), kubernetes or systemd. none is the earlier name of docker."
         ),
     ] = "http",
+    auth: Annotated[
+        Literal["key", "entra"],
+        typer.Option(
+            help="How callers authenticate on Azure Functions: with the app's key (key), or their users sign in with "
+            "Microsoft Entra ID from any MCP client (entra, for http and self-hosted)."
+        ),
+    ] = "key",
 ) -> None:
     """Make a project in a new folder NAME. It has tests, and is for Azure Functions unless --hosting says otherwise.
 
@@ -131,14 +145,14 @@ def new(
     from funcmcp._cli.new import add_to, create
 
     if name == ".":
-        added = add_to(Path(), hosting)
+        added = add_to(Path(), hosting, auth)
         write_line(f"Added: {', '.join(added.written) or 'nothing'}")
         if added.unchanged:
             write_line(f"Left as they are: {', '.join(added.unchanged)}")
         for sentence in added.advice:
             write_line(sentence)
         return
-    folder = create(name, Path.cwd(), hosting)
+    folder = create(name, Path.cwd(), hosting, auth)
     install = "pip install -r requirements-dev.txt"
     write_line(f"Created {folder.name}. Next: cd {folder.name} && {install} && funcmcp run (see README.md)")
 

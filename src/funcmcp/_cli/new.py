@@ -10,7 +10,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 Hosting: TypeAlias = Literal["http", "triggers", "self-hosted", "docker", "aca", "kubernetes", "systemd", "none"]
+Access: TypeAlias = Literal["key", "entra"]
 
 PYTHON = "3.13"
 """The version of Python that a new project runs on in Azure, or in its container."""
@@ -51,6 +52,7 @@ class _Plan:
         endpoint: The path of the endpoint on Azure.
         key: The place of the callers' key in the output of ``az functionapp keys list``.
         sign_in: The paragraph about sign-in in the project's README.
+        access: The text about the access of callers in the README of a project for Azure Functions.
         deployments: The parts about the deployment in the README of a project that is not for Azure Functions.
     """
 
@@ -59,6 +61,7 @@ class _Plan:
     endpoint: str = ""
     key: str = ""
     sign_in: str = ""
+    access: Access = "key"
     deployments: tuple[str, ...] = ()
 
     @property
@@ -101,25 +104,30 @@ _PLANS: dict[str, _Plan] = {
 }
 _PLANS["none"] = _PLANS["docker"]
 
+_ENTRA_LAYERS: dict[str, tuple[str, ...]] = {"http": ("entra",), "self-hosted": ("entra", "entra_self_hosted")}
+"""The further layers of a project whose server signs its callers in with Microsoft Entra ID, by its hosting."""
 
-def create(name: str, parent: Path, hosting: Hosting) -> Path:
+
+def create(name: str, parent: Path, hosting: Hosting, access: Access = "key") -> Path:
     """Write a new project and return its folder. If something fails, nothing is left behind.
 
     Args:
         name: The name of the project, of its folder and of its azd application.
         parent: The folder that contains the project's folder.
         hosting: Where the project runs. "none" is the earlier name of "docker".
+        access: "entra" for a server that signs its callers in with Microsoft Entra ID.
 
     Raises:
-        Failure: The name is not valid or taken, or the folder cannot be written.
+        Failure: The name is not valid or taken, the folder cannot be written, or the hosting has no sign-in.
     """
+    plan = _plan_for(hosting, access)
     _check_name(name)
     target = parent / name
     if target.exists():
         raise Failure(f"{name} exists already. Choose another name, or remove it first.")
     draft = parent / f".{name}-{secrets.token_hex(4)}"
     try:
-        _write(draft, _PLANS[hosting], _placeholders(name, _PLANS[hosting]))
+        _write(draft, plan, _placeholders(name, plan))
         draft.rename(target)
     except OSError as error:
         raise Failure(f"{target} cannot be written: {error.strerror}.") from error
@@ -142,7 +150,7 @@ class Additions(NamedTuple):
     advice: list[str]
 
 
-def add_to(folder: Path, hosting: Hosting) -> Additions:
+def add_to(folder: Path, hosting: Hosting, access: Access = "key") -> Additions:
     """Add the files of a hosting to a folder that has a server. No file is replaced.
 
     Tests, and a server of its own, are for new projects only.
@@ -150,15 +158,17 @@ def add_to(folder: Path, hosting: Hosting) -> Additions:
     Args:
         folder: The folder.
         hosting: Where the project runs.
+        access: "entra" for a server that signs its callers in with Microsoft Entra ID. sign_in.py is then added, too.
 
     Raises:
-        Failure: The folder has no Python file, or cannot be written, or a symbolic link in it leads files elsewhere.
-            Then nothing is added.
+        Failure: The folder has no Python file, or cannot be written, a symbolic link in it leads files elsewhere, or
+            the hosting has no sign-in. Then nothing is added.
     """
+    plan = _plan_for(hosting, access)
     if not any(folder.glob("*.py")):
         raise Failure(f"{folder.resolve()} has no Python file. Make a new project: funcmcp new NAME")
     try:
-        return _add(folder, _PLANS[hosting])
+        return _add(folder, plan)
     except OSError as error:
         raise Failure(f"{folder.resolve()} cannot be written: {error.strerror}.") from error
 
@@ -167,7 +177,8 @@ def _add(folder: Path, plan: _Plan) -> Additions:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".funcmcp-new-") as draft:
         _write(Path(draft), plan, _placeholders(_name_for(folder), plan))
         drafts = {str(file.relative_to(draft)): file for file in sorted(Path(draft).rglob("*")) if file.is_file()}
-        names = [name for name in drafts if Path(name).parts[0] not in _OF_NEW_PROJECTS]
+        skipped = _OF_NEW_PROJECTS - ({"sign_in.py"} if plan.access == "entra" else set())
+        names = [name for name in drafts if Path(name).parts[0] not in skipped]
         unchanged = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
         for name in names:
             if not (folder / name).parent.resolve().is_relative_to(folder.resolve()):
@@ -188,6 +199,19 @@ def _add(folder: Path, plan: _Plan) -> Additions:
     return Additions(written, unchanged, _advice(folder, plan, written, unchanged))
 
 
+def _plan_for(hosting: Hosting, access: Access) -> _Plan:
+    """Return the plan for a project; raise Failure if there is no sign-in for the hosting."""
+    plan = _PLANS[hosting]
+    if access == "key":
+        return plan
+    if hosting not in _ENTRA_LAYERS:
+        raise Failure(
+            f"--auth entra is for --hosting {' and '.join(_ENTRA_LAYERS)}. For another hosting, add an OAuthProxy to "
+            "the server; see the guide to sign-in with Microsoft Entra ID."
+        )
+    return replace(plan, layers=(*plan.layers, *_ENTRA_LAYERS[hosting]), access=access)
+
+
 def _name_for(folder: Path) -> str:
     """Return a valid name of a project for a folder."""
     name = re.sub("[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")[:_MAX_NAME_LENGTH].strip("-")
@@ -202,6 +226,8 @@ def _advice(folder: Path, plan: _Plan, written: list[str], unchanged: list[str])
         advice.append("Dockerfile and .dockerignore name server.py alone. Name the files of your server there.")
     if "server.service" in written and not (folder / "server.py").is_file():
         advice.append("server.service runs server.py. Name the file of your server there.")
+    if plan.access == "entra":
+        advice.append("Pass the sign-in to the server: MCPServer(..., auth=sign_in()), with sign_in from sign_in.py.")
     if "requirements.txt" in unchanged:
         advice.append(f"requirements.txt needs {plan.package}{versions(__version__)}.")
     if plan.is_for_functions:
@@ -235,7 +261,8 @@ def _check_name(name: str) -> None:
 def _placeholders(name: str, plan: _Plan) -> dict[str, str]:
     """Return the texts that replace ``{{placeholder}}`` in the templates."""
     return {
-        "deployment": _deployment(plan),  # first: the text has other placeholders in it
+        "deployment": _deployment(plan),  # first, as the next: these texts have other placeholders in them
+        "access": _text("access", plan.access),
         "name": name,
         "title": title_of(name),
         "package": plan.package,
@@ -252,9 +279,13 @@ def _placeholders(name: str, plan: _Plan) -> dict[str, str]:
 
 def _deployment(plan: _Plan) -> str:
     """Return the parts about the deployment for the project's README."""
-    texts = files("funcmcp._cli") / "templates" / "deployments"
-    parts = [(texts / f"{name}.md{_SUFFIX}").read_text(encoding="utf-8").rstrip() for name in plan.deployments]
-    return "\n\n".join(parts)
+    return "\n\n".join(_text("deployments", name) for name in plan.deployments)
+
+
+def _text(folder: str, name: str) -> str:
+    """Return a text for the project's README."""
+    file = files("funcmcp._cli") / "templates" / folder / f"{name}.md{_SUFFIX}"
+    return file.read_text(encoding="utf-8").rstrip()
 
 
 def _write(folder: Path, plan: _Plan, placeholders: dict[str, str]) -> None:
