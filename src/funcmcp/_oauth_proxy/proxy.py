@@ -270,6 +270,11 @@ class OAuthProxy:
         return tuple(_ENDPOINTS)
 
     @property
+    def upstream_name(self) -> str:
+        """The name of the identity provider."""
+        return self._settings.upstream.name
+
+    @property
     def callback(self) -> str:
         """The redirect URI to register at the identity provider."""
         return self._settings.callback

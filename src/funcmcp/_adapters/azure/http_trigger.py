@@ -274,6 +274,7 @@ def register(
     check_store(server.server)
     site, route = Site(server), _checked(route.strip("/"))
     name = _name(route)
+    sign_in_routes = _sign_in_routes(server.proxy, app)
     metadata_route = None if server.metadata is None else _metadata_route(server.metadata, route_prefix())
     auth_level = auth_level or _default_level(server)
 
@@ -301,7 +302,7 @@ def register(
         add(metadata, "_metadata", metadata_route, AuthLevel.ANONYMOUS, "GET")
         if not route_prefix() and not _has_route(app, _ROOT_METADATA):  # of several servers the first one has it
             add(metadata, "_metadata_root", _ROOT_METADATA, AuthLevel.ANONYMOUS, "GET")
-    for number, path in enumerate(_sign_in_routes(server.proxy, app), 1):
+    for number, path in enumerate(sign_in_routes, 1):
         add(site.custom_function(), f"_sign_in_{number}", path, AuthLevel.ANONYMOUS, "GET", "POST", "OPTIONS")
     _register_health(site, app, name, [route, *(path for _, path in custom_routes)])
     if server.server.tasks is not None:

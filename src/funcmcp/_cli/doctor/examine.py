@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
-from funcmcp._cli.doctor import app_checks, file_checks, task_checks
+from funcmcp._cli.doctor import app_checks, file_checks, sign_in_checks, task_checks
 from funcmcp._cli.doctor.foreign_checks import (
     examine_custom_handler,
     examine_other_language,
@@ -18,6 +19,8 @@ from funcmcp._cli.doctor.host_checks import (
 )
 from funcmcp._cli.doctor.project import Finding, Project, read_project
 from funcmcp._functions_host.folder import language_of
+from funcmcp._state.keys import PLATFORM_VARIABLES
+from funcmcp._state.seal import KEY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +43,7 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     app_checks.check_sessions,
     app_checks.check_triggers,
     app_checks.check_clients,
+    sign_in_checks.check_sign_in,
     task_checks.check_packages,
     task_checks.check_queues,
     task_checks.check_time_limit,
@@ -67,5 +71,10 @@ def examine(folder: Path) -> list[Finding]:
         language = language_of(folder)
         if language is not None and (folder / "host.json").is_file():
             return examine_other_language(folder, language)
-    project = read_project(folder)
+    project = read_project(folder, _defaults(folder))
     return [finding for check in CHECKS for finding in check(project)]
+
+
+def _defaults(folder: Path) -> dict[str, str]:
+    """Return the environment variables that Azure sets, and this machine may not have: keys, and ids of the sign-in."""
+    return {PLATFORM_VARIABLES[0]: secrets.token_hex(KEY_BYTES), **sign_in_checks.ids_of_deployment(folder)}

@@ -7,7 +7,9 @@ import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from funcmcp._adapters.azure.settings import hostname
 from funcmcp._app import MCPServer
 from funcmcp._cli.client_rules.problems import problems_in
 from funcmcp._cli.client_rules.report import short_texts
@@ -17,6 +19,8 @@ from funcmcp._serving import serving_of
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from funcmcp._server.dispatch import Server
 
 
 def contents_of(code_file: Path) -> dict[str, Any]:
@@ -73,6 +77,7 @@ def _servers(modules: list[ModuleType]) -> list[dict[str, Any]]:
             "keeps_sessions": serving_of(server).keeps_sessions,
             "longest_run": _longest_run(server),
             "unaccepted": short_texts(problems_in(serving_of(server).server, server.name)),
+            "sign_in": _sign_in(server),
         }
         for server in servers.values()
     ]
@@ -89,6 +94,35 @@ def _longest_run(server: MCPServer) -> float | None:
             limit = tool.task.ttl if tool.task_timeout is None else min(tool.task.ttl, tool.task_timeout)
             longest = max(longest, limit)
     return longest
+
+
+def _sign_in(server: MCPServer) -> dict[str, Any] | None:
+    """Return the members of `SignIn`; None if the server has no proxy."""
+    serving = serving_of(server)
+    proxy = serving.proxy
+    if proxy is None:
+        return None
+    host = urlsplit(proxy.resource.resource).netloc
+    allowed = {name.lower() for name in serving.http_options.allowed_hosts}
+    return {
+        "url": proxy.resource.resource,
+        "callback": proxy.callback,
+        "upstream": proxy.upstream_name,
+        "is_of_app": host == hostname(),
+        "is_allowed": bool(allowed & {"*", host, host.partition(":")[0]}),
+        "has_shared_keys": proxy.has_shared_keys,
+        "unknown_scopes": _unknown_scopes(serving.server, set(proxy.resource.scopes)),
+    }
+
+
+def _unknown_scopes(server: Server, known: set[str]) -> dict[str, str]:
+    """Return the scopes that features require and that are not known, each with the names of its features."""
+    users = dict.fromkeys(server.guard.scopes if server.guard is not None else (), "Auth.scopes")
+    for feature in server.catalog.features():
+        for scope in feature.access.required_scopes:
+            names = users.get(scope)
+            users[scope] = feature.key if names is None else f"{names}, {feature.key}"
+    return {scope: names for scope, names in users.items() if scope not in known}
 
 
 def _is_in(folder: Path, file: str | None) -> bool:

@@ -59,6 +59,29 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
+class SignIn:
+    """The sign-in of a server, its `OAuthProxy`.
+
+    Attributes:
+        url: The URL of the endpoint that tokens are for.
+        callback: The redirect URI to register at the identity provider.
+        upstream: The name of the identity provider.
+        is_of_app: Whether the host in the URL is the one that Azure or Core Tools give the app.
+        is_allowed: Whether the server allows the host in the URL.
+        has_shared_keys: Whether other processes have the same keys.
+        unknown_scopes: Scopes that features require and the proxy does not have, each with the names of its features.
+    """
+
+    url: str
+    callback: str
+    upstream: str
+    is_of_app: bool
+    is_allowed: bool
+    has_shared_keys: bool
+    unknown_scopes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class ImportedServer:
     """An MCPServer in the project's code.
 
@@ -69,6 +92,7 @@ class ImportedServer:
         keeps_sessions: Whether it keeps sessions in the memory of its process.
         longest_run: Seconds that a run of a task may take at most; None without tasks.
         unaccepted: Features that some clients do not accept: their names, and a text about the reason.
+        sign_in: Its sign-in; None without an `OAuthProxy`.
     """
 
     name: str
@@ -77,6 +101,7 @@ class ImportedServer:
     keeps_sessions: bool
     longest_run: float | None = None
     unaccepted: list[tuple[str, str]] = field(default_factory=list)
+    sign_in: SignIn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +233,18 @@ def _bytes_of(file: Path) -> bytes:
         raise Failure(f"{file} cannot be read: {error.strerror}.") from error
 
 
-def read_project(folder: Path) -> Project:
+def read_project(folder: Path, defaults: Mapping[str, str] | None = None) -> Project:
     """Read a folder, and import its code in a new process.
+
+    Args:
+        folder: The folder.
+        defaults: Environment variables of that process, unless this one or local.settings.json has them.
 
     Raises:
         Failure: The folder does not exist, or its pyproject.toml is not valid.
     """
     project = read_files(folder)
-    return replace(project, code=_import(folder, project.code_file, project.settings))
+    return replace(project, code=_import(folder, project.code_file, project.settings, defaults or {}))
 
 
 def read_files(folder: Path) -> Project:
@@ -322,7 +351,7 @@ def _dependencies(file: Path) -> list[str]:
     return []
 
 
-def _import(folder: Path, code_file: Path, settings: Mapping[str, str]) -> ImportedCode:
+def _import(folder: Path, code_file: Path, settings: Mapping[str, str], defaults: Mapping[str, str]) -> ImportedCode:
     """Import the code in a new process, with the app settings as environment variables, and return its contents."""
     if not is_file(code_file):
         return ImportedCode(error=f"{code_file.name} is missing")
@@ -331,7 +360,7 @@ def _import(folder: Path, code_file: Path, settings: Mapping[str, str]) -> Impor
         process = subprocess.run(  # noqa: S603 - the user's own code, which the command's help says that it runs
             [sys.executable, "-m", "funcmcp._cli.doctor.probe", str(code_file.resolve())],
             cwd=folder,
-            env={**os.environ, **variables},
+            env={**defaults, **os.environ, **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -345,5 +374,10 @@ def _import(folder: Path, code_file: Path, settings: Mapping[str, str]) -> Impor
         last_lines = process.stderr.strip().splitlines()[-_STDERR_LINES:]
         return ImportedCode(error=" ".join(last_lines) or "its process ended")
     contents = json.loads(process.stdout)
-    servers = [ImportedServer(**server) for server in contents.pop("servers", [])]
+    servers = [_server(values) for values in contents.pop("servers", [])]
     return ImportedCode(**contents, servers=servers)
+
+
+def _server(values: dict[str, Any]) -> ImportedServer:
+    sign_in = values.pop("sign_in")
+    return ImportedServer(**values, sign_in=None if sign_in is None else SignIn(**sign_in))
