@@ -7,7 +7,7 @@ import re
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import httpx2
 import pytest
@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from funcmcp import MCPServer
+from funcmcp import MCPServer, ServerInfo
 from funcmcp._adapters.uvicorn.server import listen, origin_of
 from funcmcp.auth import OAuthProxy
 from tests.clients.signing_in import serving_in_thread
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.upstream import AuthorizationRequest
 
 REFUSED = ["status of 403"]
+ICONS = [
+    {"src": "data:image/svg+xml," + quote('<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"/>')},
+    {
+        "src": "data:image/svg+xml," + quote('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'),
+        "theme": "dark",
+    },
+]
 
 
 class Login(ScriptedUpstream):
@@ -94,7 +101,7 @@ def site() -> Iterator[Site]:
     login = Login(origin_of(HOST, there).replace(HOST, "localhost"))
     proxy = OAuthProxy(f"{origin}/mcp", upstream=login, scopes=SCOPES, keys=KEYS)
     with ExitStack() as stack:
-        stack.enter_context(serving_in_thread(MCPServer("Orders", auth=proxy), here))
+        stack.enter_context(serving_in_thread(MCPServer("Orders", auth=proxy, info=ServerInfo(icons=ICONS)), here))
         stack.enter_context(serving_in_thread(login.app, there))
         metadata = {"client_name": "Notes", "redirect_uris": [f"{login.origin}/back"]}
         client_id = httpx2.post(f"{origin}/oauth/register", json=metadata).json()["client_id"]
@@ -113,25 +120,33 @@ def site() -> Iterator[Site]:
 ALLOW = """
     await page.goto(args.address);
     const heading = await page.getByRole("heading", { level: 1 }).innerText();
+    const icon = await page.evaluate(async () => {
+        const image = document.querySelector("img");
+        await image.decode();
+        return [image.naturalWidth, image.width, image.alt];
+    });
     await page.getByRole("button", { name: args.decision }).click();
     await page.waitForURL(/\\/back\\?/);
     const cookies = (await page.context().cookies()).map(({ name }) => name);
-    return [heading, page.url(), cookies];
+    return [heading, icon, page.url(), cookies];
 """
 
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_a_user_allows_it_and_no_cookie_remains(browser: Browser, site: Site, scripts: bool) -> None:
     values = {"address": site.address, "decision": "Allow"}
-    heading, url, cookies = browser.play(ALLOW, values, javaScriptEnabled=scripts)
+    heading, icon, url, cookies = browser.play(ALLOW, values, javaScriptEnabled=scripts)
     assert heading == "Allow Notes to use Orders?"
+    assert icon == [8, 48, ""]
     assert url.startswith(f"{site.login.origin}/back?code=")
     assert "&state=the%20state&iss=" in url
     assert cookies == []
 
 
 def test_a_user_denies_it(browser: Browser, site: Site) -> None:
-    _, url, cookies = browser.play(ALLOW, {"address": site.address, "decision": "Deny"})
+    values = {"address": site.address, "decision": "Deny"}
+    _, icon, url, cookies = browser.play(ALLOW, values, colorScheme="dark")
+    assert icon == [9, 48, ""]
     assert url.startswith(f"{site.login.origin}/back?error=access_denied")
     assert (site.login.requests, cookies) == ([], [])
 

@@ -1,8 +1,9 @@
 """The pages of the proxy: the question whether a client may act for the user, and refusals that say what to do.
 
 How it works: the pages are plain HTML without scripts, and each text from outside is escaped. The policy of the page
-forbids everything but the page's own style, whose digest it names. It has no `form-action`: Chrome applies it to all
-redirects after the form, and these lead to the identity provider and to the client's application.
+forbids everything but the page's own style, whose digest it names, and the icon of the server. It has no `form-action`:
+Chrome applies it to all redirects after the form, and these lead to the identity provider and to the client's
+application.
 
 The referrer policy of the question is ``same-origin``: with ``no-referrer``, a browser sends the form with
 ``Origin: null``.
@@ -15,15 +16,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, urlsplit
 
 from funcmcp._oauth_proxy.clients import display_name
 from funcmcp._oauth_proxy.redirect_uris import destination_of, is_loopback_uri
 from funcmcp._oauth_proxy.web import WebAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from funcmcp._oauth_proxy.clients import Client
 
@@ -37,6 +40,7 @@ body { margin: 0; padding: 1.5rem 1rem; background: var(--page); color: var(--te
   font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
 main { max-width: 32rem; margin: 0 auto; padding: 1.5rem; background: var(--card); border: 1px solid var(--line);
   border-radius: .75rem; }
+.icon { display: block; margin: 0 0 .75rem; object-fit: contain; }
 h1 { margin: 0 0 1rem; font-size: 1.375rem; line-height: 1.3; }
 h2 { margin: 1.25rem 0 .25rem; font-size: 1rem; }
 p { margin: .5rem 0; }
@@ -50,6 +54,9 @@ button:focus-visible { outline: 3px solid var(--accent); outline-offset: 3px; }
 """
 _DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode("ascii")
 _POLICY = f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; frame-ancestors 'none'"
+_ICON = re.compile(r"data:image/[a-z0-9.+-]+[;,][!-~]+|https://[A-Za-z0-9.-]+(:[0-9]+)?/[!-~]*")
+"""Icons that the pages show: pictures in a data URL or at an https URL, without spaces."""
+
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -72,6 +79,7 @@ class Question(NamedTuple):
 
     Attributes:
         server: The name of the server.
+        icons: The icons of the server, as the specification's Icon objects.
         upstream: The name of the identity provider.
         client: The client.
         redirect_uri: Where the user returns to.
@@ -82,6 +90,7 @@ class Question(NamedTuple):
     """
 
     server: str
+    icons: Sequence[Mapping[str, Any]]
     upstream: str
     client: Client
     redirect_uri: str
@@ -103,7 +112,8 @@ def consent_page(question: Question) -> WebAnswer:
             '\n<p class="note">This is a program on this computer. Any program on it can use this name: allow it only '
             "if you have just started the sign-in yourself.</p>"
         )
-    content = f"""<h1>Allow {client} to use {server}?</h1>
+    icon, sources = _icon(question.icons)
+    content = f"""{icon}<h1>Allow {client} to use {server}?</h1>
 <p>{_introduction(question.client, client, server)}</p>
 <h2>It will be able to</h2>
 <ul>
@@ -119,7 +129,7 @@ the address above, deny it.</p>
 <button name="decision" value="deny">Deny</button>
 <button name="decision" value="allow">Allow</button>
 </form>"""
-    return _page(200, f"Allow access to {question.server}?", content, referrer="same-origin")
+    return _page(200, f"Allow access to {question.server}?", content, referrer="same-origin", pictures=sources)
 
 
 def refusal_page(status: int, title: str, *advice: str) -> WebAnswer:
@@ -139,16 +149,42 @@ def _introduction(client: Client, name: str, server: str) -> str:
     return f"{application} asks to use {server} in your name."
 
 
+def _icon(icons: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
+    """Return the icon of the server as HTML, and the sources that the policy has to allow for it.
+
+    It says nothing that the name beside it does not say, so it has no text for screen readers.
+    """
+    usable = [icon for icon in icons if isinstance(icon.get("src"), str) and _ICON.fullmatch(icon["src"])]
+    dark = next((icon["src"] for icon in usable if icon.get("theme") == "dark"), None)
+    usual = next((icon["src"] for icon in usable if icon.get("theme") != "dark"), dark)
+    if usual is None:
+        return "", []
+    image = f'<img class="icon" src="{escape(usual)}" alt="" width="48" height="48">'
+    if dark is None or dark == usual:
+        return f"{image}\n", [_source(usual)]
+    variant = f'<source media="(prefers-color-scheme: dark)" srcset="{escape(dark)}">'
+    return f"<picture>{variant}{image}</picture>\n", list(dict.fromkeys([_source(usual), _source(dark)]))
+
+
+def _source(url: str) -> str:
+    """Return the source of a policy that allows a picture: ``data:``, or its URL without the query."""
+    if url.startswith("data:"):
+        return "data:"
+    parts = urlsplit(url)
+    return f"https://{parts.netloc}{quote(parts.path, safe='/%:@!$&()*+=~')}"
+
+
 def _name(name: str) -> str:
     """Return a name as HTML whose direction does not affect the text around it."""
     return f"<bdi>{escape(display_name(name))}</bdi>"
 
 
-def _page(status: int, title: str, content: str, *, referrer: str) -> WebAnswer:
+def _page(status: int, title: str, content: str, *, referrer: str, pictures: Sequence[str] = ()) -> WebAnswer:
+    policy = f"{_POLICY}; img-src {' '.join(pictures)}" if pictures else _POLICY
     html = _PAGE.format(title=escape(display_name(title)), style=_STYLE, content=content)
     headers = (
         ("content-type", "text/html; charset=utf-8"),
-        ("content-security-policy", _POLICY),
+        ("content-security-policy", policy),
         ("x-frame-options", "DENY"),
         ("referrer-policy", referrer),
         ("cache-control", "no-store"),

@@ -265,6 +265,7 @@ def _scopes(settings: Settings, parameters: Parameters) -> tuple[str, ...]:
 def _question(settings: Settings, request: WebRequest, flow: Flow, client: Client) -> WebAnswer:
     question = Question(
         server=request.server,
+        icons=request.icons,
         upstream=settings.upstream.name,
         client=client,
         redirect_uri=flow.redirect_uri,

@@ -6,13 +6,13 @@ Source: RFC 6749 sections 3.1 and 3.2 (a parameter occurs once; one without a va
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
 from funcmcp._protocol.codec import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 MAX_QUERY = 8 * 1024
 """Maximum number of characters of a query."""
@@ -38,6 +38,7 @@ class WebRequest(NamedTuple):
         body: The body.
         caller: The address from which the request comes, or a mark of it; "" if unknown.
         server: The name of the server, for people.
+        icons: The icons of the server, as the specification's Icon objects.
     """
 
     method: str
@@ -47,6 +48,7 @@ class WebRequest(NamedTuple):
     body: bytes
     caller: str
     server: str
+    icons: Sequence[Mapping[str, Any]] = ()
 
 
 class WebAnswer(NamedTuple):

@@ -68,6 +68,7 @@ class SignInEndpoints:
             body=body,
             caller=rated_caller_of(request),
             server=self._server.options.info.title or self._server.options.name,
+            icons=self._server.options.info.icons,
         )
         try:
             answer = await self._proxy.answer(web_request)
