@@ -1,7 +1,7 @@
-"""A local authorization server to try the sample with. It believes whoever says who they are: never let it out.
+"""A local authorization server for the sample. It accepts any user name without a password, so it must stay local.
 
-Run it with ``python -m samples.signin.authorization``; ``grants.py`` has the OAuth of it. Source: RFC 8414 (metadata;
-section 3 for issuers with a path), OpenID Connect Discovery 1.0 section 4 (the other address of the same).
+Run it with ``python -m samples.signin.authorization``; ``grants.py`` has its OAuth. Source: RFC 8414 (metadata;
+section 3 for issuers with a path), OpenID Connect Discovery 1.0 section 4 (the other address of the metadata).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from starlette.routing import Route
 
 from .grants import AUTH_METHODS, GRANT_TYPES, FormRequest, OAuth
 
-MOST_BYTES = 64 * 1024
+MAX_BODY = 64 * 1024
 PAGE = """<!doctype html>
 <meta charset="utf-8">
 <title>Sign in</title>
 <form method="post" action="{action}">
 <h1>Sign in</h1>
 <p>{client} wants to use {resource} on your behalf: {scope}.</p>
-<label>Who are you? <input name="user" value="ada" required></label>
+<label>User name <input name="user" value="ada" required></label>
 <input type="hidden" name="ticket" value="{ticket}">
 <button name="decision" value="allow">Allow</button>
 <button name="decision" value="deny" formnovalidate>Deny</button>
@@ -42,12 +42,12 @@ class AuthorizationServer:
     """The pages and endpoints of one issuer.
 
     Args:
-        issuer: its own URL, such as ``http://127.0.0.1:9000``.
-        resources: servers that tokens are made for, by their URLs, each with its scopes.
-        algorithm: how tokens are signed.
+        issuer: The URL of the server, such as ``http://127.0.0.1:9000``.
+        resources: The servers that get tokens, by their URLs, each with its scopes.
+        algorithm: The algorithm of the signatures of tokens.
 
     Attributes:
-        app: the ASGI application.
+        app: The ASGI application.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class AuthorizationServer:
     ) -> None:
         self.issuer = issuer
         self.oauth = OAuth(issuer, resources, algorithm)
-        self._asked: dict[str, FormRequest] = {}
+        self._requests: dict[str, FormRequest] = {}
         path = urlsplit(issuer).path
         self._path = path
         metadata = [
@@ -65,7 +65,7 @@ class AuthorizationServer:
         ]
         self.app = Starlette(
             routes=[
-                *(Route(place, self.metadata) for place in dict.fromkeys(metadata)),
+                *(Route(address, self.metadata) for address in dict.fromkeys(metadata)),
                 Route(f"{path}/keys", self.keys),
                 Route(f"{path}/register", self.register, methods=["POST"]),
                 Route(f"{path}/authorize", self.authorize),
@@ -76,7 +76,7 @@ class AuthorizationServer:
         )
 
     async def metadata(self, _request: Request) -> Response:
-        """Say where everything is."""
+        """Return the metadata of the server."""
         return JSONResponse(
             {
                 "issuer": self.issuer,
@@ -96,63 +96,64 @@ class AuthorizationServer:
         )
 
     async def keys(self, _request: Request) -> Response:
-        """Give the public keys."""
+        """Return the public keys."""
         return JSONResponse(self.oauth.keys.as_dict(private=False))
 
     async def register(self, request: Request) -> Response:
         """Register a client."""
         try:
-            said = json.loads(await _body(request))
+            document = json.loads(await _body(request))
         except ValueError:
-            said = None
-        asked = FormRequest("POST", str(request.url), request.headers, said if isinstance(said, dict) else {})
-        return _response(self.oauth.create_endpoint_response("client_registration", asked))
+            document = None
+        metadata = document if isinstance(document, dict) else {}
+        registration = FormRequest("POST", str(request.url), request.headers, metadata)
+        return _response(self.oauth.create_endpoint_response("client_registration", registration))
 
     async def authorize(self, request: Request) -> Response:
-        """Ask the user, who has come with a browser."""
-        asked = _asked(request, request.url.query)
-        if asked is None:
-            return HTMLResponse("This link says something twice.", 400, GUARDED)
+        """Show the page that asks the user."""
+        form = _form_request(request, request.url.query)
+        if form is None:
+            return HTMLResponse("A parameter of this link is repeated.", 400, GUARDED)
         try:
-            grant = self.oauth.get_consent_grant(asked)
+            grant = self.oauth.get_consent_grant(form)
         except OAuth2Error as error:
             if error.redirect_uri:
-                return self.oauth.send_back(asked, error)
+                return self.oauth.redirect_with_error(form, error)
             return HTMLResponse(html.escape(f"{error.error}: {error.description}"), 400, GUARDED)
         ticket = secrets.token_urlsafe(16)
-        self._asked[ticket] = asked
-        words = {
+        self._requests[ticket] = form
+        texts = {
             "action": f"{self._path}/consent",
             "client": grant.client.name,
-            "resource": asked.args["resource"],
-            "scope": asked.scope or "nothing in particular",
+            "resource": form.args["resource"],
+            "scope": form.scope or "no scopes",
             "ticket": ticket,
         }
-        page = PAGE.format_map({name: html.escape(text) for name, text in words.items()})
+        page = PAGE.format_map({name: html.escape(text) for name, text in texts.items()})
         return HTMLResponse(page, headers=GUARDED)
 
     async def consent(self, request: Request) -> Response:
-        """Take the user's decision, and send the browser back to the client."""
-        said = dict(parse_qsl((await _body(request)).decode()))
-        asked = self._asked.pop(said.get("ticket", ""), None)
-        if asked is None:
-            return HTMLResponse("This page was answered already.", 400, GUARDED)
-        user = said.get("user") if said.get("decision") == "allow" else None
-        return _response(self.oauth.create_authorization_response(asked, user, self._grant(asked)))
+        """Accept the decision of the user, and redirect the browser to the client."""
+        fields = dict(parse_qsl((await _body(request)).decode()))
+        form = self._requests.pop(fields.get("ticket", ""), None)
+        if form is None:
+            return HTMLResponse("The form of this page was sent before.", 400, GUARDED)
+        user = fields.get("user") if fields.get("decision") == "allow" else None
+        return _response(self.oauth.create_authorization_response(form, user, self._grant(form)))
 
     async def token(self, request: Request) -> Response:
-        """Give tokens for a code or a refresh token."""
-        asked = _asked(request, (await _body(request)).decode())
-        if asked is None:
+        """Return tokens for a code or a refresh token."""
+        form = _form_request(request, (await _body(request)).decode())
+        if form is None:
             return JSONResponse({"error": "invalid_request"}, 400)
-        return _response(self.oauth.create_token_response(asked))
+        return _response(self.oauth.create_token_response(form))
 
-    def _grant(self, asked: FormRequest) -> Any:
-        return self.oauth.get_authorization_grant(asked)
+    def _grant(self, form: FormRequest) -> Any:
+        return self.oauth.get_authorization_grant(form)
 
 
-def _asked(request: Request, encoded: str) -> FormRequest | None:
-    """Return a request with its parameters, or None where one comes twice (RFC 6749 section 3.1)."""
+def _form_request(request: Request, encoded: str) -> FormRequest | None:
+    """Return a request with its parameters, or None if one of them is repeated (RFC 6749 section 3.1)."""
     pairs = parse_qsl(encoded)
     if len(dict(pairs)) < len(pairs):
         return None
@@ -163,23 +164,23 @@ async def _body(request: Request) -> bytes:
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > MOST_BYTES:
-            raise ValueError("No message to an authorization server is as long as this.")
+        if len(body) > MAX_BODY:
+            raise ValueError(f"The body has more than {MAX_BODY} bytes.")
     return body
 
 
-def _response(made: Any) -> Response:
-    """Return what authlib, which has no types, got from `OAuth.handle_response`."""
-    if not isinstance(made, Response):
-        raise TypeError(f"That is no response: {made!r}.")
-    return made
+def _response(value: Any) -> Response:
+    """Return the response of `OAuth.handle_response`, which authlib passes on without a type."""
+    if not isinstance(value, Response):
+        raise TypeError(f"{value!r} is not a response.")
+    return value
 
 
 def main() -> None:
-    """Serve on the address that is the issuer's."""
-    import uvicorn  # noqa: PLC0415 - only here
+    """Serve at the address of the issuer."""
+    import uvicorn  # noqa: PLC0415 - only the command needs it
 
-    from .settings import ISSUER, SCOPES, URL  # noqa: PLC0415 - tests have their own
+    from .settings import ISSUER, SCOPES, URL  # noqa: PLC0415 - tests have other settings
 
     address = urlsplit(ISSUER)
     server = AuthorizationServer(ISSUER, {URL: SCOPES})

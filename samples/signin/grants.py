@@ -1,6 +1,6 @@
-"""OAuth as the local authorization server speaks it: its clients, what users agree to, and the tokens for that.
+"""OAuth of the local authorization server: its clients, the grants of users, and tokens.
 
-authlib checks the requests; here is what it wants to know. Everything is kept in memory. Source: RFC 6749, RFC 7591
+authlib checks the requests, and calls the methods in this module. Everything is in memory. Source: RFC 6749, RFC 7591
 (registration), RFC 7636 (PKCE), RFC 8707 (resource indicators), RFC 9068 (tokens), RFC 9207 (`iss`).
 """
 
@@ -33,7 +33,7 @@ GRANT_TYPES = ["authorization_code", "refresh_token"]
 
 @dataclass(frozen=True)
 class Client(ClientMixin):
-    """A program that has registered itself."""
+    """A client that has registered."""
 
     client_id: str
     secret: str
@@ -43,40 +43,40 @@ class Client(ClientMixin):
     grant_types: tuple[str, ...]
 
     def get_client_id(self) -> str:
-        """Return what names the client."""
+        """Return the id of the client."""
         return self.client_id
 
     def get_default_redirect_uri(self) -> None:
-        """Return none: a client always says where its user goes back to."""
+        """Return None: a client always sends its redirect URI."""
 
     def get_allowed_scope(self, scope: str | None) -> str:
-        """Return the scopes that the client may ask its user for: those that it asks for."""
+        """Return the scopes that the client may request: all of them."""
         return scope or ""
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
-        """Tell whether the client has registered an address, letter for letter."""
+        """Return whether the client has registered a redirect URI, character by character."""
         return redirect_uri in self.redirect_uris
 
     def check_client_secret(self, client_secret: str) -> bool:
-        """Tell whether this is the client's secret."""
+        """Return whether this is the secret of the client."""
         return hmac.compare_digest(self.secret.encode(), client_secret.encode())
 
     def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
-        """Tell whether the client says who it is in the way that it has registered."""
+        """Return whether the client authenticates with the method that it has registered."""
         return endpoint == "token" and method == self.auth_method
 
     def check_response_type(self, response_type: str) -> bool:
-        """Tell whether the client may ask for this: only for codes."""
+        """Return whether the client may use a response type: only codes."""
         return response_type == "code"
 
     def check_grant_type(self, grant_type: str) -> bool:
-        """Tell whether the client has registered for a way to get tokens."""
+        """Return whether the client has registered a grant type."""
         return grant_type in self.grant_types
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """What a user agreed to, with a code or a refresh token that stands for it."""
+    """The grant of a user, which a code or a refresh token refers to."""
 
     client_id: str
     subject: str
@@ -88,7 +88,7 @@ class Agreement:
     expires: float = float("inf")
 
     def get_redirect_uri(self) -> str:
-        """Return where the user went back to."""
+        """Return the redirect URI."""
         return self.redirect_uri
 
     def get_scope(self) -> str:
@@ -96,28 +96,28 @@ class Agreement:
         return self.scope
 
     def get_user_id(self) -> str:
-        """Return who agreed."""
+        """Return the user."""
         return self.subject
 
     def check_client(self, client: Client) -> bool:
-        """Tell whether it is this client that the user agreed about."""
+        """Return whether the grant is for this client."""
         return client.client_id == self.client_id
 
 
 class InvalidTargetError(OAuth2Error):
-    """The resource is missing, none that tokens are made for, or not the one that was agreed about (RFC 8707)."""
+    """The resource is missing, unknown, or another one than that of the grant (RFC 8707)."""
 
     error = "invalid_target"
 
 
 class FormRequest(OAuth2Request):
-    """A request as authlib wants to have it.
+    """A request in the form that authlib expects.
 
     Args:
-        method: of HTTP.
-        uri: absolute.
-        headers: as they came.
-        values: the parameters of the query, or of the form.
+        method: The method of HTTP.
+        uri: The absolute URL.
+        headers: The header fields.
+        values: The parameters of the query or of the form.
     """
 
     def __init__(self, method: str, uri: str, headers: Mapping[str, str], values: Mapping[str, Any]) -> None:
@@ -140,8 +140,8 @@ class OAuth(AuthorizationServer):
     """The clients, codes, tokens and keys of one issuer.
 
     Args:
-        issuer: its own URL.
-        resources: servers that tokens are made for, by their URLs, each with its scopes.
+        issuer: The URL of the issuer.
+        resources: The servers that get tokens, by their URLs, each with its scopes.
         algorithm: RS256 or ES256.
     """
 
@@ -169,25 +169,25 @@ class OAuth(AuthorizationServer):
         return self.clients.get(client_id)
 
     def save_token(self, token: dict[str, str], request: OAuth2Request) -> None:
-        """Remember what a refresh token stands for."""
+        """Store the grant of a refresh token."""
         if "refresh_token" in token:
             self.refresh_tokens[token["refresh_token"]] = replace(request.user, scope=token.get("scope", ""))
 
-    def send_back(self, request: FormRequest, error: OAuth2Error) -> Response:
-        """Return what sends a browser back to the client with an error."""
+    def redirect_with_error(self, request: FormRequest, error: OAuth2Error) -> Response:
+        """Return the redirect to the client with an error."""
         response: Response = self.handle_error_response(request, error)
         self.execute_hook("after_create_authorization_response", response)
         return response
 
     def send_signal(self, name: str, *args: Any, **kwargs: Any) -> None:
-        """Tell nobody of what happens."""
+        """Do nothing: the sample has no listeners."""
 
     def create_oauth2_request(self, request: FormRequest) -> FormRequest:
-        """Return a request, which is what it should be already."""
+        """Return the request, which has the right type."""
         return request
 
     def create_json_request(self, request: FormRequest) -> FormRequest:
-        """Return a request, which is what it should be already."""
+        """Return the request, which has the right type."""
         return request
 
     def handle_response(self, status: int, body: Any, headers: list[tuple[str, str]]) -> Response:
@@ -200,14 +200,14 @@ class OAuth(AuthorizationServer):
 
 
 class Redirection(RedirectResponse):
-    """Sends a browser on; `location` can be changed as authlib does."""
+    """A redirect whose `location` authlib can change."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url, 302, {"cache-control": "no-store"})
 
     @property
     def location(self) -> str:
-        """Where to."""
+        """The URL to which the browser goes."""
         return self.headers["location"]
 
     @location.setter
@@ -216,79 +216,79 @@ class Redirection(RedirectResponse):
 
 
 class Codes(AuthorizationCodeGrant):
-    """From a user's consent to a code, and from the code to tokens."""
+    """Codes for the consent of users, and tokens for codes."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS
 
     def validate_authorization_request(self) -> str:
-        """Return where the user goes back to; raise OAuth2Error where the request is none to ask a user about."""
+        """Return the redirect URI; raise OAuth2Error if the request is not valid."""
         redirect_uri: str = super().validate_authorization_request()
         if self.request.payload.data.get("resource") not in self.server.resources:
-            raise InvalidTargetError("Name the server that the token is for.", redirect_uri=redirect_uri)
+            raise InvalidTargetError("The resource must be the URL of a known server.", redirect_uri=redirect_uri)
         return redirect_uri
 
     def save_authorization_code(self, code: str, request: OAuth2Request) -> None:
-        """Remember what a code stands for."""
-        said = request.payload.data
+        """Store the grant of a code."""
+        parameters = request.payload.data
         self.server.codes[code] = Agreement(
             client_id=request.client.client_id,
             subject=request.user,
             scope=request.scope,
-            resource=said["resource"],
-            redirect_uri=said["redirect_uri"],
-            code_challenge=said["code_challenge"],
+            resource=parameters["resource"],
+            redirect_uri=parameters["redirect_uri"],
+            code_challenge=parameters["code_challenge"],
             expires=time.monotonic() + CODE_SECONDS,
         )
 
     def query_authorization_code(self, code: str, client: Client) -> Agreement | None:
-        """Return what a code stands for. It is used up by that, even if the request turns out to be wrong."""
-        found: Agreement | None = self.server.codes.pop(code, None)
-        if found is None or not found.check_client(client) or time.monotonic() > found.expires:
+        """Return the grant of a code. The code is then used up, even if the request is not valid."""
+        grant: Agreement | None = self.server.codes.pop(code, None)
+        if grant is None or not grant.check_client(client) or time.monotonic() > grant.expires:
             return None
-        _check_resource(self.request, found)
-        return found
+        _check_resource(self.request, grant)
+        return grant
 
     def delete_authorization_code(self, authorization_code: Agreement) -> None:
-        """Do nothing: it is gone already."""
+        """Do nothing: it is removed when it is used."""
 
     def authenticate_user(self, authorization_code: Agreement) -> Agreement:
-        """Return who agreed, and to what."""
+        """Return the grant."""
         return authorization_code
 
 
 class Refreshing(RefreshTokenGrant):
-    """From a refresh token to the next ones."""
+    """The next tokens for a refresh token."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS
     INCLUDE_NEW_REFRESH_TOKEN = True
 
     def authenticate_refresh_token(self, refresh_token: str) -> Agreement | None:
-        """Return what a refresh token stands for. It can be used once."""
-        found: Agreement | None = self.server.refresh_tokens.pop(refresh_token, None)
-        if found is not None:
-            _check_resource(self.request, found)
-        return found
+        """Return the grant of a refresh token, which can be used once."""
+        grant: Agreement | None = self.server.refresh_tokens.pop(refresh_token, None)
+        if grant is not None:
+            _check_resource(self.request, grant)
+        return grant
 
     def authenticate_user(self, refresh_token: Agreement) -> Agreement:
-        """Return who agreed, and to what."""
+        """Return the grant."""
         return refresh_token
 
     def revoke_old_credential(self, refresh_token: Agreement) -> None:
-        """Do nothing: it is gone already."""
+        """Do nothing: it is removed when it is used."""
 
 
-def _check_resource(request: OAuth2Request, agreed: Agreement) -> None:
-    if request.payload.data.get("resource", agreed.resource) != agreed.resource:
-        raise InvalidTargetError("The user agreed about another server.")
+def _check_resource(request: OAuth2Request, grant: Agreement) -> None:
+    if request.payload.data.get("resource", grant.resource) != grant.resource:
+        raise InvalidTargetError("The grant of the user is for another server.")
 
 
 class S256(CodeChallenge):
-    """PKCE, which nobody may leave out, and only with SHA-256."""
+    """PKCE, which is required, with SHA-256 only."""
 
     SUPPORTED_CODE_CHALLENGE_METHOD = ("S256",)
 
     def validate_code_challenge(self, grant: AuthorizationCodeGrant, redirect_uri: str) -> None:
-        """Raise OAuth2Error unless there is a challenge, and its method is said."""
+        """Raise OAuth2Error unless there is a challenge with its method."""
         super().validate_code_challenge(grant, redirect_uri)
         if not grant.request.payload.data.get("code_challenge_method"):
             raise InvalidRequestError("Send a code_challenge with code_challenge_method=S256.")
@@ -298,7 +298,7 @@ class Tokens(JWTBearerTokenGenerator):
     """Signed access tokens (RFC 9068), and refresh tokens.
 
     Args:
-        oauth: whose keys sign them.
+        oauth: The issuer, whose keys sign the tokens.
         algorithm: RS256 or ES256.
     """
 
@@ -311,12 +311,12 @@ class Tokens(JWTBearerTokenGenerator):
         return self._keys
 
     def get_audiences(self, client: Client, user: Agreement, scope: str) -> str:  # noqa: ARG002 - authlib's signature
-        """Return the server that the token is for, and that alone (RFC 8707)."""
+        """Return the audience of a token: the one server that it is for (RFC 8707)."""
         return user.resource
 
 
 class Issuer(IssuerParameter):
-    """Says in the address that a user goes back to whose answer it is (RFC 9207)."""
+    """Adds the issuer to the redirect to a client (RFC 9207)."""
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer
@@ -327,14 +327,14 @@ class Issuer(IssuerParameter):
 
 
 class Registration(ClientRegistrationEndpoint):
-    """Takes note of any client that tells of itself (RFC 7591)."""
+    """Registers every client that asks for it (RFC 7591)."""
 
-    def authenticate_token(self, request: OAuth2Request) -> Literal["anybody"]:  # noqa: ARG002 - authlib's signature
-        """Let anybody register."""
-        return "anybody"
+    def authenticate_token(self, request: OAuth2Request) -> Literal["anonymous"]:  # noqa: ARG002 - authlib's signature
+        """Accept every caller."""
+        return "anonymous"
 
     def get_server_metadata(self) -> dict[str, Any]:
-        """Return what a client may ask for."""
+        """Return what a client may register."""
         return {
             "scopes_supported": self.server.scopes_supported,
             "response_types_supported": ["code"],
@@ -348,10 +348,10 @@ class Registration(ClientRegistrationEndpoint):
         client_metadata: dict[str, Any],
         request: OAuth2Request,  # noqa: ARG002 - authlib's signature
     ) -> None:
-        """Remember a client."""
+        """Store a client."""
         uris = client_metadata.get("redirect_uris")
         if not uris:
-            raise InvalidRequestError("Name the redirect_uris.")
+            raise InvalidRequestError("redirect_uris is missing.")
         self.server.clients[client_info["client_id"]] = Client(
             client_id=client_info["client_id"],
             secret=client_info["client_secret"],

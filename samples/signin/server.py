@@ -1,6 +1,6 @@
 """The orders sample for callers who have signed in: reading takes one scope, placing and cancelling orders another.
 
-Run it from the repository's folder with ``funcmcp run samples.signin.server:mcp``; README.md has the rest.
+Run it in the folder of the repository with ``funcmcp run samples.signin.server:mcp``; see README.md.
 """
 
 from __future__ import annotations
@@ -20,14 +20,20 @@ def signed_in(url: str, issuer: str) -> MCPServer:
     """Return an orders server that accepts the tokens of an issuer.
 
     Args:
-        url: the server's own, as its clients know it: tokens have to be made for it.
-        issuer: the URL of the authorization server.
+        url: The URL of the server, as clients use it. It is the audience of the tokens.
+        issuer: The URL of the authorization server.
     """
-    auth = Auth(
-        BearerTokens(issuer=issuer, audience=url, keys=JWKS(f"{issuer}/keys")),
-        ProtectedResource(resource=url, authorization_servers=[issuer], scopes=SCOPES, name="Restaurant orders"),
-        scopes=[READ],  # for whatever does not ask for more
+    return with_auth(
+        Auth(
+            BearerTokens(issuer=issuer, audience=url, keys=JWKS(f"{issuer}/keys")),
+            ProtectedResource(resource=url, authorization_servers=[issuer], scopes=SCOPES, name="Restaurant orders"),
+            scopes=[READ],  # of all features; some require further scopes
+        )
     )
+
+
+def with_auth(auth: Auth) -> MCPServer:
+    """Return an orders server with authentication."""
     mcp = MCPServer(
         "orders",
         version="1.0.0",
@@ -54,9 +60,9 @@ def _add_tools(mcp: MCPServer) -> None:
 
     @mcp.tool(destructive=True, idempotent=False, scopes=[WRITE])
     @functools.wraps(orders.cancel_order)
-    async def cancel_order(order_id: str, **rest: Any) -> Order:
-        cancelled = await orders.cancel_order(order_id, **rest)
-        mcp.notify_resource_updated(f"order://{order_id}")  # to this server's subscribers
+    async def cancel_order(order_id: str, **arguments: Any) -> Order:
+        cancelled = await orders.cancel_order(order_id, **arguments)
+        mcp.notify_resource_updated(f"order://{order_id}")
         return cancelled
 
 
