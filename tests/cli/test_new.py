@@ -528,7 +528,7 @@ def test_the_registration_has_what_the_sign_in_needs(signing_in: dict[str, Path]
         assert not re.search(r"passwordCredentials|keyCredentials", text)
     assert re.search(r"web: \{\n    redirectUris: \[\n      'https://\$\{host\}/oauth/callback'\n    \]", registration)
     assert "signInAudience: 'AzureADMyOrg'" in registration
-    assert "value: 'user_impersonation'" in registration
+    assert "value: 'access_as_user'" in registration
     assert "'api://AzureADTokenExchange'" in credential
     assert "subject: principalId" in credential
     assert "principalId: app.outputs.principalId" in (infra / "main.bicep").read_text()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from funcmcp import HTTPOptions, Limits, MCPServer
+from funcmcp._oauth_proxy.entra_errors import EXPLANATIONS
 from funcmcp.auth import APIKeys
 from funcmcp.state import MemoryRates
 from tests.docs.pages import ROOT
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from httpx2 import Response
 
+SIGN_IN = (ROOT / "docs" / "guides" / "sign-in-troubleshooting.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "guides" / "troubleshooting.md").read_text(encoding="utf-8")
 JSON = {"Content-Type": "application/json"}
 BOTH = {"Accept": "application/json, text/event-stream"}
@@ -64,3 +67,15 @@ def test_the_page_has_the_text_of_the_answer(name: str) -> None:
     text = response.json()["error"]["message"]
     section = PAGE.partition(f"\n## {status}")[2].partition("\n## ")[0]
     assert text in " ".join(section.split()), text
+
+
+def test_the_page_of_the_sign_in_has_the_codes_that_the_server_explains() -> None:
+    assert {int(code) for code in re.findall(r"\bAADSTS(\d+)", SIGN_IN)} == set(EXPLANATIONS)
+
+
+def test_the_page_of_the_sign_in_names_pages_as_the_server_does() -> None:
+    source = (ROOT / "src/funcmcp/_oauth_proxy/sign_in.py").read_text(encoding="utf-8")
+    table = SIGN_IN.partition("\n## Pages of the server\n")[2].partition("\n## ")[0]
+    titles = [title for cell in re.findall(r"^\| ([A-Z].*?) \|", table, re.MULTILINE) for title in cell.split(", ")]
+    assert len(titles) > 6
+    assert [title for title in titles if f'"{title}"' not in source] == []

@@ -176,6 +176,7 @@ class EntraID(OIDC):
         self._credential = credential
         self._guests = guests
         self._groups = groups
+        self.on_behalf_of: str | None = on_behalf_of
 
     async def exchange_token(self, access_token: str, scopes: Sequence[str], audience: str | None) -> IssuedToken:
         """See `TokenExchanger.exchange_token`; the scopes name the API, and *audience* must be None."""

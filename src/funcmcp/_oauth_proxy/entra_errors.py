@@ -38,7 +38,7 @@ class Explanation(NamedTuple):
     operator: str
 
 
-_EXPLANATIONS: Final[dict[int, tuple[str, str]]] = {
+EXPLANATIONS: Final[dict[int, tuple[str, str]]] = {
     # The registration, or what the proxy sends: the operator mends it.
     50011: (_OPERATOR_HAS_TO, "Register the redirect URI that the server logs at its start, on the platform Web."),
     500113: (
@@ -158,8 +158,8 @@ _EXPLANATIONS: Final[dict[int, tuple[str, str]]] = {
 def explanation_of(text: str | None) -> Explanation | None:
     """Return what the error with the number in a text means; None if there is no number, or an unknown one."""
     match = _NUMBER.search(text or "")
-    if match is None or int(match[1]) not in _EXPLANATIONS:
+    if match is None or int(match[1]) not in EXPLANATIONS:
         return None
-    user, operator = _EXPLANATIONS[int(match[1])]
+    user, operator = EXPLANATIONS[int(match[1])]
     code = match[0]
     return Explanation(code, f"{user.removesuffix('.')} ({code}).", operator)

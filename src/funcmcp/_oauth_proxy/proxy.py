@@ -270,9 +270,9 @@ class OAuthProxy:
         return tuple(_ENDPOINTS)
 
     @property
-    def upstream_name(self) -> str:
-        """The name of the identity provider."""
-        return self._settings.upstream.name
+    def upstream(self) -> Upstream:
+        """The identity provider."""
+        return self._settings.upstream
 
     @property
     def callback(self) -> str:

@@ -44,6 +44,7 @@ def project(folder: Path, *, bicep: str = REGISTRATION, env: str = "", **changes
     host = changes.pop("host", {})
     usual: dict[str, Any] = {
         "upstream": "Microsoft",
+        "on_behalf_of": None,
         "is_of_app": False,
         "is_allowed": False,
         "has_shared_keys": True,
@@ -89,6 +90,7 @@ def test_a_good_sign_in_has_no_fault(tmp_path: Path) -> None:
         ({"bicep": REGISTRATION.replace("/oauth/", "/")}, "error", "redirect URI", "is not in the registration"),
         ({"bicep": REGISTRATION.replace("web:", "spa:")}, "error", "redirect URI", "is registered for spa"),
         ({"unknown_scopes": {"a.b": "one, two"}}, "error", "scope a.b", "is required by one, two, and the OAuthProxy"),
+        ({"on_behalf_of": "access_as_user"}, "error", "scope access_as_user", "does not expose it"),
         ({"has_shared_keys": False}, "error", "keys", "Leave out keys="),
         ({"bicep": f"{REGISTRATION}\n managedEnvironmentId: id"}, "error", "keys", "Add the setting FUNCMCP_KEYS"),
         ({"bicep": f"{REGISTRATION}\n platformSignIn: id"}, "error", "authsettingsV2", "a sign-in of its own"),

@@ -107,7 +107,8 @@ def _sign_in(server: MCPServer) -> dict[str, Any] | None:
     return {
         "url": proxy.resource.resource,
         "callback": proxy.callback,
-        "upstream": proxy.upstream_name,
+        "upstream": proxy.upstream.name,
+        "on_behalf_of": getattr(proxy.upstream, "on_behalf_of", None),
         "is_of_app": host == hostname(),
         "is_allowed": bool(allowed & {"*", host, host.partition(":")[0]}),
         "has_shared_keys": proxy.has_shared_keys,

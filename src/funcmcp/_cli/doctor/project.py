@@ -66,6 +66,7 @@ class SignIn:
         url: The URL of the endpoint that tokens are for.
         callback: The redirect URI to register at the identity provider.
         upstream: The name of the identity provider.
+        on_behalf_of: The scope that a registration in Entra ID exposes for tokens of other APIs; None: there are none.
         is_of_app: Whether the host in the URL is the one that Azure or Core Tools give the app.
         is_allowed: Whether the server allows the host in the URL.
         has_shared_keys: Whether other processes have the same keys.
@@ -75,6 +76,7 @@ class SignIn:
     url: str
     callback: str
     upstream: str
+    on_behalf_of: str | None
     is_of_app: bool
     is_allowed: bool
     has_shared_keys: bool

@@ -53,7 +53,7 @@ def check_sign_in(project: Project) -> Iterator[Finding]:
         if sign_in is not None:
             yield _url(project, sign_in, server.path, infrastructure)
             yield _redirect_uri(sign_in, infrastructure)
-            yield from _scopes(sign_in)
+            yield from _scopes(sign_in, infrastructure)
             yield _keys(sign_in, infrastructure)
             yield from _platform(project, infrastructure)
 
@@ -100,11 +100,15 @@ def _redirect_uri(sign_in: SignIn, infrastructure: str) -> Finding:
     )
 
 
-def _scopes(sign_in: SignIn) -> Iterator[Finding]:
-    """Yield the scopes that features require and no client can get."""
+def _scopes(sign_in: SignIn, infrastructure: str) -> Iterator[Finding]:
+    """Yield the scopes that features require and no client can get, and the one that the registration lacks."""
     for scope, users in sign_in.unknown_scopes.items():
         text = f"is required by {users}, and the OAuthProxy does not have it. Add it to scopes={{...}}."
         yield Finding("error", f"scope {scope}", text)
+    exposed = sign_in.on_behalf_of
+    if exposed is not None and _REGISTRATION in infrastructure and f"'{exposed}'" not in infrastructure:
+        text = "is on_behalf_of in the code, but the registration does not expose it (api.oauth2PermissionScopes)."
+        yield Finding("error", f"scope {exposed}", text)
 
 
 def _keys(sign_in: SignIn, infrastructure: str) -> Finding:
