@@ -78,7 +78,6 @@ EXCEPTIONS = {
     "src/funcmcp/_oauth_proxy/access_tokens.py": "tests/oauth_proxy/test_proxy",
     "src/funcmcp/_oauth_proxy/clients.py": "tests/oauth_proxy/test_proxy and tests/sign_in/test_attacks",
     "src/funcmcp/_oauth_proxy/flows.py": "tests/sign_in/test_attacks",
-    "src/funcmcp/_oauth_proxy/page.py": "tests/sign_in/test_attacks",
     "src/funcmcp/_oauth_proxy/redirect_uris.py": "tests/oauth_proxy/test_proxy and tests/sign_in/test_attacks",
     "src/funcmcp/_oauth_proxy/settings.py": "tests/sign_in/test_attacks",
     "src/funcmcp/_oauth_proxy/sign_in.py": "tests/sign_in/test_attacks",
