@@ -30,6 +30,7 @@ MODULES = [
     "funcmcp.content",
     "funcmcp.http",
     "funcmcp.middleware",
+    "funcmcp.postgres",
     "funcmcp.redis",
     "funcmcp.state",
     "funcmcp.tasks",

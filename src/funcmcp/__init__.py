@@ -2,8 +2,8 @@
 
 `MCPServer` is the server. The other names are what its functions and options need. The other public modules are
 `funcmcp.auth`, `funcmcp.azure`, `funcmcp.client`, `funcmcp.compat`, `funcmcp.content`, `funcmcp.http`,
-`funcmcp.middleware`, `funcmcp.redis`, `funcmcp.state`, `funcmcp.tasks` and `funcmcp.testing`. All remaining modules
-are private and may change in any release.
+`funcmcp.middleware`, `funcmcp.postgres`, `funcmcp.redis`, `funcmcp.state`, `funcmcp.tasks` and `funcmcp.testing`. All
+remaining modules are private and may change in any release.
 """
 
 from __future__ import annotations

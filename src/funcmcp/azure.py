@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funcmcp._adapters.azure import settings as azure_settings
+from funcmcp._adapters.azure.sign_ins import AzureSignIns
 from funcmcp._adapters.azure.triggers.extra_bindings import Bindings, Input, Output
 from funcmcp._auth.well_known import WELL_KNOWN
 from funcmcp._serving import serving_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.protected_resource import ProtectedResource
 
 __all__ = [
+    "AzureSignIns",
     "Bindings",
     "Input",
     "Output",

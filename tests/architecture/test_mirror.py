@@ -144,6 +144,7 @@ EXCEPTIONS = {
     "src/funcmcp/client.py": "tests/architecture/test_public_names",
     "src/funcmcp/compat.py": "tests/architecture/test_public_names",
     "src/funcmcp/middleware.py": "tests/architecture/test_public_names",
+    "src/funcmcp/postgres.py": "tests/architecture/test_public_names",
     "src/funcmcp/redis.py": "tests/architecture/test_public_names",
     "src/funcmcp/state.py": "tests/architecture/test_public_names",
     "src/funcmcp/_serving.py": "tests/test_app and tests/test_app_run",

@@ -24,6 +24,7 @@ LAZY_MODULES = [
     "funcmcp.content",
     "funcmcp.http",
     "funcmcp.middleware",
+    "funcmcp.postgres",
     "funcmcp.redis",
     "funcmcp.state",
     "funcmcp.tasks",

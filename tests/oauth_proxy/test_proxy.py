@@ -19,6 +19,7 @@ from funcmcp.auth import (
     User,
     first_of,
 )
+from funcmcp.state import MemorySignIns
 from tests.oauth_proxy.stage import BACK, ISSUER, KEYS, SCOPES, URL, ScriptedUpstream, Stage, claims_of
 
 if TYPE_CHECKING:
@@ -310,7 +311,8 @@ def test_auth_refuses_metadata_that_lead_elsewhere() -> None:
         ({"access_seconds": 0}, "access_seconds"),
         ({"access_seconds": 90_000}, "access_seconds"),
         ({"refresh_seconds": -1}, "refresh_seconds"),
-        ({"refresh_seconds": 90_000}, "refresh_seconds"),
+        ({"refresh_seconds": 90_000}, "86400, or up to 90 days with a store"),
+        ({"refresh_seconds": 91 * 86_400, "store": MemorySignIns()}, "between 0 and 7776000"),
     ],
 )
 def test_an_invalid_configuration_is_refused(options: dict[str, Any], reason: str) -> None:

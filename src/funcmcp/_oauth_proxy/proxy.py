@@ -167,8 +167,9 @@ class OAuthProxy:
         refresh_seconds: Seconds after the sign-in for which its access tokens can be renewed. The identity provider is
             asked each time. Without a store a day at most, which is the default. With a store 90 days at most, which is
             the default, and a sign-in ends that is not renewed for 30 days. 0: clients get no refresh tokens.
-        store: Stores the sign-ins, such as `funcmcp.redis.RedisSignIns`, `funcmcp.state.SQLiteSignIns` or
-            `funcmcp.state.MemorySignIns`. What is in it is encrypted with the keys of the proxy.
+        store: Stores the sign-ins, such as `funcmcp.redis.RedisSignIns`, `funcmcp.postgres.PostgresSignIns`,
+            `funcmcp.azure.AzureSignIns`, `funcmcp.state.SQLiteSignIns` or `funcmcp.state.MemorySignIns`. What is in it
+            is encrypted with the keys of the proxy.
         keys: The keys of the proxy. By default the keys in the environment variable ``FUNCMCP_KEYS``, those of the
             platform, or a random key of this process, whichever exists first. Keys for the URL are derived from them.
         clock: A function that returns seconds since 1970.

@@ -89,7 +89,7 @@ def storage_settings(connection: str, environment: Mapping[str, str] = os.enviro
         queues = queues or f"https://{account}.queue.core.windows.net"
     if not blobs or not queues:
         raise ValueError(
-            f"The tasks have no storage account. Set {connection} to a connection string, or set "
+            f"There is no storage account. Set {connection} to a connection string, or set "
             f"{connection}__blobServiceUri and {connection}__queueServiceUri for an identity."
         )
     return StorageSettings(
@@ -100,7 +100,7 @@ def storage_settings(connection: str, environment: Mapping[str, str] = os.enviro
     )
 
 
-def check_packages() -> None:
+def check_packages(user: str = "AzureTasks") -> None:
     """Raise ModuleNotFoundError if a package of the extra is missing. This imports nothing large."""
     for module, package in _PACKAGES.items():
         try:
@@ -108,7 +108,7 @@ def check_packages() -> None:
         except ModuleNotFoundError:  # no package of the namespace is installed
             is_missing = True
         if is_missing:
-            raise ModuleNotFoundError(f'AzureTasks needs {package}: pip install "funcmcp[azure-tasks]"', name=module)
+            raise ModuleNotFoundError(f'{user} needs {package}: pip install "funcmcp[azure-tasks]"', name=module)
 
 
 def _code_of(error: Exception) -> str:
@@ -212,20 +212,25 @@ class Storage:
         connection: See `storage_settings`.
         container: The name of the container.
         timeout: Seconds that one step may take, retries included.
+        store: The name of the store in errors.
     """
 
-    def __init__(self, connection: str, container: str, *, timeout: float = 10.0) -> None:
+    def __init__(self, connection: str, container: str, *, timeout: float = 10.0, store: str = "task store") -> None:
         self._connection = connection
+        self._store = store
         self._timeout = timeout
         self._container = container
         self._clients: Clients | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._outage = Outage()
 
-    async def create(self, name: str, content: bytes, metadata: Mapping[str, str]) -> None:
-        """Write a blob that does not exist. Its name must be unique."""
+    async def create(self, name: str, content: bytes, metadata: Mapping[str, str]) -> bool:
+        """Write a blob that does not exist; return False if it exists.
 
-        async def upload(clients: Clients) -> None:
+        It may exist because the response to the write was lost, and the library sent the write again.
+        """
+
+        async def upload(clients: Clients) -> bool:
             from azure.core.exceptions import ResourceExistsError  # noqa: PLC0415 - slow to import
 
             try:
@@ -233,9 +238,10 @@ class Storage:
             except ResourceExistsError as error:
                 if _code_of(error) != "BlobAlreadyExists":
                     raise
-                # The response to the write was lost, and the library sent the write again.
+                return False
+            return True
 
-        await self._do(upload)
+        return await self._do(upload)
 
     async def write(self, name: str, content: bytes) -> None:
         """Write a blob, whether it exists or not."""
@@ -395,7 +401,7 @@ class Storage:
         except Exception as error:
             # Not only AzureError: the libraries let exceptions of the event loop and of the connection pass.
             self._note_failure(error)
-            raise StoreUnavailableError(store="task store") from error
+            raise StoreUnavailableError(store=self._store) from error
         self._outage.end("Azure Storage is back.")
         return result
 
@@ -430,6 +436,7 @@ class Storage:
         elif isinstance(error, ValueError | ModuleNotFoundError):  # of the settings
             detail = str(error)
         self._outage.begin(
-            "The task store in Azure Storage fails (%s). Requests that need it are answered with 503.",
+            "The %s in Azure Storage fails (%s). Requests that need it are answered with 503.",
+            self._store,
             quote(detail, 500),
         )

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_STORE = "task store"
-
 _CONNECTIONS = 8
 """Connections for steps. Further steps wait for one."""
 
@@ -72,12 +70,20 @@ class PostgresLink:
         url: A URL or a connection string of libpq.
         timeout: Seconds that one step may take, connecting included.
         prepare: Is called with the first connection, and may create tables.
+        store: The name of the store in errors.
 
     Raises:
         ValueError: The URL is not valid.
     """
 
-    def __init__(self, url: str, *, timeout: float, prepare: Callable[[Connection], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float,
+        prepare: Callable[[Connection], Awaitable[None]],
+        store: str = "task store",
+    ) -> None:
         try:
             options = conninfo_to_dict(url)
         except ProgrammingError as error:
@@ -85,6 +91,7 @@ class PostgresLink:
                 f"A store in PostgreSQL needs a URL, such as 'postgresql://localhost/app': {str(error).strip()}"
             ) from None
         self.timeout = timeout
+        self._store = store
         self._url = make_conninfo(url, **{name: value for name, value in _KEEPALIVES.items() if name not in options})
         self._prepare = prepare
         self._prepared = False
@@ -103,7 +110,7 @@ class PostgresLink:
             StoreUnavailableError: PostgreSQL can't be reached in time, or refuses a statement.
         """
         if monotonic() < self._paused_until:
-            raise StoreUnavailableError(store=_STORE, nothing_written=True)
+            raise StoreUnavailableError(store=self._store, nothing_written=True)
         self._use_running_loop()
         run = _Run()
         task = asyncio.ensure_future(self._run(step, run))
@@ -150,7 +157,9 @@ class PostgresLink:
     def note_failure(self, error: Exception) -> None:
         """Log the first of several failures, and let other steps fail at once for a moment."""
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        self._outage.begin("PostgreSQL fails (%s). Requests that need the task store are answered with 503.", reason)
+        self._outage.begin(
+            "PostgreSQL fails (%s). Requests that need the %s are answered with 503.", reason, self._store
+        )
         if not isinstance(error, _LASTING):
             self._paused_until = monotonic() + _FAILURE_PAUSE
 
@@ -158,8 +167,8 @@ class PostgresLink:
         """Return the error for requests, and note it."""
         self.note_failure(error)
         if isinstance(error, _LASTING):
-            return StoreUnavailableError(None, store=_STORE, nothing_written=True)
-        return StoreUnavailableError(store=_STORE, nothing_written=nothing_written)
+            return StoreUnavailableError(None, store=self._store, nothing_written=True)
+        return StoreUnavailableError(store=self._store, nothing_written=nothing_written)
 
     def _use_running_loop(self) -> None:
         loop = asyncio.get_running_loop()

@@ -11,8 +11,9 @@ import pytest
 
 from funcmcp import HTTPOptions, MCPServer, ServerInfo
 from funcmcp._serving import serving_of
+from funcmcp._transports.http.endpoints import health
 from funcmcp.auth import APIKeys, Auth, first_of
-from funcmcp.state import KeyRing, MemoryRates
+from funcmcp.state import KeyRing, MemoryRates, MemorySignIns, StoreUnavailableError
 from tests.oauth_proxy.stage import ISSUER, URL, Stage, challenge_of
 
 HOST = "orders.example.com"
@@ -161,6 +162,47 @@ def test_an_app_on_azure_needs_shared_keys(variable: str, monkeypatch: pytest.Mo
     stage.proxy = stage.instance(KeyRing())
     with pytest.raises(RuntimeError, match="FUNCMCP_KEYS"):
         serving_of(server(stage)).begin()
+
+
+def test_several_processes_need_a_store_that_all_of_them_reach(several: None) -> None:
+    stage = Stage()
+    stage.proxy = stage.instance(store=MemorySignIns())
+    with pytest.raises(RuntimeError, match="Use a store that all of them reach"):
+        serving_of(server(stage)).begin()
+
+
+async def test_the_store_of_sign_ins_is_checked_by_readiness_and_closed_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Away(MemorySignIns):
+        is_away, is_closed = True, False
+
+        async def get(self, key: str) -> str | None:
+            if self.is_away:
+                raise StoreUnavailableError
+            return await super().get(key)
+
+        async def aclose(self) -> None:
+            self.is_closed = True
+
+    caplog.set_level(logging.INFO)
+    store = Away()
+    mcp = server(Stage(store=store))
+    serving_of(mcp).begin()
+    assert "has no store" not in caplog.text
+    for is_away, status in ((True, 503), (False, 200)):
+        store.is_away = is_away
+        monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
+        async with client(mcp) as http:
+            assert (await http.get("/readyz")).status_code == status
+    await serving_of(mcp).aclose()
+    assert store.is_closed
+
+
+def test_the_log_says_once_that_there_is_no_store(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    serving_of(server(Stage())).begin()
+    assert caplog.text.count("has no store, so a sign-in is renewed for 1440 minutes at most") == 1
 
 
 def test_a_single_process_with_a_random_key_is_warned(caplog: pytest.LogCaptureFixture) -> None:
