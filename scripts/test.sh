@@ -19,7 +19,7 @@ once=(adapters/asgi/test_application_servers.py adapters/postgres adapters/redis
 once+=(adapters/azure/test_tasks.py apps architecture clients cluster conformance converters corpus databases differential docs fuzz page samples sign_in transcripts)
 for name in diff doctor install migrate test_call.py test_call_tasks.py test_connect.py test_connect_urls.py test_https.py \
     test_inspect.py test_log_options.py test_new.py test_read.py test_targets.py; do once+=("cli/$name"); done
-for name in json_suite lists round_machine secrets session_machine; do once+=("wire/test_wire_$name.py"); done
+for name in json_suite lists origin prompts resources round_machine secrets session_machine utilities; do once+=("wire/test_wire_$name.py"); done
 for path in "${once[@]}"; do
     [ -e "tests/$path" ] || { echo "tests/$path is not there any more: remove it from scripts/test.sh." >&2; exit 1; }
 done
