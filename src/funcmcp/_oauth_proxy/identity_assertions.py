@@ -3,22 +3,35 @@
 How it works: in an organization, a client that has signed its user in at the identity provider asks the provider for
 an assertion for this server. The provider decides by its rules, so the user sees no page. The client brings the
 assertion to the token endpoint, and gets an access token. The assertion is checked like an ID token, but for the server
-in place of a client, and counts once. There is no refresh token: the client asks the provider again.
+in place of a client, and counts once, which needs a store. There is no refresh token: the client asks the provider
+again.
+
+The operator names the clients, each with its secret. A client without one is public: then whoever has an assertion can
+use it, once.
 
 Source: MCP "Enterprise-Managed Authorization" (modelcontextprotocol/ext-auth, specification/stable), sections 4.3, 5 to
-7; draft-ietf-oauth-identity-assertion-authz-grant, sections 3 and 4.4; RFC 7523 section 3; RFC 8725.
+7; draft-ietf-oauth-identity-assertion-authz-grant, sections 3, 4.4 and "Client Authentication"; RFC 7523 section 3; RFC
+8725; RFC 6749 section 2.3.1 (secrets of clients).
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hmac
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from urllib.parse import unquote_plus
 
 from funcmcp._auth.tokens.compact import TokenError, read, read_object
 from funcmcp._auth.tokens.keys import ALGORITHMS, SHARED_SECRET_ALGORITHMS
+from funcmcp._oauth_proxy.web import OAuthError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Mapping
+
     from funcmcp._auth.tokens.keys import KeySource
     from funcmcp._oauth_proxy.upstream import Upstream, User
+    from funcmcp._oauth_proxy.web import Parameters
 
 GRANT_TYPE: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 PROFILE: Final = "urn:ietf:params:oauth:grant-profile:id-jag"
@@ -28,7 +41,8 @@ _LEEWAY: Final = 60
 _MAX_SECONDS: Final = 3600
 _MAX_TIME: Final = 2**53
 _MAX_NAMES: Final = {"sub": 512, "client_id": 4096, "jti": 512}
-MAX_ASSERTION: Final = 16 * 1024
+_MAX_ASSERTION: Final = 16 * 1024
+_MIN_SECRET: Final = 16
 
 
 class IdentityAssertion(NamedTuple):
@@ -58,9 +72,109 @@ class AssertingUpstream(Protocol):
         """Return a valid assertion for a server; raise UpstreamRefusedError or UpstreamUnavailableError."""
 
 
-def asserting_upstream_of(upstream: Upstream) -> AssertingUpstream | None:
-    """Return an upstream that can validate identity assertions; None if it can't."""
-    return cast("AssertingUpstream", upstream) if hasattr(upstream, "identity_assertion") else None
+class AssertionGrants:
+    """Gives clients what an identity assertion is good for.
+
+    Args:
+        upstream: The identity provider.
+        clients: The secrets of the clients that may bring assertions, by client id. None: a public client.
+        use_once: Returns whether a text is used for the first time, and remembers it for a number of seconds.
+        issuer: The issuer of the server's tokens.
+        resource: The URL of the endpoint.
+
+    Attributes:
+        has_secrets: Whether a client has a secret.
+
+    Raises:
+        ValueError: The upstream can't validate assertions, there are no clients, or a secret is too short.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        clients: Mapping[str, str | None],
+        use_once: Callable[[str, str, float], Awaitable[bool]],
+        *,
+        issuer: str,
+        resource: str,
+    ) -> None:
+        if not hasattr(upstream, "identity_assertion"):
+            raise ValueError(
+                f"{upstream.name} issues no identity assertions. OAuthProxy.identity_assertions needs OIDC."
+            )
+        if not clients or "" in clients:
+            raise ValueError("OAuthProxy.identity_assertions needs the ids of the clients that may bring assertions.")
+        if any(secret is not None and len(secret) < _MIN_SECRET for secret in clients.values()):
+            raise ValueError(f"A secret in OAuthProxy.identity_assertions needs at least {_MIN_SECRET} characters.")
+        self.has_secrets: bool = any(clients.values())
+        self._upstream = cast("AssertingUpstream", upstream)
+        self._clients = dict(clients)
+        self._use_once = use_once
+        self._issuer = issuer
+        self._resource = resource
+
+    def client_of(self, form: Parameters, authorization: str | None) -> str:
+        """Return the id of the client that sends a request; raise OAuthError."""
+        client_id, secret = form.get("client_id"), form.get("client_secret")
+        if authorization is not None:
+            if secret is not None:
+                raise OAuthError("invalid_request", "The client sends its secret twice.")
+            basic_id, secret = _basic(authorization)
+            if client_id not in {None, basic_id}:
+                raise OAuthError("invalid_client", "The client sends two ids.")
+            client_id = basic_id
+        if client_id is None or client_id not in self._clients:
+            raise OAuthError("invalid_client", "The client may not bring identity assertions.")
+        expected = self._clients[client_id]
+        if (expected is None) != (secret is None):
+            raise OAuthError("invalid_client", "The client is not authenticated as it is configured.")
+        if not hmac.compare_digest((secret or "").encode(), (expected or "").encode()):
+            raise OAuthError("invalid_client", "The secret of the client is wrong.")
+        return client_id
+
+    async def read(
+        self, assertion: str, client_id: str, requested: Collection[str], existing: Collection[str]
+    ) -> IdentityAssertion:
+        """Return a valid assertion for a client.
+
+        Args:
+            assertion: The assertion.
+            client_id: The client that sends it.
+            requested: The scopes that the client requests; none for all of the assertion.
+            existing: The scopes of the server.
+
+        Raises:
+            OAuthError: The assertion is for another client, or has scopes that the server or the request does not have.
+            UpstreamRefusedError: It is not valid.
+            UpstreamUnavailableError: The provider can't be reached for its keys.
+        """
+        asserted = await self._upstream.identity_assertion(assertion, self._issuer, self._resource)
+        if asserted.client_id != client_id:
+            raise OAuthError("invalid_grant", "The assertion is for another client.")
+        scopes = set(asserted.scopes)
+        if not scopes or not scopes <= set(existing):
+            raise OAuthError("invalid_grant", "The assertion has no scope, or one that the server does not have.")
+        if requested and not scopes <= set(requested):
+            raise OAuthError("invalid_scope", "The assertion has scopes that the request does not have.")
+        return asserted
+
+    async def use(self, asserted: IdentityAssertion) -> None:
+        """Use an assertion up; raise OAuthError if it was used before."""
+        # As long as the assertion may be valid at the instance whose clock is the slowest.
+        if not await self._use_once("id-jag", asserted.unique, asserted.seconds + 2 * _LEEWAY):
+            raise OAuthError("invalid_grant", "The assertion was used before. Request another one.")
+
+
+def _basic(authorization: str) -> tuple[str, str]:
+    """Return the id and the secret in a header; raise OAuthError for another form."""
+    scheme, _, encoded = authorization.partition(" ")
+    try:
+        client_id, separator, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        separator = ""
+    if scheme.lower() != "basic" or not separator:
+        raise OAuthError("invalid_client", "The Authorization header is not Basic with an id and a secret.")
+    return unquote_plus(client_id), unquote_plus(secret)
 
 
 async def validated(
@@ -76,7 +190,7 @@ async def validated(
         keys: The keys of the issuer.
         now: Seconds since 1970.
     """
-    if len(assertion) > MAX_ASSERTION:
+    if len(assertion) > _MAX_ASSERTION:
         raise TokenError("The assertion is too long.")
     signed = read(assertion)
     if signed.type != _TYPE:
@@ -107,7 +221,7 @@ def assertion_of(claims: dict[str, Any], user: User, now: float) -> IdentityAsse
     return IdentityAssertion(
         user=user,
         client_id=claims["client_id"],
-        scopes=tuple(scope.split()) if isinstance(scope, str) else (),
+        scopes=tuple(dict.fromkeys(scope.split())) if isinstance(scope, str) else (),
         signed_in=int(signed_in if _is_time(signed_in) and signed_in <= now else now),
         unique=f"{claims['iss']} {claims['sub']} {claims['jti']}",
         seconds=claims["exp"] + _LEEWAY - now,

@@ -17,6 +17,7 @@ from funcmcp._oauth_proxy.access_tokens import ALGORITHM, TYPE, AccessTokens
 from funcmcp._oauth_proxy.allowed_clients import AllowedClients
 from funcmcp._oauth_proxy.client_documents import ClientDocuments
 from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
+from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
@@ -96,6 +97,11 @@ async def _metadata(settings: Settings, request: WebRequest) -> WebAnswer:
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": [ALGORITHM],
     }
+    if settings.assertions is not None:
+        document["grant_types_supported"] = ["authorization_code", "refresh_token", GRANT_TYPE]
+        document["authorization_grant_profiles_supported"] = [PROFILE]
+        if settings.assertions.has_secrets:
+            document["token_endpoint_auth_methods_supported"] = ["none", "client_secret_basic", "client_secret_post"]
     answer = json_answer(200, document)
     return WebAnswer(200, (answer.headers[0], _CACHED), answer.body)
 
@@ -170,6 +176,9 @@ class OAuthProxy:
         store: Stores the sign-ins, such as `funcmcp.redis.RedisSignIns`, `funcmcp.postgres.PostgresSignIns`,
             `funcmcp.azure.AzureSignIns`, `funcmcp.state.SQLiteSignIns` or `funcmcp.state.MemorySignIns`. What is in it
             is encrypted with the keys of the proxy.
+        identity_assertions: Clients that may bring an identity assertion of the upstream (ID-JAG) in place of a
+            sign-in: the secret for each client id, or None for a public client such as the URL of a document. It needs
+            a store. None: no client.
         keys: The keys of the proxy. By default the keys in the environment variable ``FUNCMCP_KEYS``, those of the
             platform, or a random key of this process, whichever exists first. Keys for the URL are derived from them.
         clock: A function that returns seconds since 1970.
@@ -181,8 +190,8 @@ class OAuthProxy:
     Raises:
         TypeError: *scopes* is not a dict, or *clients* is one string.
         ValueError: The URL is not https, or has a query or another spelling than clients use; there are no scopes, one
-            is invalid, or has no sentence; an entry of *clients* has another form; or a number of seconds is not
-            allowed.
+            is invalid, or has no sentence; an entry of *clients* has another form; *identity_assertions* has no store,
+            no client or a short secret; or a number of seconds is not allowed.
 
     Example:
         ```python
@@ -209,6 +218,7 @@ class OAuthProxy:
         access_seconds: int = 3600,
         refresh_seconds: int | None = None,
         store: SignInStore | None = None,
+        identity_assertions: Mapping[str, str | None] | None = None,
         keys: KeyRing | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
@@ -220,6 +230,12 @@ class OAuthProxy:
         tokens = AccessTokens(issuer, url, own_keys, access_seconds)
         exchanger = token_exchanger_of(upstream)
         exchange = None if exchanger is None else Exchange(exchanger, own_keys, log_failure_of_upstream)
+        sign_ins = None if store is None else StoredSignIns(store, own_keys, upstream, refresh_seconds, clock)
+        assertions = None
+        if identity_assertions is not None:
+            if sign_ins is None:
+                raise ValueError("OAuthProxy.identity_assertions needs a store, so that each assertion counts once.")
+            assertions = AssertionGrants(upstream, identity_assertions, sign_ins.use_once, issuer=issuer, resource=url)
         self._settings = Settings(
             url=url,
             issuer=issuer,
@@ -231,9 +247,10 @@ class OAuthProxy:
             documents=ClientDocuments() if client_documents else None,
             tokens=tokens,
             exchange=exchange,
+            assertions=assertions,
             limits=Limits(),
             allow=allow,
-            sign_ins=None if store is None else StoredSignIns(store, own_keys, upstream, refresh_seconds, clock),
+            sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
             clock=clock,
         )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.allowed_clients import AllowedClients
     from funcmcp._oauth_proxy.client_documents import ClientDocuments
     from funcmcp._oauth_proxy.clients import Client, Clients
+    from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import Upstream, User
     from funcmcp._oauth_proxy.upstream_tokens import Exchange
@@ -65,6 +66,7 @@ class Settings:
         documents: The clients whose id is the URL of a document; None: there are none.
         tokens: Issues access tokens.
         exchange: Exchanges sign-ins for tokens for other APIs; None if the upstream does not.
+        assertions: What identity assertions are good for; None: nothing.
         limits: How often an address may use the endpoints.
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
         sign_ins: The sign-ins in the store; None without a store.
@@ -82,6 +84,7 @@ class Settings:
     documents: ClientDocuments | None
     tokens: AccessTokens
     exchange: Exchange | None
+    assertions: AssertionGrants | None
     limits: Limits
     allow: Allow | None
     sign_ins: StoredSignIns | None

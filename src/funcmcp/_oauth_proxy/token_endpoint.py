@@ -28,6 +28,7 @@ from funcmcp._oauth_proxy.flows import (
     sign_in_id,
     to_refresh_token,
 )
+from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from funcmcp._oauth_proxy.flows import Flow
+    from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
     from funcmcp._oauth_proxy.settings import Settings
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn, User
@@ -72,12 +74,14 @@ class _InvalidGrantError(OAuthError):
 async def token(settings: Settings, request: WebRequest) -> WebAnswer:
     """Issue tokens for a code or a refresh token."""
     try:
-        return await _token(settings, form_of(request))
+        return await _token(settings, request, form_of(request))
     except ParametersError as error:
         return await _failed(settings, request, error_answer(400, "invalid_request", str(error)))
     except OAuthError as error:
         status = 401 if error.error == "invalid_client" else 400
-        return await _failed(settings, request, error_answer(status, error.error, str(error)))
+        # RFC 6749 section 5.2: a client that has tried HTTP Basic is told to.
+        basic = [("www-authenticate", "Basic")] if status == 401 and "authorization" in request.headers else []  # noqa: PLR2004
+        return await _failed(settings, request, error_answer(status, error.error, str(error), *basic))
     except UpstreamRefusedError as error:
         log_failure_of_upstream("token", error)
         return await _failed(settings, request, error_answer(400, "invalid_grant", error.advice or _INVALID_GRANT))
@@ -150,10 +154,16 @@ async def _revoke_stored(settings: Settings, sign_ins: StoredSignIns, request: W
     return json_answer(200, {})
 
 
-async def _token(settings: Settings, form: Parameters) -> WebAnswer:
-    client = _key_of_client(settings, form)
+async def _token(settings: Settings, request: WebRequest, form: Parameters) -> WebAnswer:
+    assertions = settings.assertions if form.get("grant_type") == GRANT_TYPE else None
+    if assertions is None:
+        client = _key_of_client(settings, form)
+    else:
+        client = assertions.client_of(form, request.headers.get("authorization"))
     if len(form.resources) > 1 or not all(map(settings.is_resource, form.resources)):
         raise OAuthError("invalid_target", f"The resource must be {settings.url}.")
+    if assertions is not None:
+        return await _exchange_assertion(settings, assertions, form, client)
     grant_type = form.get("grant_type")
     if grant_type == "authorization_code":
         return await _exchange(settings, form, client)
@@ -187,6 +197,19 @@ async def _exchange(settings: Settings, form: Parameters, client: str) -> WebAns
         refresh_token = to_refresh_token(settings.keys, refresh)
     log_event("issued", client, sign_in.user.subject, scopes)
     return _answer(_tokens(settings, refresh, scopes, refresh_token, sign_in.access_token))
+
+
+async def _exchange_assertion(
+    settings: Settings, assertions: AssertionGrants, form: Parameters, client: str
+) -> WebAnswer:
+    """Issue an access token for an identity assertion. It is used up last: a mistake before that does not use it up."""
+    requested = [scope for scope in form.words("scope") if scope not in IGNORED_SCOPES]
+    asserted = await assertions.read(form.get("assertion") or "", client, requested, settings.scopes)
+    scopes = await _allowed(settings, asserted.user, asserted.scopes)
+    await assertions.use(asserted)
+    log_event("asserted", client, asserted.user.subject, scopes)
+    sign_in = Refresh(asserted.user, client, scopes, asserted.signed_in, "")
+    return _answer(_tokens(settings, sign_in, scopes, None, None))
 
 
 async def _exchanged(settings: Settings, flow: Flow, code: str) -> SignIn:
