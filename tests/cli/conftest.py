@@ -312,6 +312,7 @@ def setting() -> str:
     "same.py": "from funcmcp import MCPServer\n\nmcp = MCPServer('same')\napp = mcp\n",
     "syntax.py": "x = 1\ny = (\n",
     "missing.py": "import os\nimport no_such_library\n",
+    "foreign.py": "from fastmcp import FastMCP\n",
     "deep.py": "import failing\n",
     "failing.py": "def check():\n    raise ValueError('the setting\\nis missing')\n\n\ncheck()\n",
     "leaving.py": "raise SystemExit(3)\n",

@@ -100,6 +100,13 @@ def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: 
             "missing",
             MISSING,
         ),
+        (
+            "foreign.py",
+            (
+                "foreign.py, line 1: ModuleNotFoundError: No module named 'fastmcp'. "
+                "Install it, or move the server to funcmcp: funcmcp migrate foreign.py"
+            ),
+        ),
         ("deep.py", "failing.py, line 2: ValueError: the setting is missing"),
         ("leaving.py", "leaving.py, line 1: SystemExit: 3"),
         ("odd/pathlib.py", "odd/pathlib.py has the name of another module, pathlib. Rename the file."),

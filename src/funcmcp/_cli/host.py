@@ -290,6 +290,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 def _announce(served: FunctionsHost, origin: str) -> None:
     write_note(f"{served.name} is served at {origin}{served.path} (Ctrl+C stops it)")
     write_note(f"HTTP+SSE for older clients: {origin}{served.path}/sse")
+    if served.http_count and not served.feature_count:
+        write_note(f"No function of {served.folder.path.name} has an MCP trigger. Its HTTP triggers are at {origin}")
     if served.settings.host in _ALL_ADDRESSES:
         address = _address_in_network(socket.AF_INET6 if "[" in origin else socket.AF_INET)
         port = origin.rpartition(":")[2]

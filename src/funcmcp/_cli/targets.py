@@ -34,6 +34,8 @@ _EXTRAS = {
 }
 """By library that a server's file may need, the extra of funcmcp that installs it."""
 
+_OTHER_FRAMEWORKS = ("fastmcp", "mcp")
+
 _IMPORTS_FUNCMCP = re.compile(r"^(?:import|from) funcmcp\b", re.MULTILINE)
 _PROJECT_FILES = ("server.py", "function_app.py")
 
@@ -185,6 +187,8 @@ def _import_failure(target: Target, error: BaseException) -> str:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is not None:
             return f'{line}: {reason}. Install it: pip install "funcmcp[{extra}]"'
+        if error.name in _OTHER_FRAMEWORKS:
+            return f"{line}: {reason}. Install it, or move the server to funcmcp: funcmcp migrate {target.text}"
         return f"{line}: {reason}. Install it, or correct its name."
     if isinstance(error, ImportError) and "relative import" in str(error):
         return f"{line}: {reason}. Import by the file's name, or add an __init__.py to the folder of {target.text}."

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
+from funcmcp._cli.failure import Failure
+from funcmcp._cli.install.command import find_client
 from funcmcp.client import Client, StdioCommand
 from tests.cli.processes import funcmcp
 
@@ -78,6 +82,8 @@ def test_an_unknown_client_and_a_missing_workspace_file_are_refused(tmp_path: Pa
         1,
         True,
     )
+    with pytest.raises(Failure, match="Did you mean vscode"):
+        find_client("Code")
     done = funcmcp("install", "windsurf", "https://e.com", "--workspace", ".", folder=tmp_path)
     assert done.stderr == "Windsurf reads no file in a project's folder. Leave out --workspace.\n"
 

@@ -47,7 +47,7 @@ def test_the_server_answers_as_before(tmp_path: Path) -> None:
     assert (report.returncode, report.stderr) == (0, "")
     lines = report.stdout.splitlines()
     moved = "moves    server.py:2: Context, MCPServer of mcp.server.mcpserver: the names are in funcmcp.compat"
-    assert lines == [moved, "1 moves, 0 differs, 0 missing; 1 files change"]
+    assert lines == [moved, "1 moves, 0 differs, 0 missing; 1 file changes"]
     assert file.read_text() == SERVER
     patch = funcmcp("migrate", ".", "--diff", folder=tmp_path)
     assert patch.stdout.startswith("--- a/server.py\n+++ b/server.py\n")

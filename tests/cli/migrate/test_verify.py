@@ -74,7 +74,7 @@ def test_an_app_that_answers_as_before_is_written(shop: Path) -> None:
     assert "Compared the app with its rewritten copy: the lists, and 2 calls." in lines
     assert "Not called, because they may have effects: order. Use --calls FILE, or --call-tools for all." in lines
     assert not [line for line in lines if line.startswith("breaking")]
-    assert lines[-1].startswith("Rewrote 1 files.")
+    assert lines[-1].startswith("Rewrote 1 file.")
     assert "@mcp.prompt" in (shop / "function_app.py").read_text()
     assert not (shop / "orders.txt").exists()
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from funcmcp._cli.install.entries import Entry, Server
 
 _NAMES = ", ".join(CLIENTS)
+_OTHER_NAMES = dict.fromkeys(("code", "visual-studio-code", "visual studio code"), "vscode")
 
 
 @app.command()
@@ -69,7 +70,7 @@ def install(  # noqa: PLR0913 - one for each option of the command
     from funcmcp._cli.install.files import configuration_text
     from funcmcp._cli.install.servers import has_key, server_at
 
-    settings = _client(client)
+    settings = find_client(client)
     server = server_at(target, name, env=env or [], headers=header or [], runner=runner)
     entry = entry_for(settings, server)
     path = _file(settings, workspace, file)
@@ -87,13 +88,14 @@ def install(  # noqa: PLR0913 - one for each option of the command
         write_line(f"{settings.title} asks for {item['id']} when it starts the server.", error=True)
 
 
-def _client(name: str) -> Client:
+def find_client(name: str) -> Client:
+    """Return the client with a name; raise Failure with the closest name if there is none."""
     from difflib import get_close_matches
 
     if name in CLIENTS:
         return CLIENTS[name]
-    similar = get_close_matches(name.lower(), CLIENTS, 1)
-    advice = f"Did you mean {similar[0]}? " if similar else ""
+    similar = _OTHER_NAMES.get(name.lower()) or next(iter(get_close_matches(name.lower(), CLIENTS, 1)), None)
+    advice = "" if similar is None else f"Did you mean {similar}? "
     raise Failure(f"Unknown client {name!r}. {advice}Valid clients: {_NAMES}.")
 
 

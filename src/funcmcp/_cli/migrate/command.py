@@ -58,7 +58,8 @@ def migrate(  # noqa: PLR0913 - one for each option of the command
     if write:
         write_changes(plan.changes)
         if not as_json:
-            write_line(f"Rewrote {len(plan.changes)} files. Run the tests, and compare: funcmcp diff OLD NEW")
+            files = _files(len(plan.changes))
+            write_line(f"Rewrote {files}. Run the tests. `funcmcp diff OLD NEW` compares the server before and after.")
 
 
 def _check_options(*, write: bool, diff: bool, verify: bool, verifies: bool) -> None:
@@ -87,7 +88,13 @@ def _print(plan: Plan) -> None:
     for note in plan.notes:
         console.print(styled(f"{note.level:7}", colours[note.level]), f" {note.place}: {note.text}", soft_wrap=True)
     counts = [f"{sum(note.level == level for note in plan.notes)} {level}" for level in LEVELS]
-    console.print(f"{', '.join(counts)}; {len(plan.changes)} files change")
+    verb = "changes" if len(plan.changes) == 1 else "change"
+    console.print(f"{', '.join(counts)}; {_files(len(plan.changes))} {verb}")
+
+
+def _files(count: int) -> str:
+    """Return a number of files in words."""
+    return f"{count} file{'' if count == 1 else 's'}"
 
 
 def _verify(path: Path, plan: Plan, calls: Path | None, *, call_tools: bool) -> Verification:
