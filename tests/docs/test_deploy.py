@@ -11,6 +11,7 @@ import json
 import re
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 from contextlib import contextmanager
@@ -227,8 +228,13 @@ async def test_the_command_of_the_unit_serves_clients(projects: dict[str, Path])
     settings = unit(projects)
     command = shlex.split(settings["ExecStart"])
     assert int(settings["TimeoutStopSec"]) > int(command[command.index("--drain") + 1])
+    command[command.index(f"/opt/{NAME}/server.py")] = "server.py"
+    assert settings["ExecReload"] == "/bin/kill -HUP $MAINPID"
     with running(on_a_free_port(command), folder=projects["systemd"], env={"FUNCMCP_KEYS": KEY}) as server:
         async with Client(server.endpoint()) as client:
+            assert (await client.call_tool("add", {"a": 1, "b": 2})).structured_content == {"result": 3}
+            server.process.send_signal(signal.SIGHUP)
+            await asyncio.to_thread(server.line_with, "Reloaded")
             assert (await client.call_tool("add", {"a": 1, "b": 2})).structured_content == {"result": 3}
 
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from funcmcp._state.keys import configured_keys, hkdf, shared_by_children
+from funcmcp._state.keys import CommandKey, configured_keys, hkdf
 from funcmcp._state.seal import KeyRing
 from tests.patience import PATIENCE
 
@@ -101,18 +101,30 @@ def test_hkdf_gives_what_rfc_5869_says() -> None:
 
 def test_children_find_one_random_key_that_is_gone_afterwards() -> None:
     environment: dict[str, str] = {}
-    with shared_by_children(environment):
+    with CommandKey(environment).in_children():
         assert opens(configured_keys(environment), configured_keys(environment))
         first = dict(environment)
     assert environment == {}
-    with shared_by_children(environment):
+    with CommandKey(environment).in_children():
         assert environment != first
+
+
+def test_the_processes_of_a_command_share_its_random_key_which_is_not_one_of_the_operator() -> None:
+    environment: dict[str, str] = {}
+    key = CommandKey(environment)
+    with key.in_this_process():
+        first = configured_keys(environment).of("shop")
+    assert environment == {}
+    with key.in_children():
+        second = configured_keys(environment).of("shop")
+    assert opens(first, second)
+    assert (first.shared, second.shared) == (False, True)
 
 
 @pytest.mark.parametrize("configured", [{"FUNCMCP_KEYS": BOTH}, {"CONTAINER_ENCRYPTION_KEY": PLATFORM.hex()}])
 def test_children_inherit_configured_keys(configured: dict[str, str]) -> None:
     environment = dict(configured)
-    with shared_by_children(environment):
+    with CommandKey(environment).in_children():
         assert environment == configured
     assert environment == configured
 

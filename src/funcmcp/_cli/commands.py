@@ -7,6 +7,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from funcmcp import MCPServer
     from funcmcp._cli.log_options import LogOptions
+    from funcmcp._state.keys import CommandKey
 
 HELP_OPTIONS = {"help_option_names": ["--help", "-h"]}
 
@@ -183,6 +186,7 @@ def doctor(
     epilog=examples(
         "funcmcp run server.py --reload",
         "funcmcp run server.py --host 0.0.0.0 --allowed-host orders.example.com --workers 2",
+        "funcmcp run server.py --uds /run/orders/mcp.sock --allowed-host orders.example.com",
         "funcmcp run server.py --stdio",
     )
 )
@@ -193,6 +197,14 @@ def run(  # noqa: PLR0913 - one for each option of the command
     port: Annotated[
         int | None,
         typer.Option("--port", "-p", min=0, max=65535, help="The port; 0 for a free one.", show_default="8000"),
+    ] = None,
+    uds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Listen on a Unix socket instead, for a proxy on this machine. Its owner and group may connect.",
+            show_default=False,
+        ),
     ] = None,
     reload: Annotated[bool, typer.Option("--reload", help="Start again when a Python file changes.")] = False,
     workers: Annotated[
@@ -257,7 +269,11 @@ def run(  # noqa: PLR0913 - one for each option of the command
     no_tasks: Annotated[bool, typer.Option("--no-tasks", help="Run no tasks: leave them to `funcmcp worker`.")] = False,
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
 ) -> None:
-    """Serve TARGET over HTTP until Ctrl+C or SIGTERM. Calls in flight are finished first."""
+    """Serve TARGET over HTTP until Ctrl+C or SIGTERM. Calls in flight are finished first.
+
+    At SIGHUP the code is loaded anew: new processes accept connections before the earlier ones end. If that fails, the
+    earlier code serves on.
+    """
     set_drain(drain)
     if queue and no_tasks:
         raise typer.BadParameter("--no-tasks runs the tasks of no queue: leave out --queue.")
@@ -269,6 +285,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
         is_chosen = {
             "--host": host is not None,
             "--port": port is not None,
+            "--uds": uds is not None,
             "--reload": reload,
             "--workers": workers is not None,
             "--allowed-host": bool(allowed_host),
@@ -289,6 +306,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
             raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(invalid)}.")
         _serve_stdio(target)
         return
+    _check_uds(uds, {"--host": host, "--port": port, "--tls-cert": tls_cert, "--tls-key": tls_key})
     _allow_hosts(allowed_host or [], host)
     _set_switches(page, health)
     _set_keep_alive(keep_alive)
@@ -296,12 +314,24 @@ def run(  # noqa: PLR0913 - one for each option of the command
         host or "127.0.0.1",
         port,
         workers or 1,
+        uds=None if uds is None else os.path.abspath(uds),  # noqa: PTH100 - the code may change the folder
         reload=reload,
         log_level=log_level,
         verbose=verbose,
         certificate_files=_certificate_files(tls_cert, tls_key),
     )
     _serve_http(target, options)
+
+
+def _check_uds(path: str | None, options: dict[str, object]) -> None:
+    """Raise BadParameter if there is the path of a Unix socket, and an option that is for an address."""
+    if path is None:
+        return
+    if not path:
+        raise typer.BadParameter("--uds is empty. Pass the path of a socket, such as /run/orders/mcp.sock.")
+    invalid = [option for option, value in options.items() if value is not None]
+    if invalid:
+        raise typer.BadParameter(f"--uds listens on a Unix socket, for HTTP: leave out {' and '.join(invalid)}.")
 
 
 def _certificate_files(tls_cert: str | None, tls_key: str | None) -> tuple[str, str] | None:
@@ -426,6 +456,7 @@ class _HTTPOptions:
         host: The address to listen on.
         port: The port. None for the default one.
         workers: The number of processes.
+        uds: The path of a Unix socket to listen on instead. None for an address.
         reload: Whether to start again when a Python file changes.
         log_level: The least severe messages to log. None for the default.
         verbose: Whether tracebacks on a terminal have the frames of libraries.
@@ -436,13 +467,35 @@ class _HTTPOptions:
     port: int | None
     workers: int
     _: KW_ONLY
+    uds: str | None
     reload: bool
     log_level: str | None
     verbose: bool
     certificate_files: tuple[str, str] | None
 
+    @property
+    def has_workers(self) -> bool:
+        """Whether worker processes serve from the beginning."""
+        return self.reload or self.workers > 1
+
 
 def _serve_http(target: str, options: _HTTPOptions) -> None:
+    from contextlib import ExitStack
+
+    from funcmcp._cli.targets import load
+    from funcmcp._state.keys import CommandKey
+    from funcmcp._state.sessions.ended import shared_with_workers
+
+    key = CommandKey(os.environ)
+    with ExitStack() as stack:
+        if not options.has_workers:  # processes that replace this one at SIGHUP serve its sessions
+            stack.enter_context(shared_with_workers(os.environ))
+        with key.in_this_process():
+            server = load(target)
+        _serve_loaded(server, target, options, key)
+
+
+def _serve_loaded(server: MCPServer, target: str, options: _HTTPOptions, key: CommandKey) -> None:
     from functools import partial
 
     from funcmcp._adapters.uvicorn.server import (
@@ -457,14 +510,12 @@ def _serve_http(target: str, options: _HTTPOptions) -> None:
     )
     from funcmcp._cli.failure import Failure
     from funcmcp._cli.log_options import LogOptions, configure, configure_process
-    from funcmcp._cli.targets import find, load
+    from funcmcp._cli.targets import find
     from funcmcp._serving import serving_of
 
     host = options.host
     port = default_port() if options.port is None else options.port
     certificate = None if options.certificate_files is None else Certificate(*options.certificate_files)
-    has_workers = options.reload or options.workers > 1
-    server = load(target)
     log = LogOptions(options.log_level, options.verbose)
     tasks = serving_of(server).server.tasks
     if options.workers > 1 and tasks is not None and tasks.has_tools and not tasks.store.shared:
@@ -472,25 +523,42 @@ def _serve_http(target: str, options: _HTTPOptions) -> None:
             f"{server.name} has tools with task=, and stores tasks in the memory of each process. Write "
             'MCPServer(..., tasks=SQLiteTasks("tasks.db")), or leave out --workers.'
         )
-    on_ready = partial(_announce, server, host, in_this_process=not has_workers)
+    on_ready = partial(_announce, server, host, in_this_process=not options.has_workers)
+    root = find(target).root
+    factory = partial(_make_in_worker, target, log, root)
     try:
-        if has_workers:
+        if options.has_workers:
             configure_process(log)
             serve_processes(
-                partial(_make_in_worker, target, log),
+                factory,
                 host=host,
                 port=port,
+                uds=options.uds,
                 workers=options.workers,
-                watch=find(target).root if options.reload else None,
+                watch=root if options.reload else None,
                 on_ready=on_ready,
                 on_change=_announce_reload,
+                on_reload=_report_reload,
                 certificate=certificate,
             )
         else:
             configure(server, log)
-            serve(server, host=host, port=port, on_ready=on_ready, certificate=certificate)
+            serve(
+                server,
+                host=host,
+                port=port,
+                uds=options.uds,
+                on_ready=on_ready,
+                on_reload=_report_reload,
+                certificate=certificate,
+                factory=factory,
+                key=key,
+            )
     except AddressError as error:
-        raise Failure(f"{error.strerror}. Choose another address with --host and --port.") from error
+        advice = "Choose another address with --host and --port."
+        if options.uds is not None:
+            advice = "Choose another path with --uds."
+        raise Failure(f"{error.strerror}. {advice}") from error
     except CertificateError as error:
         raise Failure(f"{error.strerror}. Correct --tls-cert and --tls-key.") from error
     except StartError as error:
@@ -499,16 +567,33 @@ def _serve_http(target: str, options: _HTTPOptions) -> None:
         raise Failure(f"{error} Its message is above.") from error
 
 
-def _make_in_worker(target: str, log: LogOptions) -> MCPServer:
-    """Return the server of a worker process, with its log."""
+def _make_in_worker(target: str, log: LogOptions, root: Path) -> MCPServer:
+    """Return the server of a worker process, with its log.
+
+    Args:
+        target: The server.
+        log: The options for the log.
+        root: The folder from which the process of the command imported the server. If the target leads elsewhere by
+            now, as a symbolic link to the latest release does, no module of this folder may be imported.
+    """
     from funcmcp._cli.log_options import configure
     from funcmcp._cli.targets import load_or_exit
 
+    with suppress(ValueError):
+        sys.path.remove(str(root))
     return configure(load_or_exit(target), log)
 
 
+def _report_reload(sentence: str, is_failure: bool) -> None:  # noqa: FBT001 - the interface of `on_reload`
+    """Print a sentence about a reload."""
+    write_note(sentence, error=is_failure)
+
+
 def _announce_reload(files: list[Path]) -> None:
-    """Print which files have changed, in a line."""
+    """Print why the server starts again, in a line."""
+    if not files:
+        write_note("Reloading because of SIGHUP.", error=True)
+        return
     names = sorted(str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file) for file in files)
     remaining = len(names) - _SHOWN_FILES
     shown = ", ".join(names[:_SHOWN_FILES]) + (f" and {remaining} more" if remaining > 0 else "")

@@ -2,7 +2,7 @@
 
 How it works: the first of these sources gives the keys. FUNCMCP_KEYS has secrets that the operator chooses. On Azure
 the platform sets the same 256-bit key for each instance of an app, and the keys are derived from it for this purpose
-alone. Otherwise a process has a random key. `shared_by_children` gives the workers of one command a common random key.
+alone. Otherwise a process has a random key. `CommandKey` gives all processes of one command a common random key.
 
 Source: RFC 5869 for HKDF. Azure's Functions host reads its key as hexadecimal if it has 64 characters, else as base64.
 """
@@ -21,8 +21,13 @@ from funcmcp._state.seal import KEY_BYTES, KeyRing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
+    from contextlib import AbstractContextManager
 
 VARIABLE = "FUNCMCP_KEYS"
+COMMAND_VARIABLE = "FUNCMCP_COMMAND_KEY"
+"""The environment variable with the random key of a command, while its first process loads the server. In worker
+processes the key is in FUNCMCP_KEYS."""
+
 PLATFORM_VARIABLES = ("WEBSITE_AUTH_ENCRYPTION_KEY", "CONTAINER_ENCRYPTION_KEY")
 
 _HEX_CHARACTERS = 64
@@ -46,20 +51,44 @@ def configured_keys(environment: Mapping[str, str]) -> KeyRing:
         if environment.get(variable):
             secret = _platform_secret(variable, environment[variable])
             return KeyRing([hkdf(secret, salt=_SALT, info=_INFO)])
+    if environment.get(COMMAND_VARIABLE):
+        ring = KeyRing([_secret(environment[COMMAND_VARIABLE])])
+        ring.shared = False  # only processes that replace this one get it
+        return ring
     return KeyRing()
 
 
-@contextlib.contextmanager
-def shared_by_children(environment: MutableMapping[str, str]) -> Iterator[None]:
-    """Set a random key for processes that start inside a ``with`` block, unless the environment has keys."""
-    if any(environment.get(variable) for variable in (VARIABLE, *PLATFORM_VARIABLES)):
-        yield
-        return
-    environment[VARIABLE] = secrets.token_urlsafe(KEY_BYTES)
-    try:
-        yield
-    finally:
-        del environment[VARIABLE]
+class CommandKey:
+    """A random key for all processes of one command, unless the environment has keys.
+
+    Args:
+        environment: The environment variables. They have the key only inside the blocks of the methods.
+    """
+
+    def __init__(self, environment: MutableMapping[str, str]) -> None:
+        self._environment = environment
+        self._key: str | None = None
+        if not any(environment.get(variable) for variable in (VARIABLE, *PLATFORM_VARIABLES)):
+            self._key = secrets.token_urlsafe(KEY_BYTES)
+
+    def in_this_process(self) -> AbstractContextManager[None]:
+        """Let a server that is created inside a ``with`` block have the key. It still counts as a random one."""
+        return self._set(COMMAND_VARIABLE)
+
+    def in_children(self) -> AbstractContextManager[None]:
+        """Let processes that start inside a ``with`` block have the key."""
+        return self._set(VARIABLE)
+
+    @contextlib.contextmanager
+    def _set(self, variable: str) -> Iterator[None]:
+        if self._key is None:
+            yield
+            return
+        self._environment[variable] = self._key
+        try:
+            yield
+        finally:
+            del self._environment[variable]
 
 
 def hkdf(secret: bytes, *, salt: bytes, info: bytes) -> bytes:

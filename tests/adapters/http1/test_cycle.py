@@ -20,7 +20,7 @@ from funcmcp._adapters.asgi.application import ASGIApplication, Served
 from funcmcp._adapters.http1.connection import LAST_REQUEST_SECONDS
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.uvicorn.protocols import http_protocol
-from funcmcp._adapters.uvicorn.server import _Server
+from funcmcp._adapters.uvicorn.uvicorn_server import Server
 from funcmcp._server.limits import Limits
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
 from fuzz.http_bytes import Transport
@@ -780,7 +780,7 @@ async def test_a_fault_of_the_exchange_is_500_and_in_the_log(direct: bool, caplo
 async def test_a_server_that_exits_ends_the_request(direct: bool, body: bytes, expected: bytes) -> None:
     """The server cancels the task. A response that has begun is complete as far as HTTP can tell."""
     connection = Connection(direct=direct)
-    server = _Server(connection.app, lambda: None)
+    server = Server(connection.app, lambda: None)
     server.config.load()
     protocol_class: Any = server.config.http_protocol_class
     if not direct:

@@ -18,7 +18,7 @@ from funcmcp import MCPServer
 from funcmcp._adapters.http1.connection import HTTPConnection
 from funcmcp._adapters.http1.h11_parser import H11Parser
 from funcmcp._adapters.http1.httptools_parser import HttptoolsParser
-from funcmcp._adapters.uvicorn import server as adapter
+from funcmcp._adapters.uvicorn import uvicorn_server
 from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
 from funcmcp._server.limits import Limits
 from tests.patience import PATIENCE
@@ -287,7 +287,7 @@ def test_there_are_no_websockets_without_a_library_for_them(monkeypatch: pytest.
 
 
 def test_the_servers_own_limits_are_half_a_minute_and_a_minute() -> None:
-    server = adapter._Server(Echo(), lambda: None)
+    server = uvicorn_server.Server(Echo(), lambda: None)
     server.config.load()
     http: Any = server.config.http_protocol_class
     websocket: Any = server.config.ws_protocol_class

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._adapters.uvicorn.server import AddressError, listen, origin_of, serve, serve_processes
+from funcmcp._adapters.uvicorn.server import AddressError, listen, serve, serve_processes
 from tests.cli.processes import PYTHON, Running, running
 from tests.patience import PATIENCE
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from funcmcp._adapters.uvicorn.server import Application
+    from funcmcp._adapters.uvicorn.uvicorn_server import Application
 
 APPS = """
 import asyncio
@@ -153,9 +153,6 @@ def unused(app: str) -> Application:
     raise AssertionError(app)
 
 
-# Listening
-
-
 def test_a_port_in_use_is_one_clear_error() -> None:
     with contextlib.closing(listen("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -164,53 +161,6 @@ def test_a_port_in_use_is_one_clear_error() -> None:
         with pytest.raises(AddressError):
             serve_processes(lambda: unused, port=port)
     assert refused.value.strerror == f"Can't listen on 127.0.0.1:{port}: it is in use by another program"
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1.5.5", "::g", "local host"])
-def test_a_host_that_is_no_address_is_one_clear_error(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(*_: object, **__: object) -> None:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)  # no resolver of this machine has a say
-    with pytest.raises(AddressError, match=f"^.*'{re.escape(host)}' is not an address to listen on: Name or service"):
-        listen(host, 0)
-
-
-def test_a_host_that_can_not_even_be_looked_up_is_one_clear_error() -> None:
-    with pytest.raises(AddressError, match="is not an address to listen on: it is not a host name"):
-        listen("127.0.0.1." + "x" * 70, 0)
-
-
-def test_the_error_of_an_address_that_is_another_machines_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("192.0.2.1", 8000))
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [found])
-    with pytest.raises(AddressError, match=r"Can't listen on 192\.0\.2\.1:8000: "):
-        listen("192.0.2.1", 8000)
-
-
-def test_a_port_is_free_again_as_soon_as_its_server_has_ended() -> None:
-    with contextlib.closing(listen("127.0.0.1", 0)) as first:
-        port = first.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)), first.accept()[0]:
-            pass  # the server closes first: the port stays in TIME_WAIT
-    listen("127.0.0.1", port).close()
-
-
-def test_the_socket_names_its_protocol_so_that_asyncio_sends_small_events_at_once() -> None:
-    with contextlib.closing(listen("127.0.0.1", 0)) as listener:
-        assert listener.proto == socket.IPPROTO_TCP
-
-
-def test_an_ipv6_origin_has_brackets() -> None:
-    try:
-        listener = listen("::1", 0)
-    except AddressError:
-        pytest.skip("this machine has no IPv6")
-    with contextlib.closing(listener):
-        assert origin_of("::1", listener) == f"http://[::1]:{listener.getsockname()[1]}"
-
-
-# One process
 
 
 def test_the_origin_is_announced_once_connections_are_accepted(script: Path) -> None:
@@ -340,24 +290,3 @@ def test_a_change_of_a_file_replaces_the_workers_and_a_broken_one_waits_for_its_
         assert len({first, second, pid_of(port)}) == 3
         process.process.terminate()
         assert process.ended() == 0
-
-
-def test_all_addresses_of_ipv6_include_those_of_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system separates them by default, as Windows does."""
-    if not socket.has_dualstack_ipv6():
-        pytest.skip("this machine has no sockets for both")
-
-    class Separate(socket.socket):
-        def __init__(self, family: int, *arguments: int) -> None:
-            super().__init__(family, *arguments)
-            self.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-
-    def numeric(host: str, port: int, **_: object) -> list[tuple[object, ...]]:
-        return [(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port, 0, 0))]
-
-    monkeypatch.setattr(socket, "socket", Separate)
-    monkeypatch.setattr(socket, "getaddrinfo", numeric)
-    with listen("::", 0) as listener:
-        assert listener.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) == 0
-    with listen("::1", 0) as listener:
-        assert listener.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) == 1

@@ -99,6 +99,19 @@ def test_a_temporary_file_is_open_to_its_user_alone_and_removed(monkeypatch: pyt
     assert not path.exists()
 
 
+def test_without_room_for_the_file_each_process_has_a_table_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "truncate", full)
+    environment: dict[str, str] = {}
+    with shared_with_workers(environment):
+        assert environment == {}
+    assert "(No space left on device): a DELETE of a session affects one of them only." in caplog.text
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the table is a temporary file")
 def test_the_table_needs_no_room_in_a_folder_and_goes_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen(

@@ -74,6 +74,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         limits: `message_seconds`, `write_seconds` and `header_bytes` are used.
         parser_class: The parser.
         direct: What answers requests without ASGI; None if all of them go through ASGI.
+        closes_soon: Whether connections close after their next response: the server ends, and another one serves.
         cycle: The request that is answered, or was answered last.
         held: Whether a complete request is answered, so that nothing is parsed.
         waiting: Requests behind the one that is answered, the oldest first.
@@ -84,6 +85,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
 
     parser_class: ClassVar[type[Parser]]
     direct: ClassVar[DirectPath | None]
+    closes_soon: ClassVar[bool] = False
 
     def __init__(
         self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
@@ -114,7 +116,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         self._incoming: Cycle | None = None  # the request whose end has not arrived
         self.waiting: list[Cycle] = []
         self.unparsed = bytearray()
-        self._is_last = False  # whether the server stops, so that the next request is the last one
+        self._is_last = self.closes_soon  # whether the server stops, so that the next request is the last one
         self._is_refusing = False  # whether what comes next is not parsed any more
         self._is_lingering = False
         self._is_reading_paused = False
@@ -229,6 +231,13 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             self._is_last = True
             self._request_timer.cancel()
             self._request_timer = self.loop.call_later(LAST_REQUEST_SECONDS, self._close_without_request)
+
+    def close_soon(self) -> None:
+        """Close the connection after the next response that says so; see `closes_soon`."""
+        self._is_last = True
+        last = self.waiting[-1] if self.waiting else self._incoming or self.cycle
+        if last is not None and not last.has_started:
+            last.keep_alive = False
 
     # What the parser calls
 

@@ -128,13 +128,25 @@ class EndedSessions:
 
 @contextlib.contextmanager
 def shared_with_workers(environment: MutableMapping[str, str], *, buckets: int = BUCKETS) -> Iterator[None]:
-    """Share a table of ended sessions with the processes that are started inside the ``with`` block."""
+    """Share a table of ended sessions with the processes that are started inside the ``with`` block.
+
+    If the system refuses the file, that is logged, and each process has a table of its own.
+    """
     if sys.platform == "linux":
         table = _memory_file()
     else:
         table = _temporary_file()
-    with table as (file, path):
-        os.truncate(file, buckets * _BUCKET_BYTES)
+    with contextlib.ExitStack() as stack:
+        try:
+            file, path = stack.enter_context(table)
+            os.truncate(file, buckets * _BUCKET_BYTES)
+        except OSError as error:
+            _log.warning(
+                "Processes can't share ended sessions (%s): a DELETE of a session affects one of them only.",
+                error.strerror,
+            )
+            yield
+            return
         environment[VARIABLE] = path
         try:
             yield

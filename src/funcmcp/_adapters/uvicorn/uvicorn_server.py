@@ -1,0 +1,309 @@
+"""uvicorn's server: it serves an ASGI application on sockets, reports when it is ready, and exits in time.
+
+How it works: after SIGTERM or SIGINT, calls in flight and tasks may finish within the time of `funcmcp._server.drain`.
+Then the process exits with code 0, whatever still runs, within two seconds (`exit_deadline`). Only a thread in a C
+function that never releases the interpreter's lock can prevent that.
+
+`stop` ends the server, and the process continues. `retire` does so when another process serves on the same sockets: a
+connection that waits for a request then remains open until it has answered one more, with "Connection: close". If it
+closed at once, a request that is on its way would be lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import signal
+import ssl
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import uvicorn
+from uvicorn.config import LOGGING_CONFIG
+
+from funcmcp._adapters.asgi.application import served_by
+from funcmcp._adapters.http1.connection import HTTPConnection
+from funcmcp._adapters.http1.direct_path import direct_path
+from funcmcp._adapters.http1.unsent_bytes import UnsentBytes
+from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
+from funcmcp._adapters.uvicorn.systemd import notify_systemd
+from funcmcp._protocol.loopback import is_loopback
+from funcmcp._server.drain import HURRY_SIGNALS, drain_seconds
+from funcmcp._server.limits import Limits
+from funcmcp._server.log_output import is_json, write_to_stderr
+from funcmcp._transports.exit_deadline import start_exit_deadline
+from funcmcp._transports.http.options import keep_alive_seconds
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator, Sequence
+    from types import FrameType
+
+    Application: TypeAlias = Callable[..., Any]
+    Handler: TypeAlias = Callable[[int, FrameType | None], None]
+
+_LAST_TURNS = 10
+"""Turns of the event loop in which a server that stops accepts waiting connections, which the kernel would reset."""
+
+_TICK_SECONDS = 0.2
+_CLOSING_SECONDS = 0.5
+"""Seconds after the time of the drain, in which WebSockets may close by themselves."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_log = logging.getLogger("funcmcp")
+
+
+class CertificateError(OSError):
+    """The files for HTTPS can't be read, or are not a certificate and its private key."""
+
+
+class Certificate(NamedTuple):
+    """The files of a certificate for HTTPS.
+
+    Attributes:
+        certificate: A PEM file with the certificate and the intermediate certificates.
+        key: A PEM file with the private key, without a password.
+    """
+
+    certificate: str
+    key: str
+
+    def check(self) -> None:
+        """Raise CertificateError unless the files are a certificate and its key."""
+        for file in self:
+            try:
+                with open(file, "rb"):  # noqa: PTH123 - a path as the operator wrote it
+                    pass
+            except OSError as error:
+                raise CertificateError(error.errno, f"Can't read {file}: {error.strerror}") from error
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.certificate, self.key, password=_refuse_password)
+        except (ssl.SSLError, ValueError) as error:
+            reason = getattr(error, "reason", None) or str(error)
+            files = f"{self.certificate} and {self.key}"
+            raise CertificateError(
+                errno.EINVAL, f"{files} are not a PEM certificate and its private key without a password: {reason}"
+            ) from error
+
+
+def _refuse_password() -> str:
+    raise ValueError("the key has a password")
+
+
+class StartError(RuntimeError):
+    """The application's lifespan failed at the start. The log has the reason."""
+
+
+def _writes_to_journal() -> bool:
+    """Return whether stderr goes to systemd's journal, so that nobody develops the server right now.
+
+    Source: systemd.exec(5), JOURNAL_STREAM.
+    """
+    try:
+        status = os.fstat(2)
+    except OSError:
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def _address_of(listener: socket.socket) -> str:
+    """Return the address or the path that a socket listens on."""
+    name = listener.getsockname()
+    return str(name if isinstance(name, str) else name[0])
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which reports when it is ready and exits in time.
+
+    Args:
+        app: The application.
+        on_ready: Is called once connections are accepted.
+        certificate: The certificate for HTTPS; None for HTTP.
+        early: The signals that have come before uvicorn handles them. They end the server once it has started.
+
+    Attributes:
+        accepts: Whether connections are accepted. `on_closed` is called when that ends.
+        retires: Whether another process serves on the same sockets, and this server only ends.
+        has_served: Whether the server has ended. uvicorn no longer handles signals then.
+        on_signal: Is called with the signals that end the process, before they are handled.
+    """
+
+    def __init__(
+        self,
+        app: Application,
+        on_ready: Callable[[], None],
+        certificate: Certificate | None = None,
+        early: Sequence[int] = (),
+    ) -> None:
+        self.accepts = True
+        self.retires = False
+        self.has_served = False
+        self.on_signal: Handler = lambda _sig, _frame: None
+        self._early = early
+        write_to_stderr()
+        self._served = served_by(app)
+        answer = partial(self._run_application, app)
+        limits = Limits() if self._served is None else self._served.limits
+        unsent = UnsentBytes(limits.unsent_bytes)
+        self._connection_class = http_protocol(limits, direct=direct_path(app, answer), unsent=unsent)
+        config = uvicorn.Config(
+            answer,
+            access_log=False,
+            http=self._connection_class,
+            interface="asgi3",
+            lifespan="on",
+            log_config=None if is_json() else LOGGING_CONFIG,  # without one, uvicorn's records go to the root logger
+            log_level="warning",
+            proxy_headers=False,  # any client can write X-Forwarded-*
+            server_header=False,
+            ssl_certfile=None if certificate is None else certificate.certificate,
+            ssl_keyfile=None if certificate is None else certificate.key,
+            timeout_graceful_shutdown=drain_seconds(),
+            timeout_keep_alive=keep_alive_seconds(),
+            ws=websocket_protocol(limits, unsent),  # the application refuses them if it has no endpoint for them
+            ws_max_size=limits.message_bytes,
+            ws_per_message_deflate=False,  # a few compressed bytes could become too many
+        )
+        super().__init__(config)
+        self._on_ready = on_ready
+        self._websockets: set[asyncio.Task[Any]] = set()
+        self._signals: list[int] = []
+
+    async def _run_application(self, app: Application, scope: Any, receive: Any, send: Any) -> None:
+        """Run an application."""
+        task = asyncio.current_task()
+        if scope["type"] == "websocket" and task is not None:
+            self._websockets.add(task)
+            task.add_done_callback(self._websockets.discard)
+        await app(scope, receive, send)
+
+    @property
+    def has_signals(self) -> bool:
+        """Whether a signal has ended the server."""
+        return bool(self._signals)
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until `stop` or a signal."""
+        try:
+            if self._served is None:
+                await super().serve(sockets)
+                return
+            with self._served.stoppable(self.stop):
+                await super().serve(sockets)
+        finally:
+            self.has_served = True
+
+    def stop(self) -> None:
+        """Begin the shutdown, as a signal does, but the process continues. From any thread."""
+        if not self.should_exit:
+            self._drain()
+        self.should_exit = True
+
+    def retire(self) -> None:
+        """Begin the shutdown, as `stop` does, of a server that another process replaces. From any thread."""
+        self.retires = True
+        self.stop()
+
+    def _drain(self) -> None:
+        if self._served is not None:
+            self._served.drain()
+
+    def hurry(self) -> None:
+        """Cancel the calls in flight of a server that stops, and end the time of its tasks."""
+        if self._served is not None:
+            self._served.hurry()
+        for task in self.server_state.tasks:
+            task.cancel()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and report it; raise StartError if the application's lifespan fails."""
+        with contextlib.suppress(SystemExit):  # newer versions of uvicorn raise it, older ones return
+            await super().startup(sockets=sockets)
+        if not self.started:
+            raise StartError("The server could not start. The reason is above.")
+        if self._served is not None:
+            if self._served.has_websocket and self.config.ws_protocol_class is None:
+                _log.warning('The WebSocket endpoint is not served. It needs: pip install "funcmcp[websocket]"')
+            addresses = [_address_of(listener) for listener in sockets or ()]
+            for address in addresses:
+                self._served.on_listening(address)
+            if addresses and all(map(is_loopback, addresses)) and not _writes_to_journal():
+                self._served.show_tracebacks()
+        self._on_ready()
+        for number in self._early[:1]:
+            asyncio.get_running_loop().call_soon(self.handle_exit, number, None)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop. uvicorn would close WebSockets at once, so they get time to end by themselves before."""
+        start, seconds = time.monotonic(), drain_seconds()
+        if self._served is not None:
+            for _ in range(_LAST_TURNS):
+                await asyncio.sleep(0)
+            for server in self.servers:
+                server.close()
+            self.on_closed()
+            if self.retires:
+                self._announce_end_of_connections()
+            while self._websockets and not self.force_exit and time.monotonic() < start + seconds + _CLOSING_SECONDS:
+                await asyncio.wait(self._websockets, timeout=_TICK_SECONDS)
+            while self.retires and self.server_state.connections and time.monotonic() < start + seconds:  # noqa: ASYNC110
+                await asyncio.sleep(_TICK_SECONDS)
+        self.config.timeout_graceful_shutdown = max(0, seconds - int(time.monotonic() - start))
+        await super().shutdown(sockets)
+
+    def on_closed(self) -> None:
+        """Note that no more connections are accepted."""
+        self.accepts = False
+
+    def _announce_end_of_connections(self) -> None:
+        """Let each connection end after its next response, those included that are just being accepted."""
+        self._connection_class.closes_soon = True
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, HTTPConnection):  # and not a WebSocket
+                connection.close_soon()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin the shutdown. Its time runs from the first signal; when the same signal comes again, it is over."""
+        self.on_signal(sig, frame)
+        self._signals.append(sig)
+        times = self._signals.count(sig)
+        if self.retires:
+            self.retires = False  # connections that wait for a request are closed from here on
+            start_exit_deadline()
+        elif not self.should_exit:
+            notify_systemd("STOPPING=1")
+            start_exit_deadline()
+            self._drain()
+            super().handle_exit(sig, frame)
+        elif times > HURRY_SIGNALS:
+            super().handle_exit(sig, frame)  # uvicorn leaves everything
+        elif times == HURRY_SIGNALS or len(self._signals) == 1:  # the first one after `stop`
+            self.hurry()
+
+
+def note_in(early: list[int]) -> Handler:
+    """Return a handler that only adds signals to a list: those before uvicorn handles them are read later.
+
+    uvicorn raises them again at its end. The process then exits with code 0.
+    """
+    return lambda sig, _frame: early.append(sig)
+
+
+@contextlib.contextmanager
+def handling(handler: Handler, numbers: Sequence[int] = _SIGNALS) -> Iterator[None]:
+    """Handle signals, SIGINT and SIGTERM by default, while the block runs. Only the main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
