@@ -16,7 +16,7 @@ scripts/test-versions.sh lowest
 # The outcome of these tests does not depend on the Python version of the server: texts, commands, other programs, stores,
 # the JSON of the wire, and machines that take random steps for a long time.
 once=(adapters/asgi/test_application_servers.py adapters/postgres adapters/redis adapters/azure/test_storage.py)
-once+=(adapters/azure/test_tasks.py apps architecture clients cluster conformance converters corpus databases differential docs fuzz page samples sign_in transcripts)
+once+=(adapters/azure/test_sign_ins.py adapters/azure/test_tasks.py apps architecture clients cluster conformance converters corpus databases differential docs fuzz page samples sign_in transcripts)
 for name in diff doctor install migrate test_call.py test_call_tasks.py test_connect.py test_connect_urls.py test_https.py \
     test_inspect.py test_log_options.py test_new.py test_read.py test_targets.py; do once+=("cli/$name"); done
 for name in json_suite lists origin prompts resources round_machine secrets session_machine utilities; do once+=("wire/test_wire_$name.py"); done

@@ -14,7 +14,7 @@ from redis import Redis
 
 from funcmcp._auth.principal import Principal
 from funcmcp._oauth_proxy import stored_sign_ins, upstream
-from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError, User
+from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError, User
 from funcmcp.auth import OIDC
 from funcmcp.redis import RedisLink, RedisSignIns
 from funcmcp.state import KeyRing, MemorySignIns, SQLiteSignIns, StoreUnavailableError
@@ -330,6 +330,21 @@ async def test_of_two_callers_with_the_same_lease_one_wins_and_the_other_gets_it
     assert [answer.status for answer in answers] == [200, 200]
     assert answers[0].text == answers[1].text
     assert (await stage.refresh(answers[0].json["refresh_token"])).status == 200
+
+
+async def test_a_process_that_continues_too_late_does_not_end_the_sign_in(stage: Stage) -> None:
+    """The identity provider refuses it, because another process has renewed the sign-in in the meantime."""
+    stage.upstream.rotates = True
+    token = (await stage.tokens())["refresh_token"]
+    sign_ins = stage.proxy._settings.sign_ins
+    assert sign_ins is not None
+    held = await sign_ins._hold(id_of(stage, token), 0, "")
+    assert not isinstance(held, str)
+    stage.clock.now += 31
+    renewed = (await stage.refresh(token)).json["refresh_token"]
+    with pytest.raises(UpstreamRefusedError):
+        await sign_ins._ask_upstream(held)
+    assert (await stage.refresh(renewed)).status == 200
 
 
 async def test_an_outage_of_the_identity_provider_leaves_the_refresh_token_valid() -> None:

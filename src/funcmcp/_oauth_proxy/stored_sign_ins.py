@@ -75,7 +75,7 @@ _WRITE_PAUSES = (0.2, 0.5, 1.0)
 
 _MAX_CONFLICTS = 100
 _MAX_TOKEN = 2048
-_REFRESH = "oauth stored refresh"
+_REFRESH, _ENDED = "oauth stored refresh", "oauth ended sign-in"
 
 
 class SignInEndedError(Exception):
@@ -195,7 +195,8 @@ class StoredSignIns:
         try:
             await self._list(refresh.user.subject, _sign_in_key(sign_in))
         except BaseException:
-            await self._discard(sign_in)
+            with suppress(StoreUnavailableError):  # then it expires: nobody has a token of it
+                await self.store.remove(_sign_in_key(sign_in))
             raise
         return self._token(StoredToken(sign_in, 0, refresh.client))
 
@@ -221,8 +222,8 @@ class StoredSignIns:
             token: The refresh token.
             request: What the client has sent with it. A repeated token gets the answer to the same request only.
             issue: Is called with the renewed sign-in, what the provider says about it, and the next refresh token. It
-                returns the sign-in as it is to be stored, and the answer. It raises OAuthError if the
-                user may not use the server any more: then the sign-in ends.
+                returns the sign-in as it is to be stored, and the answer. It raises OAuthError if the user may not use
+                the server any more: then the sign-in ends.
 
         Raises:
             SignInEndedError: The sign-in has ended, or ends now because the token was used before.
@@ -268,7 +269,7 @@ class StoredSignIns:
         try:
             refresh, answer = await issue(refresh, sign_in, token)
         except OAuthError:
-            await self._discard(held.sign_in)
+            await self._discard(held)
             raise
         except BaseException:
             await self._release(held, refresh)
@@ -289,7 +290,7 @@ class StoredSignIns:
             async with asyncio.timeout(_UPSTREAM_SECONDS):
                 renewed = await self._upstream.refresh(refresh.upstream_token, refresh.user.subject)
         except UpstreamRefusedError:
-            await self._discard(held.sign_in)
+            await self._discard(held)
             raise
         except TimeoutError as error:
             await self._release(held, refresh)
@@ -349,9 +350,10 @@ class StoredSignIns:
         seconds = self._lifetime(record.refresh)
         return await _persist(lambda: self.store.replace(key, held.value, value, seconds))
 
-    async def _discard(self, sign_in: str) -> None:
+    async def _discard(self, held: _Read) -> None:
+        """End a sign-in whose lease this caller has, unless another caller has renewed it in the meantime."""
         with suppress(StoreUnavailableError):  # the provider refuses it the next time, too
-            await self.store.remove(_sign_in_key(sign_in))
+            await self.store.replace(_sign_in_key(held.sign_in), held.value, self._keys.conceal(_ENDED, b""), 1.0)
 
     async def _complete(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of *work*, which continues if the caller is cancelled: the provider has been asked."""
