@@ -23,10 +23,11 @@ if TYPE_CHECKING:
         ConnectionFailedError,
         RequestTimeoutError,
         SessionEndedError,
+        SignInError,
         TaskCancelledError,
     )
     from funcmcp._client.notifications import LogMessage, ProgressUpdate
-    from funcmcp._client.targets import HTTPEndpoint, StdioCommand
+    from funcmcp._client.targets import HTTPEndpoint, SignIn, StdioCommand
     from funcmcp._client.tool_tasks import ToolTask
     from funcmcp._client.transport import Transport
     from funcmcp._protocol.completion import Completion
@@ -68,6 +69,8 @@ __all__ = [
     "ResourceContents",
     "ResourceTemplate",
     "SessionEndedError",
+    "SignIn",
+    "SignInError",
     "StdioCommand",
     "Task",
     "TaskCancelledError",
@@ -83,6 +86,7 @@ _HOMES = {
         "ConnectionFailedError",
         "RequestTimeoutError",
         "SessionEndedError",
+        "SignInError",
         "TaskCancelledError",
     ],
     "_client.notifications": ["LogMessage", "ProgressUpdate"],
@@ -102,7 +106,7 @@ _HOMES = {
         "Task",
         "Tool",
     ],
-    "_client.targets": ["HTTPEndpoint", "StdioCommand"],
+    "_client.targets": ["HTTPEndpoint", "SignIn", "StdioCommand"],
     "_client.tool_tasks": ["ToolTask"],
     "_client.transport": ["Transport"],
 }

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from funcmcp._cli.commands import Bearer, Calls, Headers, TargetOrURL, Verbose, app, examples
+from funcmcp._cli.commands import Bearer, Calls, Headers, SignsIn, TargetOrURL, Verbose, app, examples
 from funcmcp._cli.output import write_line
 
 
@@ -81,6 +81,7 @@ def inspect(  # noqa: PLR0913 - one for each option of the command
     calls: Calls = None,
     header: Headers = None,
     bearer: Bearer = None,
+    sign_in: SignsIn = False,
 ) -> None:
     """Show a server's description, tools, resources and prompts. The exit code is 1 if one cannot be listed.
 
@@ -94,7 +95,7 @@ def inspect(  # noqa: PLR0913 - one for each option of the command
 
     if calls is not None and not as_json:
         raise typer.BadParameter("--calls needs --json.")
-    source = open_source(target, headers=header or [], bearer=bearer)
+    source = open_source(target, headers=header or [], bearer=bearer, sign_in=sign_in)
     facts, faults = asyncio.run(inspect_server(source, [] if calls is None else read_calls(calls)))
     if patterns:
         facts = only_named(facts, patterns)
@@ -141,6 +142,7 @@ def call(  # noqa: PLR0913 - one for each option of the command
     save: Save = None,
     header: Headers = None,
     bearer: Bearer = None,
+    sign_in: SignsIn = False,
     verbose: Verbose = False,
 ) -> None:
     """Call a tool and print its result. A tool's error goes to stderr, with exit code 1.
@@ -151,7 +153,7 @@ def call(  # noqa: PLR0913 - one for each option of the command
     from funcmcp._cli.connect import call_tool, open_source
     from funcmcp._cli.terminal import ProgressDisplay
 
-    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
+    source = open_source(target, headers=header or [], bearer=bearer, sign_in=sign_in, verbose=verbose)
     display = ProgressDisplay(verbose=verbose)
     result = interrupts.run(call_tool(source, name, pairs or [], input_json, display), display.interrupt)
     show.print_result(result, save, as_json=as_json)
@@ -172,13 +174,14 @@ def read(  # noqa: PLR0913 - one for each option of the command
     save: Save = None,
     header: Headers = None,
     bearer: Bearer = None,
+    sign_in: SignsIn = False,
     verbose: Verbose = False,
 ) -> None:
     """Read a resource and print its contents. Bytes are printed only into a file or a pipe."""
     from funcmcp._cli import show
     from funcmcp._cli.connect import open_source, read_resource
 
-    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
+    source = open_source(target, headers=header or [], bearer=bearer, sign_in=sign_in, verbose=verbose)
     show.print_contents(asyncio.run(read_resource(source, uri)), save, as_json=as_json)
 
 
@@ -202,11 +205,12 @@ def prompt(  # noqa: PLR0913 - one for each option of the command
     as_json: AsJSON = False,
     header: Headers = None,
     bearer: Bearer = None,
+    sign_in: SignsIn = False,
     verbose: Verbose = False,
 ) -> None:
     """Get a prompt and print its messages, each with its role."""
     from funcmcp._cli import show
     from funcmcp._cli.connect import get_prompt, open_source
 
-    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
+    source = open_source(target, headers=header or [], bearer=bearer, sign_in=sign_in, verbose=verbose)
     show.print_messages(asyncio.run(get_prompt(source, name, pairs or [])), as_json=as_json)

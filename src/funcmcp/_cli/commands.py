@@ -42,6 +42,12 @@ Headers = Annotated[
 Bearer = Annotated[
     str | None, typer.Option("--bearer", envvar="FUNCMCP_BEARER", metavar="TOKEN", help="A token to sign in with.")
 ]
+SignsIn = Annotated[
+    bool,
+    typer.Option(
+        "--sign-in", help="Sign in with a browser when a URL asks for it. The tokens are kept for the next command."
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show log messages and progress as lines on stderr.")]
 Calls = Annotated[
     Path | None,

@@ -8,9 +8,11 @@ import os
 import re
 import shlex
 import time
+import webbrowser
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp._cli.arguments import read_json, read_pairs, warnings_of
@@ -25,7 +27,7 @@ from funcmcp._cli.terminal import ProgressDisplay, answer
 from funcmcp._client.connection import Client
 from funcmcp._client.errors import AuthenticationError, ConnectionFailedError, one_line
 from funcmcp._client.streamable_http import MemoryTransport
-from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint, StdioCommand, visible_url
+from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint, SignIn, StdioCommand, visible_url
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import ClientError, InvalidResponseError, MCPError
 from funcmcp._protocol.methods import FEATURE_LISTS, METHODS
@@ -33,7 +35,6 @@ from funcmcp._serving import serving_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
-    from pathlib import Path
 
     from funcmcp import MCPServer
     from funcmcp._cli.calls import Call
@@ -80,6 +81,8 @@ class Source:
     """The folder of a function app whose MCP triggers are served for the command. None for other targets."""
     command: tuple[str, ...] = ()
     """The program and its arguments that serve on stdio. Empty for other targets."""
+    sign_in: SignIn | None = None
+    """How the user signs in at a URL. None: the user does not sign in."""
 
     @property
     def name(self) -> str:
@@ -88,7 +91,12 @@ class Source:
 
 
 def open_source(
-    target: str, *, headers: Sequence[str] = (), bearer: str | None = None, verbose: bool = False
+    target: str,
+    *,
+    headers: Sequence[str] = (),
+    bearer: str | None = None,
+    sign_in: bool = False,
+    verbose: bool = False,
 ) -> Source:
     """Return the server of a target, a URL or a command. A target is imported here, outside of any event loop.
 
@@ -96,6 +104,7 @@ def open_source(
         target: A target, a URL, or a command with a space in it, such as ``python server.py``.
         headers: Header fields as ``NAME:VALUE``.
         bearer: A token for ``Authorization: Bearer``.
+        sign_in: Whether the user of a URL signs in with a browser.
         verbose: Show log messages and progress as lines.
 
     Raises:
@@ -105,7 +114,12 @@ def open_source(
     if bearer is not None:
         fields |= [_header(f"authorization:Bearer {bearer}")]
     if target.startswith(("http://", "https://")):
-        return Source(target, None, fields, verbose)
+        if sign_in and "authorization" in fields:
+            raise Failure("--sign-in and a token can't be combined: unset FUNCMCP_BEARER, or leave out --sign-in.")
+        how = SignIn(open_browser=_open_browser, file=_sign_in_file()) if sign_in else None
+        return Source(target, None, fields, verbose, sign_in=how)
+    if sign_in:
+        raise Failure("--sign-in is for URLs. A server of this machine asks for no sign-in.")
     if is_command(target):
         if fields:
             raise Failure("--header and --bearer are for URLs. A command gets the environment variables of this shell.")
@@ -124,6 +138,18 @@ def is_command(target: str) -> bool:
         return len(shlex.split(target)) > 1 and not os.path.exists(target.rpartition(":")[0] or target)  # noqa: PTH110
     except ValueError as error:
         raise Failure(f"{target} is not a command: {error}.") from error
+
+
+async def _open_browser(address: str) -> None:
+    """Show where to sign in, for a machine without a browser, and open it."""
+    write_line(f"Sign in with your browser: {address}", error=True)
+    await asyncio.to_thread(webbrowser.open, address)
+
+
+def _sign_in_file() -> Path:
+    """Return the file that has the tokens of this user."""
+    folder = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME")
+    return Path(folder or Path.home() / ".local" / "state") / "funcmcp" / "sign-ins.json"
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -355,7 +381,8 @@ def _client(source: Source, display: ProgressDisplay | None, stderr: ServerStder
         command = StdioCommand(*source.command, env=os.environ, stderr=stderr.descriptor)
         return _client_of(command, source, display)
     if source.server is None:
-        return _client_of(HTTPEndpoint(source.target, max_total_bytes=_MAX_TOTAL_BYTES), source, display)
+        endpoint = HTTPEndpoint(source.target, max_total_bytes=_MAX_TOTAL_BYTES, sign_in=source.sign_in)
+        return _client_of(endpoint, source, display)
     if source.headers:
         return _client_of(source.server, source, display)
     return _client_of(MemoryTransport(serving_of(source.server), {}, by_user=True), source, display)
@@ -382,5 +409,8 @@ def _client_of(
 
 def _advice(source: Source, error: AuthenticationError) -> str:
     if error.status == _UNAUTHORIZED:
-        return f"{source.name} requires credentials (401). Pass valid ones with --bearer TOKEN or --header NAME:VALUE."
+        ways = "Pass valid ones with --bearer TOKEN or --header NAME:VALUE"
+        if "resource_metadata=" in (error.challenge or ""):
+            ways += ", or sign in with --sign-in"
+        return f"{source.name} requires credentials (401). {ways}."
     return f"{source.name} denies access with these credentials (403): {one_line(error.challenge)}"

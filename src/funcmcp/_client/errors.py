@@ -37,6 +37,11 @@ class AuthenticationError(ClientError):
 
 
 @public("funcmcp.client")
+class SignInError(ClientError):
+    """The user could not be signed in: the authorization server can't be used, or it or the user has refused."""
+
+
+@public("funcmcp.client")
 class SessionEndedError(ClientError):
     """The server no longer has the session (HTTP status 404).
 

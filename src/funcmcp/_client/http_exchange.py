@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from funcmcp._client.errors import ConnectionFailedError, one_line
+from funcmcp._client.errors import AuthenticationError, ConnectionFailedError, one_line
 from funcmcp._client.streamable_http import StreamableHTTP
 from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint, visible_url
 from funcmcp._mappings import without
@@ -25,13 +25,17 @@ from funcmcp._transports.http.status import EVENT_STREAM
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from funcmcp._client.transport import Receive
+    from funcmcp._client.sign_in import Tokens
+    from funcmcp._client.transport import Message, Receive
     from funcmcp._transports.http.messages import HttpRequest
 
 _PART_BYTES = 256
 """Bytes that each part of a body counts in addition to its length: a server may send every byte as its own chunk."""
 
 _MAX_REDIRECTS = 5
+_MAX_RENEWALS = 2
+"""Tokens that a request may cause: one of a sign-in, and one with a scope that the server then asks for."""
+
 _MAX_REQUEST_BYTES = 64 * MEBIBYTE
 _HTTPX2_HEADERS = {"host", "content-length"}
 """Header fields that httpx2 sets itself."""
@@ -45,12 +49,19 @@ class HTTPTransport(StreamableHTTP):
         headers: Header fields of every request, beside the endpoint's own.
 
     Raises:
-        ValueError: The URL is not valid.
+        ValueError: The URL is not valid, or the endpoint has both a sign-in and an Authorization header.
     """
 
     def __init__(self, endpoint: HTTPEndpoint, headers: Mapping[str, str]) -> None:
         self._http_exchange = HTTPExchange(endpoint)
         super().__init__(self._http_exchange, urlsplit(endpoint.url).path, {**endpoint.headers, **headers})
+        self._tokens: Tokens | None = None
+        if endpoint.sign_in is not None:
+            from funcmcp._client.sign_in import Tokens  # noqa: PLC0415 - few clients sign in
+
+            if "authorization" in self._headers:
+                raise ValueError("An endpoint with SignIn gets no Authorization header. Remove it from headers.")
+            self._tokens = Tokens(endpoint.url, endpoint.sign_in)
 
     async def connect(self, receive: Receive) -> None:
         """Make the pool of connections."""
@@ -63,6 +74,23 @@ class HTTPTransport(StreamableHTTP):
             await super().aclose()
         finally:
             await self._http_exchange.aclose()
+
+    async def _post(self, message: Message, headers: Mapping[str, str]) -> HttpResponse:
+        """Send a message. Send it again with another token if the server refuses it, which it then has not begun."""
+        if self._tokens is None:
+            return await super()._post(message, headers)
+        token = await self._tokens.current()
+        for _ in range(_MAX_RENEWALS):
+            try:
+                return await self._post_with(token, message, headers)
+            except AuthenticationError as error:
+                token = await self._tokens.renewed(token, error)
+        return await self._post_with(token, message, headers)
+
+    async def _post_with(self, token: str | None, message: Message, headers: Mapping[str, str]) -> HttpResponse:
+        if token is not None:
+            self._headers["authorization"] = f"Bearer {token}"
+        return await super()._post(message, headers)
 
 
 class HTTPExchange:

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
 MEBIBYTE = 1024 * 1024
@@ -24,6 +24,41 @@ def visible_url(url: str) -> str:
 
 
 @public("funcmcp.client")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn:
+    """How a user signs in at the authorization server of an endpoint: with a browser, when the server asks for it.
+
+    The client finds the authorization server, and registers there unless it is registered already. The user returns to
+    a port of this machine. The client renews the tokens, and asks for further scopes when a call needs them.
+
+    Attributes:
+        open_browser: Receives the address at which the user signs in, and opens it. It may be async. None: the browser
+            of this machine opens it.
+        file: A file for the tokens, which only its owner can read. The next process then needs no sign-in. None: the
+            tokens are kept in memory.
+        scopes: The scopes to request. Empty: those that the server names.
+        name: The name of the client, which users see when they sign in.
+        client_id: The id of a client that is registered at the authorization server, with the redirect URI
+            ``http://127.0.0.1:PORT/callback``. None: the client registers.
+        client_secret: The secret of that client, if it has one.
+        client_document: The https URL of a document that describes the client (CIMD). It is the client's id where the
+            authorization server takes such documents.
+        port: The port to which the user returns. 0: any free one.
+        seconds: Seconds that the user has for the sign-in.
+    """
+
+    open_browser: Callable[[str], Awaitable[object] | object] | None = None
+    file: Path | None = None
+    scopes: tuple[str, ...] = ()
+    name: str = "funcmcp"
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    client_document: str | None = None
+    port: int = 0
+    seconds: float = 300.0
+
+
+@public("funcmcp.client")
 @dataclass(frozen=True, slots=True, repr=False)
 class HTTPEndpoint:
     """A Streamable HTTP endpoint, with limits for what the server may send.
@@ -35,6 +70,7 @@ class HTTPEndpoint:
         silence_seconds: Seconds until a response has to begin, and until each next part of it has to arrive.
         max_response_bytes: Bytes of one response.
         max_total_bytes: Bytes of all responses together. None for any number.
+        sign_in: How a user signs in when the server asks for it. None: requests have the credentials in *headers* only.
     """
 
     url: str
@@ -43,6 +79,7 @@ class HTTPEndpoint:
     silence_seconds: float = 300.0
     max_response_bytes: int = 64 * MEBIBYTE
     max_total_bytes: int | None = None
+    sign_in: SignIn | None = None
 
     def __repr__(self) -> str:
         return f"HTTPEndpoint({visible_url(self.url)!r})"
