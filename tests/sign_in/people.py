@@ -7,8 +7,9 @@ import re
 import subprocess
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import httpx2
 
@@ -18,12 +19,17 @@ from funcmcp.auth import OIDC, Auth, OAuthProxy
 from tests import nodejs
 from tests.clients.signing_in import Recorder, serving_in_thread
 from tests.patience import PATIENCE
+from tests.requirements import require
+from tests.serving import REPOSITORY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
+    from funcmcp.state import KeyRing
     from tests.clients.signing_in import Asked
 
+HERE = Path(__file__).parent
 HOST = "127.0.0.1"
 BACK = "http://127.0.0.1:1/back"
 """Where a client's users return to; the browser stops there."""
@@ -53,9 +59,9 @@ class SignIn:
     log: list[Asked]
 
 
-def orders(url: str, upstream: str) -> MCPServer:
+def orders(url: str, upstream: str, keys: KeyRing | None = None) -> MCPServer:
     """Return a server with two tools, one of which takes a further scope."""
-    proxy = OAuthProxy(url, upstream=OIDC(upstream, CLIENT_ID, SECRET), scopes=SCOPES)
+    proxy = OAuthProxy(url, upstream=OIDC(upstream, CLIENT_ID, SECRET), scopes=SCOPES, keys=keys)
     mcp = MCPServer("Orders", auth=Auth(proxy, scopes=["orders.read"]))
 
     @mcp.tool
@@ -72,8 +78,8 @@ def orders(url: str, upstream: str) -> MCPServer:
 
 
 @contextmanager
-def provider(redirect_uri: str, *, rotates: bool = True) -> Iterator[str]:
-    """Run the OpenID provider; return its issuer."""
+def oidc_provider(redirect_uri: str, *, rotates: bool = True) -> Iterator[str]:
+    """Run npm's oidc-provider; return its issuer."""
     script = nodejs.HOME / "identity-provider.mjs"
     nodejs.package("oidc-provider")
     command = [str(nodejs.node()), str(script), CLIENT_ID, SECRET, redirect_uri, str(rotates).lower()]
@@ -86,12 +92,26 @@ def provider(redirect_uri: str, *, rotates: bool = True) -> Iterator[str]:
 
 
 @contextmanager
-def signed_in(*, rotates: bool = True) -> Iterator[SignIn]:
+def django(redirect_uri: str) -> Iterator[str]:
+    """Run Django with its OAuth Toolkit as an OpenID provider; return its issuer."""
+    python = REPOSITORY / ".servers/frameworks/bin/python"
+    program = require("Django (scripts/setup-frameworks.sh)", str(python) if python.exists() else None)
+    command = [program, str(HERE / "django_provider.py"), CLIENT_ID, SECRET, redirect_uri]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+@contextmanager
+def signed_in(provider: Callable[[str], AbstractContextManager[str]] = oidc_provider) -> Iterator[SignIn]:
     """Serve everything on loopback ports."""
     listener = listen(HOST, 0)
     origin = origin_of(HOST, listener)
     log: list[Asked] = []
-    with provider(f"{origin}/oauth/callback", rotates=rotates) as upstream:
+    with provider(f"{origin}/oauth/callback") as upstream:
         mcp = orders(f"{origin}/mcp", upstream)
         with serving_in_thread(Recorder("orders", mcp, log), listener):
             yield SignIn(f"{origin}/mcp", origin, upstream, log)
@@ -117,6 +137,14 @@ async def browse(url: str, *, user: str = "ada", decision: str = "allow", back: 
             headers = {"origin": f"{answer.url.scheme}://{answer.url.netloc.decode()}"}
             answer = await browser.post(answer.url.join(html.unescape(form[1])), data=fields, headers=headers)
     raise AssertionError("The sign-in has no end.")
+
+
+async def visit(address: str, user: str) -> None:
+    """Sign in, and open the page to which the user returns."""
+    back = parse_qs(urlsplit(address).query)["redirect_uri"][0]
+    query = await browse(address, user=user, back=back)
+    async with httpx2.AsyncClient(timeout=PATIENCE) as browser:
+        assert (await browser.get(f"{back}?{urlencode(query)}")).status_code == 200
 
 
 def _filled_in(page: str, user: str) -> dict[str, str]:

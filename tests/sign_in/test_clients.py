@@ -1,7 +1,11 @@
-"""Clients sign in at a server with a proxy, in front of a certified OpenID provider, without a person."""
+"""Clients sign in at a server with a proxy, in front of real OpenID providers, without a person."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -12,13 +16,18 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 from pydantic import AnyUrl
 
-from funcmcp.client import Client
+from funcmcp.client import Client, HTTPEndpoint
+from funcmcp.client import SignIn as ClientSignIn
+from tests.cli.processes import FUNCMCP
 from tests.clients.test_sign_in import Memory
 from tests.patience import PATIENCE
-from tests.sign_in.people import BACK, SignIn, browse, signed_in
+from tests.requirements import require
+from tests.serving import REPOSITORY
+from tests.sign_in.people import BACK, HERE, SignIn, browse, django, signed_in, visit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -125,3 +134,87 @@ async def test_a_code_works_once_and_its_replay_ends_the_sign_in(served: SignIn)
         }
         ended = await http.post(f"{served.origin}/oauth/token", data=form)
         assert (ended.status_code, ended.json()["error"]) == (400, "invalid_grant")
+
+
+def expire(file: Path, url: str) -> str:
+    """Let the token in a file of our client expire; return its refresh token."""
+    entry = json.loads(file.read_text())[url]
+    file.write_text(json.dumps({url: entry | {"expires": 1}}))
+    return str(entry["refresh_token"])
+
+
+async def sign_in_and_renew(url: str, file: Path, user: str) -> list[str]:
+    """Sign in with our client, step up, and renew the tokens, also in a client that begins; return what was opened."""
+    opened = []
+
+    async def go(address: str) -> None:
+        opened.append(address)
+        await visit(address, user)
+
+    endpoint = HTTPEndpoint(url, sign_in=ClientSignIn(open_browser=go, file=file))
+    for _ in range(2):
+        async with Client(endpoint) as client:
+            who = (await client.call_tool("who")).structured_content
+            assert who == {"subject": user, "name": f"{user} of the tests", "email": f"{user}@example.com"}
+            assert (await client.call_tool("order", {"dish": "soup"})).structured_content == {"ordered": "soup"}
+        expired = expire(file, url)
+    async with Client(endpoint) as client:
+        assert (await client.call_tool("who")).structured_content == who
+    assert expire(file, url) != expired
+    return opened
+
+
+async def test_our_client_signs_in_steps_up_and_renews(served: SignIn, tmp_path: Path) -> None:
+    assert len(await sign_in_and_renew(served.url, tmp_path / "tokens.json", "fay")) == 2
+
+
+async def test_another_openid_provider_signs_in_as_well(tmp_path: Path) -> None:
+    """Django with its OAuth Toolkit has another login page, other scopes, and rotates its refresh tokens."""
+    with signed_in(django) as running:
+        assert len(await sign_in_and_renew(running.url, tmp_path / "tokens.json", "dana")) == 2
+        memory = Memory()
+        (who,) = await call_official(running.url, memory, "auto", ("who", {}), user="dora")
+        assert who["subject"] == "dora"
+
+
+def browser_of(user: str, **variables: str) -> dict[str, str]:
+    """Return the environment of a program that opens a browser, with a person."""
+    return {**os.environ, "BROWSER": f"{sys.executable} {HERE / 'visitor.py'} {user} %s &", **variables}
+
+
+def test_the_command_signs_in_with_the_browser_and_the_next_one_does_not_have_to(
+    served: SignIn, tmp_path: Path
+) -> None:
+    first, second, refused = [
+        subprocess.run(
+            [*FUNCMCP, "call", served.url, "who", *options],
+            env=browser_of("gil", XDG_STATE_HOME=str(tmp_path)),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        for options in (["--sign-in"], ["--sign-in"], [])
+    ]
+    assert first.stderr.startswith(f"Sign in with your browser: {served.origin}/oauth/authorize?"), first.stderr
+    assert (json.loads(first.stdout)["subject"], json.loads(second.stdout)["subject"]) == ("gil", "gil")
+    assert second.stderr == ""
+    assert refused.returncode == 1
+    assert refused.stderr.endswith("or sign in with --sign-in.\n")
+    assert (tmp_path / "funcmcp" / "sign-ins.json").exists()
+
+
+def test_fastmcps_client_signs_in_steps_up_and_renews(served: SignIn) -> None:
+    fastmcp = REPOSITORY / ".servers/differential/bin/python"
+    python = require("FastMCP (scripts/setup-differential.sh)", str(fastmcp) if fastmcp.exists() else None)
+    ended = subprocess.run(
+        [python, str(HERE / "fastmcp_client.py"), served.url],
+        env=browser_of("hal"),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    who = {"subject": "hal", "name": "hal of the tests", "email": "hal@example.com"}
+    assert json.loads(ended.stdout) == {"results": [who, {"ordered": "pizza"}, who], "is_renewed": True}

@@ -12,14 +12,13 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx2
 import pytest
 
 from tests import nodejs
 from tests.patience import PATIENCE
-from tests.sign_in.people import BACK, SignIn, browse, signed_in
+from tests.sign_in.people import BACK, SignIn, signed_in, visit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,14 +93,6 @@ def running(*command: str, environment: dict[str, str] | None = None, folder: Pa
         finally:
             process.kill()
             lines.end()
-
-
-async def visit(address: str, user: str) -> None:
-    """Sign in, and open the page to which the user returns."""
-    back = parse_qs(urlsplit(address).query)["redirect_uri"][0]
-    query = await browse(address, user=user, back=back)
-    async with httpx2.AsyncClient() as browser:
-        assert (await browser.get(f"{back}?{urlencode(query)}")).status_code == 200
 
 
 def test_mcp_remote_signs_in_and_connects(served: SignIn, tmp_path: Path) -> None:
