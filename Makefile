@@ -31,6 +31,7 @@ servers: .venv/.ready
 	scripts/setup-docs.sh
 	scripts/setup-frameworks.sh
 	scripts/setup-proxies.sh
+	scripts/setup-firefox.sh
 	if [ "$$CI" = true ]; then scripts/setup-converters.sh; fi
 
 # The suite also runs on Python 3.13, where there is one.

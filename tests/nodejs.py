@@ -26,3 +26,9 @@ def browser() -> Path:
     """Return what starts the Chromium of scripts/setup-browser.sh, or skip the test (fail in CI)."""
     program = _MODULES / ".cache" / "chromium" / "run"
     return require("Chromium", program if program.exists() else None)
+
+
+def firefox() -> Path:
+    """Return the Firefox of scripts/setup-firefox.sh, or skip the test (fail in CI)."""
+    program = HOME.parents[1] / ".servers/firefox"
+    return require("Firefox (scripts/setup-firefox.sh)", program if program.exists() else None)

@@ -149,9 +149,12 @@ def serve_sign_in(
 
 
 @contextmanager
-def serving_in_thread(app: Any, listener: socket.socket) -> Iterator[None]:
-    """Serve an application in a thread; connections wait in the socket until it is ready."""
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="auto", timeout_graceful_shutdown=3))
+def serving_in_thread(app: Any, listener: socket.socket, certificate: Path | None = None) -> Iterator[None]:
+    """Serve an application in a thread, over TLS with a certificate; connections wait until it is ready."""
+    config = uvicorn.Config(
+        app, log_level="warning", lifespan="auto", timeout_graceful_shutdown=3, ssl_certfile=certificate
+    )
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

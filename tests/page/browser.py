@@ -1,4 +1,4 @@
-"""A browser for tests: scripts of Playwright, run one after another in one Chromium, and servers for them."""
+"""A browser for tests: scripts of Playwright, run one after another in one browser, and servers for them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 HOST = "127.0.0.1"
+HOSTS = ("orders.example.test", "evil.example.test")
+"""Names of this machine in the browser, which belong to one domain."""
 
 
 @dataclass(frozen=True)
 class Browser:
-    """A running Chromium.
+    """A running Chromium or Firefox.
 
     Attributes:
         process: The Node program that drives it.
+        name: ``"chromium"`` or ``"firefox"``.
     """
 
     process: subprocess.Popen[str]
+    name: str
 
     def play(self, script: str, args: Any = None, *, errors: Sequence[str] = (), **options: Any) -> Any:
         """Run a script in a new context of the browser and return its value.
@@ -55,22 +59,22 @@ class Browser:
         unexpected = [text for text in seen["errors"] if not any(part in text for part in errors)]
         assert unexpected == [], unexpected
         hosts = {urlsplit(url).hostname for url in seen["requests"] if not url.startswith(("data:", "blob:"))}
-        assert hosts <= {HOST, "localhost"}
+        assert hosts <= {HOST, "localhost", *HOSTS}
         return seen["value"]
 
 
 @contextmanager
-def running_browser() -> Iterator[Browser]:
-    """Start a browser, and end it with the block."""
-    program = nodejs.browser()
-    for package in ("axe-core", "playwright-core"):
+def running_browser(name: str = "chromium") -> Iterator[Browser]:
+    """Start a browser, ``"chromium"`` or ``"firefox"``, and end it with the block."""
+    program = nodejs.browser() if name == "chromium" else nodejs.firefox()
+    for package in ("axe-core", "playwright-core", "playwright-firefox"):
         nodejs.package(package)
-    command = [str(nodejs.node()), str(HERE / "driver.mjs"), str(nodejs.HOME), str(program)]
+    command = [str(nodejs.node()), str(HERE / "driver.mjs"), str(nodejs.HOME), name, str(program)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     ) as process:
         try:
-            yield Browser(process)
+            yield Browser(process, name)
         finally:
             assert process.stdin is not None
             process.stdin.close()

@@ -1,22 +1,42 @@
-// A headless Chromium for tests. Arguments: the folder whose node_modules has the packages, and the browser's program.
+// A headless Chromium or Firefox for tests. Arguments: the folder whose node_modules has the packages, "chromium" or
+// "firefox", and the browser's program.
 // Each line on stdin is {script, args, options}: the body of an async function of `page`, `args` and `violations`, which
 // runs in a new context with these options. The answer is one line: {value, failure, errors, requests}.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import readline from "node:readline";
 
-const [packages, program] = process.argv.slice(2);
+const [packages, name, program] = process.argv.slice(2);
 const require = createRequire(`${packages}/package.json`);
-const { chromium } = require("playwright-core");
+// The Playwright that knows the commands of Firefox ESR. The newest one needs a newer Firefox.
+const browsers = {
+  chromium: () => require("playwright-core").chromium,
+  firefox: () => require("playwright-firefox")._bidiFirefox,
+};
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf-8");
 const AsyncFunction = (async () => {}).constructor;
 const SECONDS = 10_000;
 
-// Names do not resolve: what is not on this machine can't be reached.
-const browser = await chromium.launch({
-  executablePath: program,
-  args: ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
-});
+// What is not on this machine can't be reached: other names than those of *.example.test do not resolve, or belong to a
+// proxy that does not exist. Firefox is the one of the machine, which WebDriver BiDi drives.
+const options = {
+  chromium: {
+    args: ["--host-resolver-rules=MAP *.example.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
+  },
+  firefox: {
+    channel: "moz-firefox",
+    firefoxUserPrefs: {
+      "network.dns.localDomains": "orders.example.test,evil.example.test",
+      "network.proxy.type": 1,
+      "network.proxy.http": "127.0.0.1",
+      "network.proxy.http_port": 1,
+      "network.proxy.ssl": "127.0.0.1",
+      "network.proxy.ssl_port": 1,
+      "network.proxy.no_proxies_on": "127.0.0.1, localhost, .example.test",
+    },
+  },
+};
+const browser = await browsers[name]().launch({ executablePath: program, ...options[name] });
 
 /** Returns what axe-core finds wrong with the document, or which of some rules it breaks. */
 async function violations(page, rules = null) {

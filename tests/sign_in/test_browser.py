@@ -1,4 +1,4 @@
-"""The consent page in Chromium, where the browser decides: cookies, the policy of the page, frames, foreign forms."""
+"""The consent page in Chromium and Firefox, where the browser decides: cookies, frames, foreign forms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx2
 import pytest
@@ -15,15 +15,17 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from funcmcp import MCPServer, ServerInfo
+from funcmcp import HTTPOptions, MCPServer, ServerInfo
 from funcmcp._adapters.uvicorn.server import listen, origin_of
 from funcmcp.auth import OAuthProxy
+from tests.auth.issuer import certificate
 from tests.clients.signing_in import serving_in_thread
 from tests.oauth_proxy.stage import KEYS, SCOPES, ScriptedUpstream, challenge_of
-from tests.page.browser import HOST, Browser, running_browser
+from tests.page.browser import HOST, HOSTS, Browser, running_browser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from starlette.requests import Request
 
@@ -87,10 +89,10 @@ class Site:
     address: str
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as chromium:
-        yield chromium
+@pytest.fixture(scope="module", params=["chromium", "firefox"])
+def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
+    with running_browser(request.param) as running:
+        yield running
 
 
 @pytest.fixture
@@ -154,6 +156,8 @@ def test_a_user_denies_it(browser: Browser, site: Site) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1280])
 def test_the_pages_are_accessible(browser: Browser, site: Site, scheme: str, width: int) -> None:
+    if browser.name != "chromium":
+        pytest.skip("axe-core judges the document, which is the same in each browser.")
     script = """
         const seen = [];
         for (const address of args) {
@@ -173,16 +177,18 @@ def test_the_pages_are_accessible(browser: Browser, site: Site, scheme: str, wid
 
 
 def test_the_page_is_not_shown_in_a_frame_of_another_page(browser: Browser, site: Site) -> None:
-    site.login.attack = f'<iframe src="{html.escape(site.address)}"></iframe>'
+    frames = [f"{site.login.origin}/back", site.address]
+    site.login.attack = "".join(f'<iframe src="{html.escape(url)}"></iframe>' for url in frames)
     script = """
-        await page.goto(args);
-        await page.waitForTimeout(0);
-        const frame = page.frames()[1];
-        await frame.waitForLoadState();
-        return frame.url();
+        await page.goto(args, { waitUntil: "commit" });
+        await page.frameLocator("iframe >> nth=0").getByText("The client has the code.").waitFor();
+        // Firefox shows no document of the frame that it has blocked.
+        const blocked = page.frameLocator("iframe >> nth=1").locator("body");
+        return await blocked.innerText({ timeout: 2000 }).catch(() => "");
     """
-    url = browser.play(script, f"{site.login.origin}/attack", errors=["frame", "X-Frame-Options"])
-    assert not url.startswith(site.origin)
+    text = browser.play(script, f"{site.login.origin}/attack", errors=["frame", "X-Frame-Options"])
+    assert "Notes" not in text
+    assert "Allow" not in text
 
 
 def test_a_form_of_an_attackers_page_does_not_consent(browser: Browser, site: Site) -> None:
@@ -220,4 +226,60 @@ def test_a_victim_does_not_complete_the_sign_in_of_an_attacker(browser: Browser,
     """
     url, heading = browser.play(script, {"address": site.address, "link": link}, errors=REFUSED)
     assert url.startswith(f"{site.origin}/oauth/callback?")
+    assert heading == "This sign-in was not started in this browser"
+
+
+def test_another_host_of_the_domain_can_not_plant_the_cookie_of_an_attackers_sign_in(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """The attacker owns a host of the same domain, and sets the cookies of its own sign-in for the whole domain."""
+    here, there = listen(HOST, 0), listen(HOST, 0)
+    orders, evil = (
+        f"https://{host}:{listener.getsockname()[1]}" for host, listener in zip(HOSTS, (here, there), strict=True)
+    )
+    login = Login(evil)
+    proxy = OAuthProxy(f"{orders}/mcp", upstream=login, scopes=SCOPES, keys=KEYS)
+    planted: list[str] = []
+
+    async def plant(_request: Request) -> Response:
+        response = HTMLResponse("<!doctype html><title>A page</title>A page")
+        for cookie in planted:
+            response.headers.append("set-cookie", cookie)
+        return response
+
+    login.app.routes.append(Route("/plant", plant))
+    file = certificate(tmp_path)
+    with ExitStack() as stack:
+        mcp = MCPServer("Orders", auth=proxy, http=HTTPOptions(allowed_hosts=[HOSTS[0]]))
+        stack.enter_context(serving_in_thread(mcp, here, file))
+        stack.enter_context(serving_in_thread(login.app, there, file))
+        attacker = stack.enter_context(httpx2.Client(verify=False, base_url=f"https://{HOST}:{here.getsockname()[1]}"))
+        attacker.headers["host"] = urlsplit(orders).netloc
+        metadata = {"client_name": "Notes", "redirect_uris": [f"{evil}/back"]}
+        query = {
+            "response_type": "code",
+            "client_id": attacker.post("/oauth/register", json=metadata).json()["client_id"],
+            "code_challenge": challenge_of("v" * 43),
+            "code_challenge_method": "S256",
+        }
+        page = attacker.get("/oauth/authorize", params=query)
+        fields = dict(re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', page.text))
+        cookie = {"cookie": page.headers["set-cookie"].partition(";")[0]}
+        form = fields | {"decision": "allow"}
+        answer = attacker.post("/oauth/consent", data=form, headers=cookie | {"origin": orders})
+        pairs = [value.partition(";")[0] for value in answer.headers.get_list("set-cookie") if "-go-" in value]
+        assert pairs
+        assert all(pair.startswith("__Host-") for pair in pairs)
+        for pair in [*pairs, *(pair.removeprefix("__Host-") for pair in pairs)]:
+            planted += [f"{pair}; Path=/; Secure", f"{pair}; Domain=example.test; Path=/; Secure"]
+        script = """
+            await page.goto(args.plant);
+            await page.goto(args.link);
+            const names = (await page.context().cookies(args.orders)).map(({ name }) => name);
+            return [names, await page.getByRole("heading", { level: 1 }).innerText()];
+        """
+        values = {"plant": f"{evil}/plant", "link": answer.headers["location"], "orders": orders}
+        names, heading = browser.play(script, values, errors=[*REFUSED, "__Host-"], ignoreHTTPSErrors=True)
+    # The browser sends the cookie without the prefix, which does not count, and refuses the other one.
+    assert names == [pair.removeprefix("__Host-").partition("=")[0] for pair in pairs]
     assert heading == "This sign-in was not started in this browser"
