@@ -64,7 +64,8 @@ def test_the_numbers_of_the_reasons_were_measured() -> None:
     starts = measurement("starts", tools=1000)["milliseconds"]
     assert f"after {starts['funcmcp'] / 1000:.2f} seconds" in ready
     assert f"takes {starts['mcp'] / 1000:.2f}." in ready
-    assert f"{storms():,} calls" in long_calls
+    [tasks] = re.findall(r"More than ([\d,]+) calls", long_calls)
+    assert int(tasks.replace(",", "")) < storms()
     corpus = (DEVELOPMENT / "corpus.md").read_text(encoding="utf-8")
     [servers] = re.findall(r"^(\d+ of \d+) servers of FastMCP", corpus, re.MULTILINE)
     assert f"{servers} published servers" in moves
