@@ -5,19 +5,25 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httpx2
 import pytest
 
-from funcmcp import Context, MCPServer
+from funcmcp import Context, HTTPOptions, MCPServer
 from funcmcp._auth.authenticator import Challenge
 from funcmcp._oauth_proxy import upstream_tokens
 from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn, UpstreamRefusedError, UpstreamUnavailableError
-from funcmcp.auth import Principal, UpstreamTokenError
+from funcmcp._server.calls.task_call import decode_call, encode_call
+from funcmcp.auth import APIKeys, Auth, Principal, UpstreamTokenError, first_of
 from funcmcp.client import Client
-from funcmcp.state import KeyRing
+from funcmcp.state import KeyRing, MemorySignIns
 from tests.auth.making_tokens import Clock
+from tests.instances import per_request
 from tests.oauth_proxy.scripted_entra import READ_USER
-from tests.oauth_proxy.stage import KEYS, ScriptedUpstream, Stage, claims_of
+from tests.oauth_proxy.stage import ISSUER, KEYS, ScriptedUpstream, Stage, claims_of
 from tests.oauth_proxy.test_entra_errors import EntraStage
+from tests.server.calls.test_task_call import CHANNEL
+from tests.server.parts import tool
+from tests.server.task_parts import HTTP, asking
 
 SCOPES = ["https://api.example.com/read"]
 
@@ -142,9 +148,10 @@ async def test_few_tokens_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(upstream.exchanged) == 5
 
 
-async def test_a_refresh_brings_a_new_token_of_the_provider() -> None:
+@pytest.mark.parametrize("store", [None, MemorySignIns])
+async def test_a_refresh_brings_a_new_token_of_the_provider(store: Any) -> None:
     upstream = ExchangingUpstream()
-    stage = Stage(upstream=upstream)
+    stage = Stage(upstream=upstream, store=store and store())
     stage.upstream = upstream
     await stage.with_client()
     renewed = await stage.refresh((await stage.tokens())["refresh_token"])
@@ -271,3 +278,46 @@ async def test_a_tool_without_a_sign_in_gets_an_error_that_its_caller_reads() ->
         result = await client.call_tool("calendar")
         assert (result.is_error, "sign-in of the user" in result.text) == (True, True)
         assert (await client.call_tool("wrong")).is_error
+
+
+async def test_a_tool_over_http_gets_a_token_for_its_caller_and_not_for_a_robot_with_a_key() -> None:
+    stage, upstream, _, token = await signed_in()
+    authenticator = first_of(APIKeys({"robot": "a-key-of-16-characters"}), stage.proxy)
+    hosts = HTTPOptions(allowed_hosts=["orders.example.com"])
+    mcp = MCPServer("Orders", auth=Auth(authenticator), http=hosts)
+    received: list[str] = []
+
+    @mcp.tool
+    async def calendar(context: Context) -> str:
+        received.append(await context.upstream_token(SCOPES, audience="api"))
+        return "read"
+
+    message, headers = per_request("tools/call", name="calendar", arguments={})
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    headers["accept"] = "application/json, text/event-stream"
+
+    async def call(**credentials: str) -> Any:
+        answer = await http.post(
+            "/mcp",
+            json={"jsonrpc": "2.0", **message},
+            headers=headers | {name.replace("_", "-"): value for name, value in credentials.items()},
+        )
+        return answer.json()["result"]
+
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=mcp), base_url=ISSUER) as http:
+        for _ in range(2):
+            assert (await call(authorization=f"Bearer {token}"))["content"][0]["text"] == "read"
+        assert received == ["token-1", "token-1"]
+        assert upstream.exchanged == [("upstream-access", tuple(SCOPES), "api")]
+        refused = await call(x_api_key="a-key-of-16-characters")
+        assert (refused["isError"], "sign-in of the user" in refused["content"][0]["text"]) == (True, True)
+
+
+async def test_a_stored_call_of_a_task_has_neither_the_token_nor_a_way_to_others() -> None:
+    _, _, principal, token = await signed_in()
+    call = encode_call(asking("tools/call", {"name": "job", "arguments": {}}, http=HTTP(principal)))
+    assert claims_of(token)["upstream"].encode() not in call
+    restored = decode_call(call, tool("job"), task_id="1", channel=CHANNEL)
+    assert restored is not None
+    assert restored.principal is not None
+    assert (restored.principal.subject, restored.principal.upstream_tokens) == (principal.subject, None)
