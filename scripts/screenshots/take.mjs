@@ -1,8 +1,8 @@
-// Takes the pictures of the page at an endpoint. Arguments: the folder whose node_modules has playwright-core, the
-// browser's program, the endpoint, the folder for the pictures.
+// Takes the pictures of the page. Arguments: the folder whose node_modules has playwright-core, the browser's program, the
+// endpoints of travel.py and of samples/apps, the folder for the pictures.
 import { createRequire } from "node:module";
 
-const [packages, program, endpoint, folder] = process.argv.slice(2);
+const [packages, program, endpoint, apps, folder] = process.argv.slice(2);
 const { chromium } = createRequire(`${packages}/package.json`)("playwright-core");
 
 async function search(page) {
@@ -28,17 +28,54 @@ async function book(page) {
   await page.waitForTimeout(300); // the scrolling and the bar move
 }
 
+async function showApp(page) {
+  await page.goto(`${apps}#tool/place_order`);
+  for (const [table, dish] of [["4", "Lentil soup"], ["7", "Dumplings"]]) {
+    await page.getByRole("textbox", { name: "table" }).fill(table);
+    await page.getByRole("textbox", { name: "Item of dishes" }).fill(dish);
+    await page.getByRole("button", { name: "Call", exact: true }).click();
+    await page.locator(".run.done").getByText(dish).first().waitFor();
+  }
+  await page.goto(`${apps}#tool/order_board`);
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  await page.getByRole("button", { name: "Show the app" }).click();
+  await page.frameLocator("iframe").getByRole("button", { name: "Start cooking" }).first().click();
+  await page.getByRole("button", { name: "Refuse" }).click({ trial: true }); // its buttons work after a moment
+  await page.locator("iframe").scrollIntoViewIfNeeded();
+}
+
+async function compare(page) {
+  await search(page);
+  await page.getByRole("textbox", { name: "destination" }).fill("Bern");
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  await page.getByText("Earlier calls").click();
+  await page.getByRole("button", { name: /^Compare/ }).nth(1).click();
+  await page.getByText("Difference of the arguments").scrollIntoViewIfNeeded();
+  await page.mouse.wheel(0, 2000);
+  await page.waitForTimeout(300);
+}
+
+async function bookOnPhone(page) {
+  await page.goto(`${endpoint}#tool/book_trip`);
+  await page.getByRole("textbox", { name: "trip" }).fill("ICE-9558");
+  await page.getByRole("button", { name: "Add item to passengers" }).click();
+  await page.getByRole("textbox", { name: "name" }).fill("Ada Lovelace");
+}
+
 const browser = await chromium.launch({ executablePath: program });
 try {
-  for (const [name, colorScheme, height, play] of [
-    ["page-light", "light", 940, search],
-    ["page-dark", "dark", 940, search],
-    ["page-call", "light", 760, book],
+  for (const [name, colorScheme, width, height, play] of [
+    ["page-light", "light", 1180, 940, search],
+    ["page-dark", "dark", 1180, 940, search],
+    ["page-call", "light", 1180, 760, book],
+    ["page-app", "light", 1180, 760, showApp],
+    ["page-compare", "dark", 1180, 700, compare],
+    ["page-phone", "light", 390, 844, bookOnPhone],
   ]) {
-    const page = await browser.newPage({ colorScheme, viewport: { width: 1180, height }, timezoneId: "UTC" });
+    const page = await browser.newPage({ colorScheme, viewport: { width, height }, timezoneId: "UTC" });
     page.setDefaultTimeout(10_000);
     await play(page);
-    await page.mouse.move(700, 5);
+    await page.mouse.move(5, 5);
     await page.evaluate(() => document.activeElement.blur());
     await page.screenshot({ path: `${folder}/${name}.png` });
     await page.close();

@@ -61,14 +61,15 @@ def search_trips(origin: str, destination: str, day: date, travelers: int = 1) -
 
 
 @mcp.tool(destructive=False)
-async def book_trip(trip: str, departs: datetime, passengers: list[Passenger], context: Context, note: str = "") -> str:
+async def book_trip(  # noqa: D417 - the description of the context would be one for the model
+    trip: str, departs: datetime, passengers: list[Passenger], context: Context, note: str = ""
+) -> str:
     """Book a trip for one or more passengers.
 
     Args:
         trip: The id of a trip, as `search_trips` returns it
         departs: The day and time of departure
         passengers: Everybody who travels
-        context: The call, which asks for seats
         note: A note for the travel desk
     """
     for step, message in enumerate(["Checking the fare", "Holding two seats", "Waiting for the railway"], 1):

@@ -37,10 +37,39 @@ SCHEMA = {
         "deep": {"type": "array", "minItems": 1e9, "items": {"$ref": "#/$defs/deep"}},
     },
 }
-TOOL = {"name": HTML, "title": HTML, "description": HTML, "inputSchema": SCHEMA, "annotations": {"title": HTML}}
+ICONS = [
+    {"src": SCRIPT_URL},
+    {"src": "data:text/html,<script>window.hacked=6</script>"},
+    {"src": 'data:image/png" onerror="window.hacked=7;base64,AAAA'},
+    {"src": "https://attacker.example/icon.png"},
+    {"src": "//attacker.example/icon.png"},
+    {"src": {"not": "text"}, "theme": HTML},
+    None,
+]
+MARKDOWN = f"""{HTML}
+
+# {HTML}
+
+- **{HTML}** [link]({SCRIPT_URL}) ![image](https://attacker.example/x.png)
+
+| {HTML} | [a](data:text/html,x) |
+|---|---|
+| `{HTML}` | <a href="{SCRIPT_URL}">x</a> |
+"""
+TOOL = {
+    "name": HTML,
+    "title": HTML,
+    "description": MARKDOWN,
+    "inputSchema": SCHEMA,
+    "annotations": {"title": HTML},
+    "icons": ICONS,
+    "_meta": {"ui": {"resourceUri": SCRIPT_URL, "visibility": {}}, "ui/resourceUri": {}},
+}
 CONTENT: list[Any] = [
     {"type": "text", "text": HTML},
     {"type": "text", "text": {"not": "text"}},
+    {"type": "text", "text": MARKDOWN},
+    {"type": "resource", "resource": {"uri": "ui://x", "mimeType": "text/html;profile=mcp-app", "text": HTML}},
     {"type": "image", "mimeType": "text/html", "data": "PHNjcmlwdD4="},
     {"type": "image", "mimeType": 'image/png" onerror="window.hacked=4', "data": "AAAA"},
     {
@@ -60,7 +89,14 @@ RESULTS: dict[str, Any] = {
         "supportedVersions": [HTML],
         "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}},
         "instructions": HTML,
-        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": HTML, "title": HTML, "websiteUrl": SCRIPT_URL}},
+        "_meta": {
+            "io.modelcontextprotocol/serverInfo": {
+                "name": HTML,
+                "title": HTML,
+                "websiteUrl": SCRIPT_URL,
+                "icons": ICONS,
+            }
+        },
     },
     "tools/list": {"tools": [TOOL, None, 7, {}, {"name": {}}]},
     "prompts/list": {"prompts": [{"name": HTML, "arguments": [{"name": "__proto__", "required": True}, None]}]},
@@ -145,8 +181,10 @@ def test_texts_of_a_hostile_server_are_shown_and_not_interpreted(browser: Browse
             await page.getByRole("button", { name: "Send" }).click();
             await page.getByRole("button", { name: "Continue" }).click();
             await page.getByRole("heading", { name: "Done" }).waitFor();
-            await page.getByText("Requests and answers as JSON").click();
+            await page.getByText("Requests and answers as JSON").first().click();
             seen.result = await page.locator(".run").innerText();
+            await page.getByRole("link", { name: "Activity" }).click();
+            seen.activity = await page.locator("main").innerText();
             await page.locator("nav section[data-kind=prompt] li a").click();
             await page.getByRole("combobox", { name: "__proto__" }).fill("there");
             await page.getByRole("button", { name: "Get the prompt" }).click();
@@ -173,7 +211,7 @@ def test_texts_of_a_hostile_server_are_shown_and_not_interpreted(browser: Browse
             {"url": url},
         )
     assert seen["title"] == SHOWN
-    for view in ("overview", "form", "question", "result"):
+    for view in ("overview", "form", "question", "result", "activity"):
         assert SHOWN in seen[view]
     assert seen["state"]["hacked"] is None
     assert seen["state"]["polluted"] is None

@@ -3,7 +3,8 @@
 How it works: a document that the page made itself (`srcdoc`, `blob:`, `data:`) would inherit the page's policy, which
 allows no script of others. So the endpoint serves an empty document with a policy of its own. It is sandboxed without
 `allow-same-origin`: wherever it is opened, its origin is opaque, and it reads nothing of this server. Only a page of
-this origin can embed it. It gets the app's HTML from there by `postMessage`.
+this origin can embed it. It posts its query there and gets the app's HTML. An app can load another query into its
+frame, so the page sends the HTML once for each frame, and only to the query that it has chosen.
 
 By default the policy allows inline scripts and styles and `data:` URLs. The query names the origins that the user has
 allowed beyond that, with the names of the app's ``_meta.ui.csp``.
@@ -40,7 +41,7 @@ _DOCUMENT = b"""\
     document.close();
   };
   addEventListener("message", receive);
-  parent.postMessage("app frame is ready", "*");
+  parent.postMessage({ ready: location.search }, "*");
 })();
 </script>
 """

@@ -53,6 +53,7 @@ function activityView() {
   const followed = element("div", {});
   const taskCard = element("section", { class: "card" }, element("h3", {}, "Tasks"), taskList, followed);
   const notificationList = element("ol", {});
+  const notificationPart = scrolled("Notifications", notificationList);
   const listen = element("button", { type: "button", class: "small" });
   const state = element("p", { class: "quiet", role: "status" });
   const reload = element("p", {}, "The server's lists have changed. ",
@@ -72,6 +73,7 @@ function activityView() {
     listen.textContent = listener === null ? "Listen for notifications" : "Stop listening";
     state.textContent = visible(listener === null ? listeningError : listener.state);
     reload.hidden = !listsChanged;
+    notificationPart.hidden = notifications.length === 0;
     notificationList.replaceChildren(...notifications.slice(-MAX_ACTIVITY).toReversed().map(notificationItem));
     const terms = filterInput.value.toLowerCase().split(/\s+/).filter(Boolean);
     const matches = exchanges.filter(({ method, name }) => terms.every((term) => `${method} ${name}`.toLowerCase().includes(term)));
@@ -101,9 +103,9 @@ function activityView() {
     element("p", { class: "subtitle" }, "What this page and the server have sent each other, without credentials. ", clear),
     taskCard,
     element("section", { class: "card" }, element("h3", {}, "Notifications"), element("p", {}, listen), state, reload,
-      scrolled("Notifications", notificationList)),
+      notificationPart),
     element("section", { class: "card" }, element("h3", {}, "Requests and answers"), plainField("Method or name", filterInput), count,
-      scrolled("Requests and answers", messageList), copyAll()));
+      element("div", { class: "exchanges" }, messageList), copyAll()));
 }
 
 function copyAll() {

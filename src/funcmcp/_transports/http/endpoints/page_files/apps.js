@@ -4,14 +4,14 @@
 // `allow-scripts` alone: its origin is opaque, so it can't read or navigate this page, and it has no storage, cookies,
 // windows, forms and dialogs. The frame's document comes from the endpoint (app_frame.py), because a document that this
 // page makes would inherit its policy. That document has a policy of its own, which forbids every connection but those to
-// the origins that the person has allowed. It posts a message when it is ready, gets the HTML of the app, and writes it.
-// From then on the app sends requests of MCP Apps; what it asks of the server or of the browser needs an answer of the
-// person. A frame that was out of the document loads again, and all of this begins anew.
+// the origins that the person has allowed. It posts its query when it is ready, gets the HTML of the app, and writes it. From
+// then on the app sends requests of MCP Apps; what it asks of the server or of the browser needs an answer of the person. An
+// app can navigate its frame, also to this document with a looser query, so the HTML is sent once, and only to the query of
+// the person. A frame that was out of the document loads again, and all of this begins anew.
 
 const APP_VERSION = "2026-01-26";
 const APP_SCHEME = "ui://";
-const APP_READY = "app frame is ready";
-const APP_ORIGIN = /^(?:https|wss):\/\/(?:\*\.)?[a-z0-9.-]+(?::\d+)?$|^(?:http|ws):\/\/(?:localhost|127\.0\.0\.1)(?::\d+)?$/i;
+const APP_ORIGIN = /^(?:https|wss):\/\/(?:\*\.)?[a-z0-9.-]{1,253}(?::\d+)?$|^(?:http|ws):\/\/(?:localhost|127\.0\.0\.1)(?::\d+)?$/i;
 const APP_DOMAINS = { connectDomains: "connect to", resourceDomains: "load scripts, styles and images from",
   frameDomains: "show pages of", baseUriDomains: "resolve addresses at" };
 const MAX_APP = 5_000_000;
@@ -20,6 +20,7 @@ const MAX_APP_DOMAINS = 20;
 const MAX_APP_HEIGHT = 800;
 const MAX_APP_LOG = 200;
 const MAX_WAITING = 10;
+const MAX_APP_MESSAGES = 500;
 const TEARDOWN_TIME = 500;
 const ANSWER_DELAY = 600; // an app must not move a button under a finger that is about to press
 const APP_ERROR = -32000;
@@ -111,6 +112,8 @@ function openApp(uri, html, domains, call, onClose) {
   const log = element("ol", {});
   const close = element("button", { type: "button", class: "small", click: () => closeApp() }, "Close the app");
   let isInitialized = false;
+  let isAwaited = true; // the frame's document has not got the HTML
+  let received = 0; // messages in this second
   let waiting = 0;
   let isTrusted = false;
   let onTornDown = null;
@@ -155,7 +158,7 @@ function openApp(uri, html, domains, call, onClose) {
     if (feature === undefined || (feature && !isForApps(feature.definition))) throw new Error("Apps can't call this tool.");
     const values = isObject(params.arguments) ? params.arguments : {};
     const isAllowed = isTrusted || (await ask(
-      feature ? `The app wants to call ${asText(name)}.` : `The app wants to read ${asText(resource)}.`,
+      feature ? `The app wants to call ${name}.` : `The app wants to read ${asText(resource).slice(0, MAX_LINE)}.`,
       feature ? jsonBlock("arguments", values) : null,
       { Allow: true, "Allow everything of this app": "always" }));
     if (!isAllowed) throw new Error("The user has refused this.");
@@ -210,12 +213,15 @@ function openApp(uri, html, domains, call, onClose) {
   };
   const receive = ({ source, origin, data }) => {
     if (source !== frame.contentWindow || source === null || origin !== "null") return;
-    if (data === APP_READY) {
-      isInitialized = false;
-      frame.contentWindow.postMessage({ html }, "*");
+    if (isAwaited) {
+      if (get(data, "ready") !== `?${query}`) return;
+      isAwaited = false;
+      source.postMessage({ html }, "*");
       return;
     }
-    const message = plainMessage(data);
+    if (received === 0) setTimeout(() => (received = 0), 1000);
+    received += 1;
+    const message = received > MAX_APP_MESSAGES ? null : plainMessage(data);
     if (message === null) return;
     note("←", message);
     const { id, method } = message;
@@ -225,6 +231,11 @@ function openApp(uri, html, domains, call, onClose) {
     else onRequest(id, method, params);
   };
   const tearDown = (reason) => isInitialized && post({ id: "teardown", method: "ui/resource-teardown", params: { reason } });
+  const leave = () => {
+    tearDown("The user has left the view.");
+    isInitialized = false;
+    isAwaited = true;
+  };
   const closeApp = async () => {
     const isTornDown = new Promise((resolve) => (onTornDown = resolve));
     if (tearDown("The user has closed the app.")) await Promise.race([isTornDown, pause(TEARDOWN_TIME)]);
@@ -232,7 +243,7 @@ function openApp(uri, html, domains, call, onClose) {
     openApps.delete(app);
     onClose();
   };
-  const app = { isShown: () => frame.isConnected, tearDown,
+  const app = { isShown: () => frame.isConnected, leave,
     changeTheme: () => isInitialized && post({ method: "ui/notifications/host-context-changed", params: { theme: context().theme } }) };
   openApps.add(app);
   addEventListener("message", receive);
@@ -243,7 +254,7 @@ prefersDark.addEventListener("change", () => openApps.forEach((app) => app.chang
 
 /** Tells the apps of a view that it is about to be replaced. */
 function tearDownApps() {
-  for (const app of openApps) if (app.isShown()) app.tearDown("The user has left the view.");
+  for (const app of openApps) if (app.isShown()) app.leave();
 }
 
 /** Returns what an app has posted as a JSON-RPC message; null if it is not one. */

@@ -348,6 +348,7 @@ function requestView(feature, head, form, label, requestOf, after) {
       entry.outcome = outcome;
     };
     run(output, { ...sent, name: feature.name, place: link, onEnd });
+    output.scrollIntoView({ block: "nearest" });
   };
   const node = element("form", { class: "card", submit, novalidate: true }, form.element, element("p", { class: "buttons" }, button));
   return Object.assign(element("article", {}, head, node, output, elsewhere, earlier.node, after), { write: form.write });
