@@ -126,6 +126,12 @@ async def test_a_token_without_a_lifetime_or_with_a_short_one_is_not_kept(second
     assert [await token_of(principal), await token_of(principal)] == ["token-1", "token-2"]
 
 
+async def test_a_very_long_token_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream_tokens, "_MAX_CACHED_TOKEN", len("token-1") - 1)
+    _, _, principal, _ = await signed_in()
+    assert [await token_of(principal), await token_of(principal)] == ["token-1", "token-2"]
+
+
 async def test_another_user_and_another_sign_in_get_tokens_of_their_own() -> None:
     stage, upstream, principal, _ = await signed_in()
     upstream.token = "another-sign-in"

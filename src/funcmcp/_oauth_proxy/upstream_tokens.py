@@ -44,6 +44,8 @@ _MAX_TOKEN: Final = 4096
 
 _MARGIN: Final = 60.0
 _MAX_CACHED: Final = 1024
+_MAX_CACHED_TOKEN: Final = 8192
+"""Maximum number of characters of a token that is cached, so that the cache takes 8 MiB at most."""
 
 
 class _Key(NamedTuple):
@@ -117,7 +119,7 @@ class Exchange:
         except UpstreamUnavailableError as error:
             self._log_failure("exchange", error)
             raise _unavailable(error) from error
-        if issued.seconds is not None and issued.seconds > _MARGIN:
+        if issued.seconds is not None and issued.seconds > _MARGIN and len(issued.token) <= _MAX_CACHED_TOKEN:
             self._remember(key, _Cached(issued.token, started + issued.seconds - _MARGIN))
         return issued.token
 
