@@ -1,7 +1,7 @@
-"""The tools that ask the client something. Each is written once, and works in every revision of the protocol.
+"""The tools that ask the client a question. They work in every revision of the protocol.
 
-Before 2026-07-28 the question goes out while the tool waits. From then on the call ends with the questions, the client
-sends it again with the answers, and the tool is run from its beginning: so it asks first, and acts afterwards.
+Before 2026-07-28 the server sends the question while the tool waits. Since then the call ends with the questions, the
+client sends it again with the answers, and the tool runs again from its beginning. So a tool asks first, and acts then.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Questions:
 
     @tool
     async def test_missing_capability(self, context: Context) -> str:
-        """Ask the client's model, which 2026-07-28 clients without the capability get -32021 for."""
+        """Ask the client's model, for which 2026-07-28 clients without the capability get -32021."""
         answer = await context.sample("Say something", max_tokens=100)
         return answer.text
 
@@ -66,7 +66,7 @@ class Questions:
 
     @tool
     async def test_elicitation_sep1034_defaults(self, context: Context) -> str:
-        """Ask with a form whose fields are filled in beforehand."""
+        """Ask with a form whose fields have defaults."""
         properties = {
             "name": {"type": "string", "description": "User name", "default": "John Doe"},
             "age": {"type": "integer", "description": "User age", "default": 30},
@@ -116,13 +116,13 @@ class KeyedQuestions:
 
     @tool
     async def test_input_required_result_list_roots(self, context: Context) -> str:
-        """Tell how many roots the client has."""
+        """Return the number of the client's roots."""
         roots = await context.list_roots(key="client_roots")
         return f"Client has {len(roots)} root(s)"
 
     @tool
     async def test_input_required_result_request_state(self, context: Context) -> str:
-        """Ask for a confirmation, and tell that the sealed state came back."""
+        """Ask for a confirmation, and return a text after the sealed state has come back."""
         await context.elicit("Please confirm", form("ok", "boolean"), key="confirm")
         return "state-ok"
 
@@ -153,7 +153,7 @@ class KeyedQuestions:
 
     @tool
     async def test_input_required_result_capabilities(self, context: Context) -> str:
-        """Ask only what the client can answer."""
+        """Ask only questions that the client can answer."""
         questions: dict[str, Elicit[Any] | Sample] = {}
         if context.can("elicitation"):
             questions["user_name"] = Elicit("What is your name?", NAME_FORM)

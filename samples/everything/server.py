@@ -1,8 +1,8 @@
-"""A server with one tool, resource or prompt for each thing that the protocol can do.
+"""A server with a tool, a resource or a prompt for each part of the protocol.
 
-It offers what the official conformance suite asks for by name, and shows how each of it is written. Run it from the
-repository's folder with ``funcmcp run samples/everything/server.py``, or over stdio with
-``python -m samples.everything.server``. The tools that ask the client something are in ``questions.py``.
+The official conformance suite calls these features by their names. Run the server in the folder of the repository with
+``funcmcp run samples/everything/server.py``, or over stdio with ``python -m samples.everything.server``. The tools that
+ask the client a question are in ``questions.py``, and those whose calls become tasks in ``tasks.py``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ mcp = MCPServer(
     "everything",
     version="1.0.0",
     instructions="Each feature shows one thing.",
-    sessions="memory",  # so that clients of the handshake era can be told of changes
+    sessions="memory",  # so that clients of the handshake era are notified of changes
     info=ServerInfo(
         title="Everything",
         website_url="https://everything.example.com",
@@ -87,7 +87,7 @@ def test_multiple_content_types() -> list[content.Text | content.Image | content
 
 @mcp.tool
 def test_error_handling() -> str:
-    """Fail, always."""
+    """Return an error."""
     raise ToolError("This tool intentionally returns an error for testing")
 
 
@@ -120,7 +120,7 @@ CONTACT_SCHEMA = {
 
 @mcp.tool(input_schema=CONTACT_SCHEMA)
 def json_schema_2020_12_tool(arguments: dict[str, Any]) -> str:
-    """Take arguments that a hand-written schema describes; the schema is listed as it stands."""
+    """Take arguments with a hand-written schema, which clients get unchanged."""
     return f"Received: {', '.join(sorted(arguments))}"
 
 
@@ -168,17 +168,17 @@ async def test_logging_tool(context: Context) -> str:
 async def test_cancellation(label: Annotated[str, Field(description="Names the call")], context: Context) -> str:
     """Wait until the client cancels the call; the resource test://cancelled-calls then has its label."""
     try:
-        await context.report_progress(0, total=1)  # the client may cancel as soon as it hears of it
+        await context.report_progress(0, total=1)  # the client may cancel after this notification
         await asyncio.Event().wait()
     finally:
         cancelled.append(label)
         mcp.notify_resource_updated("test://cancelled-calls")
-    return "Nothing else ends it"
+    return "Only a cancellation ends the call."
 
 
 @mcp.tool
 async def test_reconnection(context: Context) -> str:
-    """End the connection before the answer; a client of the handshake era comes back for the rest."""
+    """Close the connection before the response; a client of the handshake era reconnects and receives it."""
     await context.close_stream()
     await asyncio.sleep(PAUSE)
     return "Reconnection test completed successfully"
@@ -207,7 +207,7 @@ def static_binary() -> bytes:
 
 @mcp.resource("test://several-contents")
 def several_contents() -> list[content.Contents]:
-    """A resource that has two parts, each with a URI and a media type of its own."""
+    """Two contents, each with its own URI and media type."""
     return [
         content.Contents("# Part one", uri="test://several-contents/1", mime_type="text/markdown"),
         content.Contents(blob=PNG, uri="test://several-contents/2", mime_type="image/png"),
@@ -216,22 +216,22 @@ def several_contents() -> list[content.Contents]:
 
 @mcp.resource("test://watched-resource")
 def watched_resource() -> str:
-    """A resource to subscribe to: test_trigger_resource_update tells that it has changed."""
+    """A resource to subscribe to; test_trigger_resource_update notifies subscribers that it has changed."""
     return "This is the content of the watched resource."
 
 
 @mcp.resource("test://cancelled-calls")
 def cancelled_calls() -> list[str]:
-    """The labels of the calls of test_cancellation that were cancelled."""
+    """The labels of the cancelled calls of test_cancellation."""
     return cancelled
 
 
-def known_ids(begun: str) -> list[str]:
-    """Complete an id."""
-    return [known for known in ("123", "124", "200") if known.startswith(begun)]
+def complete_id(prefix: str) -> list[str]:
+    """Return the ids that begin with a prefix."""
+    return [value for value in ("123", "124", "200") if value.startswith(prefix)]
 
 
-@mcp.resource("test://template/{id}/data", mime_type="application/json", completions={"id": known_ids})
+@mcp.resource("test://template/{id}/data", mime_type="application/json", completions={"id": complete_id})
 def template_data(id: str) -> dict[str, Any]:
     """A resource for each id."""
     return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
@@ -242,25 +242,26 @@ def template_data(id: str) -> dict[str, Any]:
 
 @mcp.prompt
 def test_simple_prompt() -> str:
-    """Say one sentence."""
+    """Return one sentence."""
     return "This is a simple prompt for testing."
 
 
 CITIES = {"France": ["Paris", "Lyon", "Marseille"], "Italy": ["Palermo", "Parma", "Rome"]}
 
 
-def countries(begun: str) -> list[str]:
-    """Complete arg1 with a country."""
-    return [country for country in CITIES if country.lower().startswith(begun.lower())]
+def complete_country(prefix: str) -> list[str]:
+    """Return the countries that begin with a prefix, for arg1."""
+    return [country for country in CITIES if country.lower().startswith(prefix.lower())]
 
 
-def cities(begun: str, others: dict[str, str]) -> list[str]:
-    """Complete arg2 with a city: of the country in arg1, if that is known already."""
-    found = CITIES.get(others.get("arg1", ""), [city for cities in CITIES.values() for city in cities])
-    return [city for city in found if city.lower().startswith(begun.lower())]
+def complete_city(prefix: str, arguments: dict[str, str]) -> list[str]:
+    """Return the cities that begin with a prefix, for arg2; those of the country in arg1, if the client sends it."""
+    all_cities = [city for cities in CITIES.values() for city in cities]
+    cities = CITIES.get(arguments.get("arg1", ""), all_cities)
+    return [city for city in cities if city.lower().startswith(prefix.lower())]
 
 
-@mcp.prompt(completions={"arg1": countries, "arg2": cities})
+@mcp.prompt(completions={"arg1": complete_country, "arg2": complete_city})
 def test_prompt_with_arguments(
     arg1: Annotated[str, Field(description="A country")], arg2: Annotated[str, Field(description="A city of it")]
 ) -> str:
@@ -285,7 +286,7 @@ def test_prompt_with_image() -> list[str | content.Image]:
 
 @mcp.prompt
 def test_prompt_with_all_content() -> content.PromptResult:
-    """Have a message of every kind, the last one spoken by the assistant."""
+    """Return a message of every kind; the role of the last one is assistant."""
     return content.PromptResult(
         [
             content.Text("Look at these.", annotations={"audience": ["assistant"], "priority": 1.0}),
@@ -301,13 +302,13 @@ def test_prompt_with_all_content() -> content.PromptResult:
 
 @mcp.prompt
 async def test_input_required_result_prompt(context: Context) -> str:
-    """Ask the user for a context before there is a prompt."""
+    """Ask the user for a context, and return a prompt with it."""
     question = "What context should the prompt use?"
     answer = await context.elicit(question, form("context"), key="user_context")
     return f"Please proceed in this context: {(answer.content or {}).get('context', 'none')}"
 
 
-# Changes while clients are connected; those who asked are told
+# Changes while clients are connected, of which subscribers are notified
 
 
 @mcp.tool
@@ -315,7 +316,7 @@ async def test_trigger_tool_change() -> str:
     """Add a tool, or remove it again."""
 
     def test_added_tool() -> str:
-        """Be there for a while."""
+        """Return a sentence."""
         return "Still here"
 
     return _toggle(lambda: mcp.remove_tool("test_added_tool"), lambda: mcp.tool(test_added_tool))
@@ -326,7 +327,7 @@ async def test_trigger_prompt_change() -> str:
     """Add a prompt, or remove it again."""
 
     def test_added_prompt() -> str:
-        """Be there for a while."""
+        """Return a sentence."""
         return "Still here"
 
     return _toggle(lambda: mcp.remove_prompt("test_added_prompt"), lambda: mcp.prompt(test_added_prompt))
@@ -341,13 +342,13 @@ async def test_trigger_resource_change() -> str:
 
 @mcp.tool
 async def test_trigger_resource_update() -> str:
-    """Tell that test://watched-resource has changed."""
+    """Notify subscribers that test://watched-resource has changed."""
     mcp.notify_resource_updated("test://watched-resource")
     return "Updated"
 
 
 def _toggle(remove: Callable[[], object], add: Callable[[], object]) -> str:
-    """Remove something, or add it if it is not there."""
+    """Remove a feature, or add it if it does not exist."""
     try:
         remove()
     except KeyError:

@@ -28,7 +28,7 @@ class Tasks:
 
     @tool
     def greet(self, name: str) -> str:
-        """Greet somebody, at once."""
+        """Return a greeting."""
         return f"Hello, {name}!"
 
     @tool(task="optional", idempotent=True)
@@ -40,7 +40,7 @@ class Tasks:
 
     @tool(task="required")
     async def failing_job(self) -> str:
-        """Fail after a second, in a way that the model may read."""
+        """Fail after a second, with a text for the model."""
         await asyncio.sleep(1)
         raise ToolError("The job failed.")
 

@@ -21,7 +21,7 @@ from funcmcp._authoring.features.options import checked_options
 from funcmcp._authoring.features.permissions import AccessOptions, access_of
 from funcmcp._authoring.features.prompts import PROMPT
 from funcmcp._authoring.features.resources import LISTER, RESOURCE, checked_scheme, checked_uri
-from funcmcp._authoring.features.tools import TOOL
+from funcmcp._authoring.features.tools import MYPY, TOOL
 from funcmcp._authoring.values.content import icon_list
 from funcmcp._direct_calls import DirectCalls
 from funcmcp._option_errors import all_are_parameters, explains_options, unknown_option
@@ -48,7 +48,11 @@ if TYPE_CHECKING:
     from funcmcp._authoring.features.decorators import FeatureKind
     from funcmcp._authoring.features.prompts import PromptOptions
     from funcmcp._authoring.features.resources import ResourceOptions
-    from funcmcp._authoring.features.tools import ToolOptions
+    from funcmcp._authoring.features.tools import (
+        TheseOptionsAre_read_only_destructive_idempotent_open_world_title,
+        ThisOptionIsCalled_read_only,
+        ToolOptions,
+    )
     from funcmcp._launch import Transport
     from funcmcp._server.middleware import Middleware
     from funcmcp._server.options import ShowErrors
@@ -213,6 +217,18 @@ class MCPServer(DirectCalls, ASGIApplication):
 
     @overload
     def tool(self, name: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+
+    if not MYPY:
+
+        @overload
+        def tool(
+            self, name: str | None = None, /, *, readonly: object, **options: object
+        ) -> ThisOptionIsCalled_read_only: ...
+
+        @overload
+        def tool(
+            self, name: str | None = None, /, *, annotations: object, **options: object
+        ) -> TheseOptionsAre_read_only_destructive_idempotent_open_world_title: ...
 
     @on_instance
     def tool(self, function: Any = None, /, **options: Any) -> Any:

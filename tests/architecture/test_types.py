@@ -91,3 +91,36 @@ def test_the_answer_to_a_form_has_the_type_of_the_form(tmp_path: Path) -> None:
         '"dict[str, Any] | None"',
         '"Elicit[Order]"',
     ]
+
+
+OPTIONS = """
+from funcmcp import MCPServer, tool
+
+mcp = MCPServer("shop")
+
+
+@mcp.tool(readonly=True)
+def first() -> int:
+    return 1
+
+
+@tool("second", annotations={"readOnlyHint": True})
+def second() -> int:
+    return 1
+
+
+@mcp.tool(read_only=True, title="Third")
+def third() -> int:
+    return 1
+"""
+
+
+def test_the_option_to_write_is_named_for_one_that_other_frameworks_have(tmp_path: Path) -> None:
+    """mypy suggests `read_only` for `readonly` by itself."""
+    file = tmp_path / "program.py"
+    file.write_text(OPTIONS)
+    report = pyright(str(file), folder=tmp_path)
+    assert [diagnostic["message"].partition("\n")[0] for diagnostic in report["generalDiagnostics"]] == [
+        'Object of type "ThisOptionIsCalled_read_only" is not callable',
+        'Object of type "TheseOptionsAre_read_only_destructive_idempotent_open_world_title" is not callable',
+    ]

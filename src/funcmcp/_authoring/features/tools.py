@@ -66,6 +66,18 @@ class ToolOptions(FeatureOptions, total=False):
     task: Literal["optional", "required"] | TaskOptions | None
 
 
+MYPY = False
+"""mypy takes it for true. It suggests the nearest option by itself, and other type checkers get the overloads below."""
+
+
+class ThisOptionIsCalled_read_only:  # noqa: N801 - the type checker shows it
+    """What a type checker reports for ``readonly=``, which is not an option of a tool."""
+
+
+class TheseOptionsAre_read_only_destructive_idempotent_open_world_title:  # noqa: N801 - as above
+    """What a type checker reports for ``annotations=``, which is not an option of a tool."""
+
+
 _ATTEMPTS = 3
 """How often the task of a tool that may be called twice is started, if the process stops while it runs."""
 
@@ -129,6 +141,17 @@ def tool(function: F, /) -> F: ...
 @overload
 @public("funcmcp")
 def tool(name: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+
+
+if not MYPY:
+
+    @overload
+    def tool(name: str | None = None, /, *, readonly: object, **options: object) -> ThisOptionIsCalled_read_only: ...
+
+    @overload
+    def tool(
+        name: str | None = None, /, *, annotations: object, **options: object
+    ) -> TheseOptionsAre_read_only_destructive_idempotent_open_world_title: ...
 
 
 @public("funcmcp")
