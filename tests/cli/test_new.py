@@ -20,9 +20,6 @@ from funcmcp import __version__
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.new import add_to, create, title_of, versions
 from funcmcp.client import Client
-from tests.azure.messages import TypedData
-from tests.azure.serving import serve_app
-from tests.azure.worker import needs_worker, worker
 from tests.cli.processes import FUNCMCP, PYTHON, environment, funcmcp, running
 from tests.patience import PATIENCE
 from tests.requirements import require
@@ -211,12 +208,6 @@ def test_the_doctor_finds_nothing_to_mend(project: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "0 errors, 0 warnings"), done.stdout
 
 
-@needs_worker
-async def test_azure_serves_the_http_project_by_http_triggers(projects: dict[str, Path]) -> None:
-    with serve_app(projects["http"]) as served:
-        assert await add(served.url) == {"result": 3}
-
-
 async def test_azure_starts_the_self_hosted_project_on_the_port_of_its_choice(projects: dict[str, Path]) -> None:
     folder = projects["self-hosted"]
     handler = json.loads((folder / "host.json").read_text())["customHandler"]["description"]
@@ -226,33 +217,6 @@ async def test_azure_starts_the_self_hosted_project_on_the_port_of_its_choice(pr
     with running([PYTHON, *handler["arguments"]], folder=folder, env=settings) as process:
         assert process.endpoint() == f"http://127.0.0.1:{port}/mcp"
         assert await add(f"http://127.0.0.1:{port}/mcp") == {"result": 3}
-
-
-@needs_worker
-def test_the_http_project_loads_in_azures_worker(projects: dict[str, Path]) -> None:
-    with worker(projects["http"]) as loaded:
-        endpoint = loaded.functions["mcp"].trigger
-        assert (endpoint["type"], endpoint["route"], endpoint["authLevel"]) == ("httpTrigger", "mcp", "FUNCTION")
-        done = loaded.invoke_http(
-            "mcp",
-            "POST",
-            "http://localhost:7071/mcp",
-            headers={"Host": "localhost:7071", "Content-Type": "application/json", "Accept": "application/json"},
-            body=json.dumps(INITIALIZE).encode(),
-        )
-    assert done.value["status_code"] == 200, done
-    assert json.loads(done.value["body"])["result"]["serverInfo"]["name"] == "Order Desk Http"
-
-
-@needs_worker
-def test_the_project_of_triggers_loads_in_azures_worker(projects: dict[str, Path]) -> None:
-    with worker(projects["triggers"]) as loaded:
-        triggers = {function.trigger["type"]: name for name, function in loaded.functions.items()}
-        assert set(triggers) == {"mcpToolTrigger", "mcpResourceTrigger"}
-        context = TypedData(string=json.dumps({"name": "add", "arguments": {"a": 1, "b": 2}}))
-        done = loaded.invoke(triggers["mcpToolTrigger"], {"context": context})
-    assert done.error is None
-    assert json.loads(json.loads(done.value)["structuredContent"]) == {"result": 3}
 
 
 @pytest.mark.parametrize("hosting", ["http", "self-hosted"])
@@ -310,24 +274,6 @@ def test_a_project_with_a_sign_in_starts_and_answers_its_metadata(signing_in: di
         page = httpx2.get(f"{origin}/oauth/authorize", params=query).text
         assert f"Use the tools of Order Desk {'Http' if hosting == 'http' else 'Self Hosted'}" in page
         assert "you sign in with Microsoft" in page
-
-
-@needs_worker
-def test_a_project_with_a_sign_in_loads_in_azures_worker(
-    signing_in: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = {**SIGN_IN, "AZURE_CLIENT_ID": CLIENT, "WEBSITE_HOSTNAME": "orders.azurewebsites.net"}
-    for name, value in {**settings, "WEBSITE_AUTH_ENCRYPTION_KEY": "ab" * 32}.items():
-        monkeypatch.setenv(name, value)
-    with worker(signing_in["http"]) as loaded:
-        levels = {function.trigger["route"]: function.trigger["authLevel"] for function in loaded.functions.values()}
-        assert levels["mcp"] == levels["oauth/{*step}"] == "ANONYMOUS"
-        assert set(levels.values()) == {"ANONYMOUS"}
-        url = "https://orders.azurewebsites.net/.well-known/oauth-authorization-server"
-        (name,) = [name for name, function in loaded.functions.items() if function.trigger["route"] in url]
-        done = loaded.invoke_http(name, "GET", url, headers={"Host": "orders.azurewebsites.net"}, body=b"")
-    assert done.value["status_code"] == 200, done
-    assert json.loads(done.value["body"])["token_endpoint"] == "https://orders.azurewebsites.net/oauth/token"
 
 
 def test_a_server_without_its_registration_does_not_start_on_azure(signing_in: dict[str, Path]) -> None:
