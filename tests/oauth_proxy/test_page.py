@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from funcmcp._oauth_proxy.clients import Client
-from funcmcp._oauth_proxy.page import Question, consent_page
+from funcmcp._oauth_proxy.page import Question, consent_page, refusal_page
+from funcmcp._oauth_proxy.web import WebRequest
 
 DATA = "data:image/png;base64,iVBORw0KGgo="
 WEB = "https://cdn.example.com/icons/a;b,c.png?size=48&x='"
@@ -53,3 +54,16 @@ def test_an_icon_can_not_end_its_attribute() -> None:
 def test_the_dark_icon_is_for_dark_pages_only() -> None:
     html, _ = page_with({"src": WEB}, {"src": DATA, "theme": "dark"})
     assert f'<source media="(prefers-color-scheme: dark)" srcset="{DATA}">' in html
+
+
+def test_a_refusal_shows_the_server_and_what_to_do() -> None:
+    request = WebRequest("GET", "/oauth/authorize", "", {}, b"", "", "Orders <&>", [{"src": DATA}])
+    answer = refusal_page(request, 400, "This page has expired", "Start <again>.")
+    html = answer.body.decode()
+    assert answer.status == 400
+    assert f'<img class="icon" src="{DATA}"' in html
+    assert (
+        '<p class="note"><bdi>Orders &lt;&amp;&gt;</bdi></p>\n<h1>This page has expired</h1>\n<p>Start &lt;again&gt;.'
+        in html
+    )
+    assert dict(answer.headers)["content-security-policy"].endswith("; img-src data:")

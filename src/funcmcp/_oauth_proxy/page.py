@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from funcmcp._oauth_proxy.clients import Client
+    from funcmcp._oauth_proxy.web import WebRequest
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1b1b1f; --quiet: #50505a; --page: #f4f4f6; --card: #fff; --line: #74747e;
@@ -132,10 +133,12 @@ the address above, deny it.</p>
     return _page(200, f"Allow access to {question.server}?", content, referrer="same-origin", pictures=sources)
 
 
-def refusal_page(status: int, title: str, *advice: str) -> WebAnswer:
+def refusal_page(request: WebRequest, status: int, title: str, *advice: str) -> WebAnswer:
     """Return a page that says why a sign-in can't go on, and what the user can do."""
+    icon, sources = _icon(request.icons)
     paragraphs = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in advice)
-    return _page(status, title, f"<h1>{escape(title)}</h1>\n{paragraphs}", referrer="no-referrer")
+    content = f'{icon}<p class="note">{_name(request.server)}</p>\n<h1>{escape(title)}</h1>\n{paragraphs}'
+    return _page(status, title, content, referrer="no-referrer", pictures=sources)
 
 
 def _introduction(client: Client, name: str, server: str) -> str:

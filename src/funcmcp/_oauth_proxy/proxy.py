@@ -331,7 +331,9 @@ class OAuthProxy:
         if not endpoint.is_for_clients:
             if request.method != endpoint.method:
                 text = "This address is part of a sign-in. Start the sign-in in your application."
-                return refusal_page(405, "There is nothing to see here", text).with_headers(("allow", endpoint.method))
+                return refusal_page(request, 405, "There is nothing to see here", text).with_headers(
+                    ("allow", endpoint.method)
+                )
             return await endpoint.handler(self._settings, request)
         if request.method == "OPTIONS":
             methods = ("access-control-allow-methods", endpoint.method)

@@ -68,23 +68,26 @@ class _RequestError(Exception):
 async def authorize(settings: Settings, request: WebRequest) -> WebAnswer:
     """Check an authorization request and ask the user, or refuse it."""
     if await settings.limits.authorizations.take(request.caller):
-        return refusal_page(429, "Too many sign-ins", "Wait a minute, then start the sign-in again.")
+        return refusal_page(request, 429, "Too many sign-ins", "Wait a minute, then start the sign-in again.")
     if len(request.query) > MAX_QUERY:
-        return refusal_page(400, "The request is too long", _STRANGE_REQUEST)
+        return refusal_page(request, 400, "The request is too long", _STRANGE_REQUEST)
     try:
         parameters = Parameters(request.query)
     except ParametersError as error:
-        return refusal_page(400, "The request is malformed", str(error), _STRANGE_REQUEST)
+        return refusal_page(request, 400, "The request is malformed", str(error), _STRANGE_REQUEST)
     try:
         client = await settings.find_client(parameters.get("client_id"))
     except DocumentError as error:
         advice = "This is a fault of the application or its host: report it to its developers."
-        return refusal_page(400, "The server can't find out about your application", str(error), advice)
+        return refusal_page(request, 400, "The server can't find out about your application", str(error), advice)
     except ClientNotAllowedError:
         advice = f"Ask the operator of {request.server} which applications it accepts, or to add yours."
-        return refusal_page(403, "This server does not accept your application", "Nothing was sent to it.", advice)
+        return refusal_page(
+            request, 403, "This server does not accept your application", "Nothing was sent to it.", advice
+        )
     if client is None:
         return refusal_page(
+            request,
             400,
             "The server does not know your application",
             "Its registration is missing or has become invalid.",
@@ -93,6 +96,7 @@ async def authorize(settings: Settings, request: WebRequest) -> WebAnswer:
     redirect_uri = _redirect_uri(parameters, client)
     if redirect_uri is None:
         return refusal_page(
+            request,
             400,
             "The address to return to is not registered",
             "Your application asks to return to an address that it has not registered, so nothing was sent there.",
@@ -121,19 +125,19 @@ async def authorize(settings: Settings, request: WebRequest) -> WebAnswer:
 async def consent(settings: Settings, request: WebRequest) -> WebAnswer:
     """Take the decision of the user, and send the browser on."""
     if request.headers.get("origin") != settings.issuer:
-        return _not_this_page()
+        return _not_this_page(request)
     if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return _not_this_page()
+        return _not_this_page(request)
     try:
         form = form_of(request)
     except ParametersError as error:
-        return refusal_page(400, "The form is malformed", str(error), _START_AGAIN)
+        return refusal_page(request, 400, "The form is malformed", str(error), _START_AGAIN)
     flow = of_transaction(settings.keys, form.get("transaction") or "", settings.clock())
     if flow is None:
-        return refusal_page(400, "This page has expired", "It is valid for ten minutes.", _START_AGAIN)
+        return refusal_page(request, 400, "This page has expired", "It is valid for ten minutes.", _START_AGAIN)
     cookie = cookies_of(request).get(_cookie_name(settings, "ask", flow))
     if not _is_bound(cookie, flow, "ask") or not _equal(form.get("token"), flow.value("token")):
-        return _not_this_page()
+        return _not_this_page(request)
     forget = _forget(settings, _cookie_name(settings, "ask", flow))
     decision = form.get("decision")
     if decision != "allow":
@@ -162,17 +166,20 @@ async def consent(settings: Settings, request: WebRequest) -> WebAnswer:
 async def callback(settings: Settings, request: WebRequest) -> WebAnswer:
     """Take the answer of the identity provider, and give the client its code."""
     if len(request.query) > MAX_QUERY * 2:
-        return refusal_page(400, "The answer of the identity provider is too long", _START_AGAIN)
+        return refusal_page(request, 400, "The answer of the identity provider is too long", _START_AGAIN)
     try:
         parameters = Parameters(request.query)
     except ParametersError:
-        return refusal_page(400, "The answer of the identity provider is malformed", _START_AGAIN)
+        return refusal_page(request, 400, "The answer of the identity provider is malformed", _START_AGAIN)
     flow = of_state(settings.keys, parameters.get("state") or "", settings.clock())
     if flow is None:
-        return refusal_page(400, "This sign-in has expired", "It has to be completed in ten minutes.", _START_AGAIN)
+        return refusal_page(
+            request, 400, "This sign-in has expired", "It has to be completed in ten minutes.", _START_AGAIN
+        )
     name = _cookie_name(settings, "go", flow)
     if not _is_bound(cookies_of(request).get(name), flow, "go"):
         return refusal_page(
+            request,
             403,
             "This sign-in was not started in this browser",
             "You were sent here by a link of somebody else, or your browser does not accept cookies.",
@@ -192,7 +199,7 @@ async def callback(settings: Settings, request: WebRequest) -> WebAnswer:
             _forget(settings, name),
         )
     if not is_from_upstream:
-        return refusal_page(403, "The answer came from another identity provider", _START_AGAIN)
+        return refusal_page(request, 403, "The answer came from another identity provider", _START_AGAIN)
     return _to_client(settings, parameters, flow, _forget(settings, name))
 
 
@@ -290,8 +297,9 @@ def _error_redirect(
     return redirect(status, redirect_uri, parameters, *headers)
 
 
-def _not_this_page() -> WebAnswer:
+def _not_this_page(request: WebRequest) -> WebAnswer:
     return refusal_page(
+        request,
         403,
         "This was not confirmed on the page of this server",
         "The form came from another page or another browser, or your browser does not accept cookies.",
