@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from funcmcp.state import KeyRing
+    from funcmcp.state import KeyRing, SignInStore
     from tests.clients.signing_in import Asked
 
 HERE = Path(__file__).parent
@@ -59,9 +59,9 @@ class SignIn:
     log: list[Asked]
 
 
-def orders(url: str, upstream: str, keys: KeyRing | None = None) -> MCPServer:
+def orders(url: str, upstream: str, keys: KeyRing | None = None, store: SignInStore | None = None) -> MCPServer:
     """Return a server with two tools, one of which takes a further scope."""
-    proxy = OAuthProxy(url, upstream=OIDC(upstream, CLIENT_ID, SECRET), scopes=SCOPES, keys=keys)
+    proxy = OAuthProxy(url, upstream=OIDC(upstream, CLIENT_ID, SECRET), scopes=SCOPES, keys=keys, store=store)
     mcp = MCPServer("Orders", auth=Auth(proxy, scopes=["orders.read"]))
 
     @mcp.tool

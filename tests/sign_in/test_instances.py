@@ -1,4 +1,7 @@
-"""Three instances behind HAProxy in the middle of a rotation of keys: each request goes to another one."""
+"""Three instances behind HAProxy in the middle of a rotation of keys: each request goes to another one.
+
+Without a store, and with one store for all of them.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,13 @@ import pytest
 
 from funcmcp._adapters.uvicorn.server import listen, origin_of
 from funcmcp.client import Client, HTTPEndpoint, SignIn
+from funcmcp.redis import RedisLink, RedisSignIns
 from funcmcp.state import KeyRing
 from tests.clients.signing_in import Recorder, serving_in_thread
 from tests.clients.test_sign_in import Memory
 from tests.cluster.proxy import proxied
 from tests.patience import PATIENCE
+from tests.redis_server import redis_server
 from tests.sign_in.people import HOST, oidc_provider, orders, visit
 from tests.sign_in.people import SignIn as Served
 from tests.sign_in.test_clients import call_official, expire
@@ -27,8 +32,8 @@ if TYPE_CHECKING:
 OLD, NEW = b"the old key of the tests" * 2, b"the new key of the tests" * 2
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+@pytest.fixture(scope="module", params=["without a store", "with a store"])
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Serve three instances: one still seals with the old key, and all open what is sealed with either."""
     listeners = [listen(HOST, 0) for _ in range(3)]
     log: list[Any] = []
@@ -37,9 +42,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         url = stack.enter_context(proxied(endpoints, tmp_path_factory.mktemp("haproxy"), balance="roundrobin"))
         origin = url.removesuffix("/mcp")
         upstream = stack.enter_context(oidc_provider(f"{origin}/oauth/callback"))
+        redis = stack.enter_context(redis_server()).url if request.param == "with a store" else None
         for number, listener in enumerate(listeners):
+            store = None if redis is None else RedisSignIns(RedisLink(redis, timeout=PATIENCE))
             keys = KeyRing([OLD, NEW] if number == 0 else [NEW, OLD])
-            app = Recorder(f"instance {number}", orders(url, upstream, keys), log)
+            app = Recorder(f"instance {number}", orders(url, upstream, keys, store), log)
             stack.enter_context(serving_in_thread(app, listener))
         yield Served(url, origin, upstream, log)
 
