@@ -6,6 +6,7 @@ docs/conf.py loads it. `docs/_static/search.js` ranks the passages.
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 import shutil
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ _SUMMARY = (
 _MAX_DESCRIPTION = 200
 _EMPHASIS = re.compile(r"\*{1,2}([^*\s][^*]*)\*{1,2}")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_REPOSITORY = "https://github.com/funcmcp/funcmcp/blob/main"
+_OUTER_LINK = re.compile(r"\]\((\.\./[^)\s#]+\.md)")
 _LIGHT = re.compile(r"-light(\.\w+)$")
 
 
@@ -172,6 +175,17 @@ def _write(app: Sphinx, exception: Exception | None) -> None:
         shutil.copyfile(path, target)
 
 
+def _link_to_repository(_: Sphinx, page: str, source: list[str]) -> None:
+    """Let links to Markdown files outside of docs lead to the repository on the web: the site does not have them."""
+    folder = posixpath.dirname(page)
+
+    def address(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(DOCS.name, folder, match[1]))
+        return match[0] if target.startswith(f"{DOCS.name}/") else f"]({_REPOSITORY}/{target}"
+
+    source[0] = _OUTER_LINK.sub(address, source[0])
+
+
 def _add_dark_pictures(app: Sphinx, document: Any) -> None:
     """Add ``name-dark.svg`` beside each picture ``name-light.svg``. Furo shows the one for the reader's theme.
 
@@ -191,6 +205,7 @@ def _add_dark_pictures(app: Sphinx, document: Any) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
+    app.connect("source-read", _link_to_repository)
     app.connect("doctree-read", _add_dark_pictures, priority=400)
     app.connect("build-finished", _write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
