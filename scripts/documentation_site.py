@@ -29,6 +29,14 @@ _EMPHASIS = re.compile(r"\*{1,2}([^*\s][^*]*)\*{1,2}")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _REPOSITORY = "https://github.com/funcmcp/funcmcp/blob/main"
 _OUTER_LINK = re.compile(r"\]\((\.\./[^)\s#]+\.md)")
+_ATTRIBUTES = {
+    '<p class="caption" role="heading"': ' aria-level="2"',
+    '<aside class="toc-drawer"': ' aria-label="On this page"',
+    '<div class="table-wrapper colwidths-auto docutils container"': ' tabindex="0"',
+    "<pre": ' tabindex="0"',
+}
+"""What the tags of the theme lack: levels of headings, names of landmarks, and the focus of what scrolls."""
+_ACCESSIBLE = re.compile(f"({'|'.join(map(re.escape, _ATTRIBUTES))})(?=>)")
 _LIGHT = re.compile(r"-light(\.\w+)$")
 
 
@@ -169,6 +177,9 @@ def _write(app: Sphinx, exception: Exception | None) -> None:
     text = json.dumps(list(passages()), ensure_ascii=False, separators=(",", ":"))
     (folder / "_static" / "passages.js").write_text(f"const PASSAGES = {text};\n", encoding="utf-8")
     (folder / "llms.txt").write_text(llms_txt(), encoding="utf-8")
+    for path in set(folder.rglob("*.html")) - set((folder / "_downloads").rglob("*.html")):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(_ACCESSIBLE.sub(lambda match: match[0] + _ATTRIBUTES[match[1]], text), encoding="utf-8")
     for path in pages():
         target = folder / path.relative_to(DOCS)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ import pytest
 from starlette.staticfiles import StaticFiles
 
 from scripts.documentation_site import passages
-from tests.page.browser import running_browser, serving
+from tests.page.browser import Browser, running_browser, serving
 from tests.requirements import require
 
 if TYPE_CHECKING:
@@ -193,8 +193,33 @@ return {...found, url: page.url(), heading: await page.locator('h1').first().inn
 """
 
 
-def test_the_search_shows_the_passage_and_leads_to_it(site: Path) -> None:
-    with running_browser() as browser, serving(StaticFiles(directory=site), "") as url:
+ACCESSIBILITY = """
+const problems = [];
+for (const name of args.pages) {
+  await page.goto(`${args.url}/${name}`);
+  problems.push(...await violations(page));
+}
+return problems;
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running_browser() as running:
+        yield running
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 390)])
+def test_axe_finds_nothing_to_complain_about(site: Path, browser: Browser, scheme: str, width: int) -> None:
+    names = ["index.html", "explanation/comparison.html", "reference/limits.html"]
+    with serving(StaticFiles(directory=site), "") as url:
+        viewport = {"width": width, "height": 900}
+        found = browser.play(ACCESSIBILITY, {"url": url, "pages": names}, colorScheme=scheme, viewport=viewport)
+    assert found == []
+
+
+def test_the_search_shows_the_passage_and_leads_to_it(site: Path, browser: Browser) -> None:
+    with serving(StaticFiles(directory=site), "") as url:
         found = browser.play(SEARCH, {"url": url, "query": "session not found"})
     assert found["text"].startswith('Troubleshooting: "Session not found"')
     assert "session" in found["marked"]
