@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from funcmcp import MCPServer
 from funcmcp._serving import serving_of
 from funcmcp.auth import APIKeys
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -67,7 +69,13 @@ async def test_metrics_have_a_port_of_their_own_while_the_server_runs(caplog: py
             second.serve_metrics(port)
             await serving_of(second).start()
             assert f"The metrics are not served on 127.0.0.1:{port}: Address already in use." in caplog.text
-            await serving_of(second).aclose()
+        async with asyncio.timeout(PATIENCE):  # the first one has ended
+            while True:
+                with contextlib.suppress(httpx2.ConnectError):
+                    assert durations_in((await client.get("/metrics")).text).samples
+                    break
+                await asyncio.sleep(0.1)
+        await serving_of(second).aclose()
         with pytest.raises(httpx2.ConnectError):
             await client.get("/metrics")
 

@@ -1,11 +1,15 @@
 """Metrics for Prometheus: its text format at a path of the server, or on a port of its own.
 
 How it works: a reader of the OpenTelemetry SDK makes the metrics of a server a part of prometheus-client's registry. A
-port is served by a thread of prometheus-client, so that metrics can be read while the event loop is busy.
+port is served by a thread of prometheus-client, so that metrics can be read while the event loop is busy. If another
+process has the port, a thread waits for it: after a reload the earlier process has it until its end.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import threading
 from typing import TYPE_CHECKING
 
 try:
@@ -23,6 +27,7 @@ from funcmcp._transports.http.endpoints.custom_routes import Response
 if TYPE_CHECKING:
     from wsgiref.simple_server import WSGIServer
 
+_RETRY_SECONDS = 1.0
 _providers: list[MeterProvider] = []
 
 
@@ -50,20 +55,38 @@ class MetricsPort:
         self._host = host
         self._port = port
         self._server: WSGIServer | None = None
+        self._lock = threading.Lock()
+        self._closed: threading.Event | None = None  # while a thread waits for the port
 
     def open(self) -> None:
         """Listen, unless that has begun. A port that is taken is logged: the server works without its metrics."""
-        if self._server is not None:
+        if self._server is not None or self._closed is not None:
             return
         try:
             self._server, _ = start_http_server(self._port, self._host)
         except OSError as error:
             address = f"{self._host}:{self._port}"
             logger.error("The metrics are not served on %s: %s.", quote(address), quote(error.strerror))
+            if error.errno == errno.EADDRINUSE:
+                self._closed = threading.Event()
+                arguments = (self._closed,)
+                threading.Thread(target=self._open_later, args=arguments, name="funcmcp metrics", daemon=True).start()
+
+    def _open_later(self, closed: threading.Event) -> None:
+        """Listen as soon as the port is free, unless the server ends before."""
+        while not closed.wait(_RETRY_SECONDS):
+            with self._lock, contextlib.suppress(OSError):
+                if not closed.is_set():
+                    self._server, _ = start_http_server(self._port, self._host)
+                return
 
     def close(self) -> None:
         """Listen no more."""
-        server, self._server = self._server, None
+        with self._lock:
+            if self._closed is not None:
+                self._closed.set()
+                self._closed = None
+            server, self._server = self._server, None
         if server is not None:
             server.shutdown()
             server.server_close()
