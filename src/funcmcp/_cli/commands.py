@@ -488,6 +488,7 @@ class _HTTPOptions:
 def _serve_http(target: str, options: _HTTPOptions) -> None:
     from contextlib import ExitStack
 
+    import funcmcp._adapters.uvicorn.server  # noqa: F401 - a missing uvicorn is an error before the server's code runs
     from funcmcp._cli.targets import load
     from funcmcp._state.keys import CommandKey
     from funcmcp._state.sessions.ended import shared_with_workers
