@@ -49,6 +49,24 @@ def test_every_scenario_passes_but_those_of_tasks_as_the_documentation_says(
     assert row in DOCUMENTED, row
 
 
+@pytest.fixture(scope="module")
+def everything_behind_sign_in() -> Iterator[Served]:
+    variables = {"PYTHONPATH": str(REPOSITORY)}
+    with serve(Path(__file__).parent / "behind_sign_in.py", attribute="app", env=variables) as served:
+        yield served
+
+
+@pytest.mark.parametrize(("version", "options", "scenarios"), RUNS[-2:])
+def test_the_same_scenarios_pass_behind_an_oauth_proxy(
+    version: str, options: str, scenarios: int, *, everything_behind_sign_in: Served, tmp_path: Path
+) -> None:
+    report = run(f"conformance-{version[:3]}", everything_behind_sign_in.url, options.split(), tmp_path)
+    assert len(report.scenarios) == scenarios
+    assert not disagreements(report, EXPECTED if "2026-07-28" in options else [])
+    row = " | ".join(["", version, f"`{options}`", *report.cells(), ""]).strip()
+    assert row in DOCUMENTED, row
+
+
 STORES = ("memory", "sqlite", "redis", "postgres", "azure")
 
 

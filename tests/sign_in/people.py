@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from funcmcp.state import KeyRing, SignInStore
     from tests.clients.signing_in import Asked
 
 HERE = Path(__file__).parent
@@ -59,9 +58,9 @@ class SignIn:
     log: list[Asked]
 
 
-def orders(url: str, upstream: str, keys: KeyRing | None = None, store: SignInStore | None = None) -> MCPServer:
-    """Return a server with two tools, one of which takes a further scope."""
-    proxy = OAuthProxy(url, upstream=OIDC(upstream, CLIENT_ID, SECRET), scopes=SCOPES, keys=keys, store=store)
+def orders(url: str, upstream: str, **options: Any) -> MCPServer:
+    """Return a server with two tools, one of which takes a further scope, and a proxy with these options."""
+    proxy = OAuthProxy(url, upstream=OIDC(upstream, CLIENT_ID, SECRET), scopes=SCOPES, **options)
     mcp = MCPServer("Orders", auth=Auth(proxy, scopes=["orders.read"]))
 
     @mcp.tool
@@ -78,11 +77,11 @@ def orders(url: str, upstream: str, keys: KeyRing | None = None, store: SignInSt
 
 
 @contextmanager
-def oidc_provider(redirect_uri: str, *, rotates: bool = True) -> Iterator[str]:
+def oidc_provider(redirect_uri: str, *, secret: str = SECRET, rotates: bool = True) -> Iterator[str]:
     """Run npm's oidc-provider; return its issuer."""
     script = nodejs.HOME / "identity-provider.mjs"
     nodejs.package("oidc-provider")
-    command = [str(nodejs.node()), str(script), CLIENT_ID, SECRET, redirect_uri, str(rotates).lower()]
+    command = [str(nodejs.node()), str(script), CLIENT_ID, secret, redirect_uri, str(rotates).lower()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
@@ -106,13 +105,15 @@ def django(redirect_uri: str) -> Iterator[str]:
 
 
 @contextmanager
-def signed_in(provider: Callable[[str], AbstractContextManager[str]] = oidc_provider) -> Iterator[SignIn]:
-    """Serve everything on loopback ports."""
+def signed_in(
+    provider: Callable[[str], AbstractContextManager[str]] = oidc_provider, **options: Any
+) -> Iterator[SignIn]:
+    """Serve everything on loopback ports, with these options of the proxy."""
     listener = listen(HOST, 0)
     origin = origin_of(HOST, listener)
     log: list[Asked] = []
     with provider(f"{origin}/oauth/callback") as upstream:
-        mcp = orders(f"{origin}/mcp", upstream)
+        mcp = orders(f"{origin}/mcp", upstream, **options)
         with serving_in_thread(Recorder("orders", mcp, log), listener):
             yield SignIn(f"{origin}/mcp", origin, upstream, log)
 

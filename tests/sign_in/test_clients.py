@@ -18,6 +18,7 @@ from pydantic import AnyUrl
 
 from funcmcp.client import Client, HTTPEndpoint
 from funcmcp.client import SignIn as ClientSignIn
+from funcmcp.state import MemorySignIns
 from tests.cli.processes import FUNCMCP
 from tests.clients.test_sign_in import Memory
 from tests.patience import PATIENCE
@@ -168,6 +169,12 @@ async def test_our_client_signs_in_steps_up_and_renews(served: SignIn, tmp_path:
     assert len(await sign_in_and_renew(served.url, tmp_path / "tokens.json", "fay")) == 2
 
 
+async def test_our_client_signs_in_at_a_proxy_with_a_store(tmp_path: Path) -> None:
+    with signed_in(store=MemorySignIns()) as running:
+        assert len(await sign_in_and_renew(running.url, tmp_path / "tokens.json", "fox")) == 2
+        assert fastmcp_results(running.url, "hob")["is_renewed"] is True
+
+
 async def test_another_openid_provider_signs_in_as_well(tmp_path: Path) -> None:
     """Django with its OAuth Toolkit has another login page, other scopes, and rotates its refresh tokens."""
     with signed_in(django) as running:
@@ -204,17 +211,23 @@ def test_the_command_signs_in_with_the_browser_and_the_next_one_does_not_have_to
     assert (tmp_path / "funcmcp" / "sign-ins.json").exists()
 
 
-def test_fastmcps_client_signs_in_steps_up_and_renews(served: SignIn) -> None:
+def fastmcp_results(url: str, user: str) -> dict[str, Any]:
+    """Return what FastMCP's client has got."""
     fastmcp = REPOSITORY / ".servers/differential/bin/python"
     python = require("FastMCP (scripts/setup-differential.sh)", str(fastmcp) if fastmcp.exists() else None)
     ended = subprocess.run(
-        [python, str(HERE / "fastmcp_client.py"), served.url],
-        env=browser_of("hal"),
+        [python, str(HERE / "fastmcp_client.py"), url],
+        env=browser_of(user),
         capture_output=True,
         text=True,
         timeout=PATIENCE,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
+    printed: dict[str, Any] = json.loads(ended.stdout)
+    return printed
+
+
+def test_fastmcps_client_signs_in_steps_up_and_renews(served: SignIn) -> None:
     who = {"subject": "hal", "name": "hal of the tests", "email": "hal@example.com"}
-    assert json.loads(ended.stdout) == {"results": [who, {"ordered": "pizza"}, who], "is_renewed": True}
+    assert fastmcp_results(served.url, "hal") == {"results": [who, {"ordered": "pizza"}, who], "is_renewed": True}

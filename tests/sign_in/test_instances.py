@@ -46,7 +46,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         for number, listener in enumerate(listeners):
             store = None if redis is None else RedisSignIns(RedisLink(redis, timeout=PATIENCE))
             keys = KeyRing([OLD, NEW] if number == 0 else [NEW, OLD])
-            app = Recorder(f"instance {number}", orders(url, upstream, keys, store), log)
+            app = Recorder(f"instance {number}", orders(url, upstream, keys=keys, store=store), log)
             stack.enter_context(serving_in_thread(app, listener))
         yield Served(url, origin, upstream, log)
 

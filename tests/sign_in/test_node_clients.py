@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
+from funcmcp.state import SQLiteSignIns
 from tests import nodejs
 from tests.patience import PATIENCE
 from tests.sign_in.people import BACK, SignIn, signed_in, visit
@@ -27,9 +28,11 @@ HERE = Path(__file__).parent
 _URL = re.compile(r"(http://127\.0\.0\.1:\d+/oauth/authorize\?\S+)")
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[SignIn]:
-    with signed_in() as running:
+@pytest.fixture(scope="module", params=["no store", "a store"])
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignIn]:
+    has_store = request.param == "a store"
+    store = SQLiteSignIns(tmp_path_factory.mktemp("store") / "sign-ins.db") if has_store else None
+    with signed_in(store=store) as running:
         yield running
 
 
@@ -124,3 +127,22 @@ def test_the_authorization_scenarios_of_the_conformance_suite_pass(served: SignI
         lines.end()
     checks = [check for file in tmp_path.rglob("checks.json") for check in json.loads(file.read_text())]
     assert [check["status"] for check in checks] == ["SUCCESS"] * 3, lines.text
+
+
+def test_the_inspector_signs_in_and_calls(served: SignIn, tmp_path: Path) -> None:
+    launcher = nodejs.package("@modelcontextprotocol/inspector") / "clients/launcher/build/index.js"
+    environment = {
+        "HOME": str(tmp_path),
+        "PATH": f"{nodejs.node().parent}:/usr/bin:/bin",
+        "MCP_AUTO_OPEN_ENABLED": "true",
+        "MCP_INSPECTOR_SECRET_STORE": "file",
+    }
+    arguments = ["--cli", "--server-url", served.url, "--transport", "http", "--method", "tools/call"]
+    arguments += ["--tool-name", "who", "--format", "json"]
+    arguments += ["--callback-url", f"http://127.0.0.1:{free_port()}/oauth/callback"]
+    with running(str(launcher), *arguments, environment=environment) as lines:
+        asyncio.run(visit(lines.find(_URL)[1], "ines"))
+        assert lines.find(re.compile(r'"subject": ?"ines"'))
+    # The next command renews the sign-in, or goes on with it.
+    with running(str(launcher), *arguments, environment=environment) as lines:
+        assert lines.find(re.compile(r'"subject": ?"ines"'))
