@@ -2,7 +2,7 @@
 # Without bytecode, each process would compile all its modules again: a half of the time of most tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run run-host test setup node servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz fuzz-memory differential soak soak-tasks corpus converters shutdown dist clean
+.PHONY: run run-host test setup node servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz fuzz-memory differential soak soak-tasks corpus converters shutdown sign-in-attacks dist clean
 
 # PORT=8001 takes another port than 8000, or 7071.
 run: .venv/.ready
@@ -128,6 +128,12 @@ converters: .venv/.ready
 shutdown: .venv/.ready
 	scripts/setup-fastmcp.sh
 	.venv/bin/python -m tests.shutdown_table
+
+# Attacks on the OAuth proxies of funcmcp and FastMCP; writes the table of docs/development/sign-in-attacks.md.
+sign-in-attacks: .venv/.ready
+	scripts/setup-node.sh
+	scripts/setup-differential.sh
+	.venv/bin/python -m tests.sign_in.comparison
 
 .venv/.fuzz: .venv/.ready
 	scripts/install.sh .venv/bin/python --group fuzz
