@@ -9,6 +9,7 @@ import json
 import ssl
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 from cryptography import x509
@@ -337,7 +338,47 @@ async def test_the_number_of_kept_documents_is_limited(host: Host, monkeypatch: 
     for number in range(6):
         with pytest.raises(DocumentError):
             await host.documents.client(f"https://{HOST}/{number}.json")
-    assert len(host.documents._cache) == 3
+    assert len(host.documents._failures) == 3
+
+
+async def test_a_known_document_is_not_forgotten_and_requested_again_whatever_others_ask_for(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("funcmcp._oauth_proxy.client_documents._MAX_CACHED", 3)
+    await host.documents.client(URL)
+    host.status = "404 Not Found"
+    for number in range(12):  # more than are kept, and more than the host is asked for in a minute
+        with pytest.raises(DocumentError):
+            await host.documents.client(f"https://{HOST}/{number}.json")
+    assert (await host.documents.client(URL)).name == "Notes"
+    host.status = "200 OK"
+    host.clock.now += 3600
+    for number in range(12):
+        with pytest.raises(DocumentError):
+            await host.documents.client(f"https://{HOST}/other/{number}.json")
+    monkeypatch.setattr("funcmcp._oauth_proxy.client_documents._MAX_CONCURRENT", 0)
+    assert (await host.documents.client(URL)).name == "Notes"
+    assert host.requests[-1].startswith(f"GET {urlsplit(URL).path} ")
+    host.clock.now += 3600
+    host.status = "500 Error"
+    for _ in range(12):
+        with pytest.raises(DocumentError, match="status 500"):
+            await host.documents.client(URL)
+        host.clock.now += 1
+    host.status = "200 OK"
+    host.clock.now += 60
+    assert (await host.documents.client(URL)).name == "Notes"
+
+
+async def test_of_many_used_documents_the_one_that_was_used_longest_ago_is_forgotten(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("funcmcp._oauth_proxy.client_documents._MAX_CACHED", 2)
+    urls = [f"https://{HOST}/{number}.json" for number in range(3)]
+    for url in [urls[0], urls[1], urls[0], urls[2]]:
+        host.body = json.dumps({**DOCUMENT, "client_id": url}).encode()
+        await host.documents.client(url)
+    assert list(host.documents._documents) == [urls[0], urls[2]]
 
 
 async def test_the_number_of_requests_at_once_is_limited(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -287,6 +287,15 @@ async def test_the_discovery_document_is_requested_once(provider: Provider) -> N
     assert [path for path, _, _ in provider.requests] == ["/.well-known/openid-configuration"]
 
 
+async def test_the_discovery_document_may_have_an_address_of_its_own(provider: Provider) -> None:
+    provider.answers["/tenant/policy/.well-known/openid-configuration"] = 200, provider.document
+    del provider.answers["/.well-known/openid-configuration"]
+    oidc = upstream(provider, discovery=f"{provider.issuer}/tenant/policy/.well-known/openid-configuration")
+    assert (await oidc.authorization_url(REQUEST)).startswith(provider.document["authorization_endpoint"])
+    with pytest.raises(ValueError, match=r"OIDC\.discovery"):
+        upstream(provider, discovery="http://login.example.com/document")
+
+
 async def test_a_document_that_has_become_unusable_does_not_replace_the_last_one(
     provider: Provider, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+from urllib.parse import urlencode
 
 import pytest
 
 from funcmcp._auth.authenticator import parts_of
 from funcmcp._auth.principal import Principal
+from funcmcp._oauth_proxy.web import MAX_BODY
 from funcmcp.auth import (
     APIKeys,
     Auth,
@@ -20,10 +24,12 @@ from funcmcp.auth import (
     first_of,
 )
 from funcmcp.state import MemorySignIns
-from tests.oauth_proxy.stage import BACK, ISSUER, KEYS, SCOPES, URL, ScriptedUpstream, Stage, claims_of
+from tests.oauth_proxy.stage import BACK, ISSUER, KEYS, SCOPES, URL, VERIFIER, ScriptedUpstream, Stage, claims_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from tests.oauth_proxy.stage import Answer
 
 
 def proxy(url: str = URL, **options: Any) -> OAuthProxy:
@@ -175,10 +181,47 @@ async def test_a_function_decides_which_users_may_sign_in(allow: Any, scope: str
     assert answer.json.get("error") == (None if scope else "invalid_grant")
 
 
-async def test_a_text_is_not_a_decision() -> None:
-    stage = await Stage(allow=lambda user: "orders.read").with_client()
-    with pytest.raises(TypeError, match="not one string"):
+@pytest.mark.parametrize("decision", ["orders.read", None, 5])
+async def test_a_text_a_number_or_nothing_is_not_a_decision(decision: Any) -> None:
+    stage = await Stage(allow=lambda user: decision).with_client()
+    with pytest.raises(TypeError, match=f"list of scopes, not {type(decision).__name__}"):
         await stage.exchange(await stage.code())
+
+
+async def test_a_client_may_send_its_id_by_http_basic_but_no_secret() -> None:
+    stage = await Stage().with_client()
+    form = {"grant_type": "authorization_code", "code": await stage.code(), "redirect_uri": BACK}
+
+    async def send(pair: str) -> Answer:
+        headers = {
+            "content-type": "application/x-www-form-urlencoded",
+            "authorization": f"Basic {base64.b64encode(pair.encode()).decode()}",
+        }
+        body = urlencode(form | {"code_verifier": VERIFIER}).encode()
+        return await stage.send("POST", "/oauth/token", body=body, headers=headers)
+
+    refused = await send(f"{stage.client_id}:secret")
+    assert (refused.status, refused.json["error"]) == (401, "invalid_client")
+    assert refused.header("www-authenticate") == "Basic"
+    assert (await send(f"{stage.client_id}:")).status == 200
+
+
+async def test_a_refresh_token_that_a_request_can_not_have_is_not_issued(caplog: pytest.LogCaptureFixture) -> None:
+    stage = await Stage().with_client(client_name="n" * 100, redirect_uris=[BACK + "x" * 2000])
+    for characters, is_issued in ((7000, True), (8000, False)):
+        with patch.object(stage.upstream, "_new_refresh_token", return_value="r" * characters):
+            answer = await stage.exchange(await stage.code(redirect_uri=None), redirect_uri=None)
+        tokens = answer.json
+        assert ("refresh_token" in tokens) is is_issued
+        form = {"refresh_token": tokens.get("refresh_token", ""), "client_id": stage.client_id, "resource": URL}
+        assert len(urlencode(form)) + 200 < MAX_BODY
+    assert "event=oauth_refresh_token_too_long" in caplog.text
+
+
+async def test_a_state_that_would_not_fit_the_form_is_refused_at_once() -> None:
+    stage = await Stage().with_client()
+    answer = await stage.authorize(state="\0" * 2000)
+    assert answer.query["error"] == "invalid_request"
 
 
 async def test_the_function_decides_again_if_a_refresh_says_more_about_the_user() -> None:

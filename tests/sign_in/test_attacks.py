@@ -127,6 +127,11 @@ async def test_an_address_that_only_resembles_a_registered_one_is_never_visited(
         "mailto:ada@example.com",
         "view-source:https://app.example.com",
         "ms-msdt:/id",
+        "ms-appinstaller:?source=https://evil.example/a.msix",
+        "itms-services://?action=download-manifest&url=https://evil.example/m.plist",
+        "applescript://com.apple.scripteditor?action=new",
+        "search:query=x",
+        "urn:ietf:wg:oauth:2.0:oob",
     ],
 )
 async def test_an_address_that_runs_code_is_not_registered(uri: str) -> None:

@@ -12,6 +12,9 @@ the URL, so the request is guarded:
 A document is kept for the time that its host allows, between a minute and a day; a failure for a minute. At the token
 endpoint the document is not needed: the code has the client's id.
 
+Anybody can use up the requests of a host, or all 20, with ids that lead nowhere. So a document that was valid before is
+requested again apart from these numbers, ten times a minute at most, and failures take no room of documents.
+
 Source: draft-ietf-oauth-client-id-metadata-document-00 sections 3, 4 and 6; MCP security best practices, "Server-Side
 Request Forgery"; RFC 9111 section 5.2.2 (max-age, no-store).
 """
@@ -24,7 +27,7 @@ import re
 import socket
 from collections import OrderedDict
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from funcmcp._oauth_proxy.clients import Client, ClientMetadataError, display_name, texts_in
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     Resolve = Callable[[str], Awaitable[list[str]]]
+
+T = TypeVar("T")
 
 MAX_URL = 512
 _MAX_DOCUMENT: Final = 5 * 1024
@@ -57,9 +62,14 @@ class DocumentError(Exception):
     """The document of a client can't be used. The text is a sentence for users and developers, without a URL."""
 
 
-class _Cached(NamedTuple):
+class _Document(NamedTuple):
     until: float
-    result: Client | DocumentError
+    client: Client
+
+
+class _Failure(NamedTuple):
+    until: float
+    reason: str
 
 
 class ClientDocuments:
@@ -87,43 +97,45 @@ class ClientDocuments:
         self._tls = tls
         self._port = port
         self._clock = clock
-        self._cache: OrderedDict[str, _Cached] = OrderedDict()
+        self._documents: OrderedDict[str, _Document] = OrderedDict()
+        self._failures: OrderedDict[str, _Failure] = OrderedDict()
         self._rates = MemoryRates(_PER_MINUTE / 60, _PER_MINUTE, callers=_HOSTS, clock=clock)
         self._running = 0
 
     async def client(self, url: str) -> Client:
         """Return the client with this id; raise DocumentError."""
         host = host_of(url)
-        cached = self._cache.get(url)
-        if cached is None or self._clock() >= cached.until:
-            cached = await self._request(url, host)
-        if isinstance(cached.result, DocumentError):
-            raise cached.result
-        return cached.result
+        failure = self._failures.get(url)
+        if failure is not None and self._clock() < failure.until:
+            raise DocumentError(failure.reason)
+        document = self._documents.get(url)
+        if document is None or self._clock() >= document.until:
+            document = await self._request(url, host, is_known=document is not None)
+        _keep(self._documents, url, document)
+        return document.client
 
-    async def _request(self, url: str, host: str) -> _Cached:
-        if self._running >= _MAX_CONCURRENT or await self._rates.take(host):
+    async def _request(self, url: str, host: str, *, is_known: bool) -> _Document:
+        is_busy = self._running >= _MAX_CONCURRENT and not is_known
+        if is_busy or await self._rates.take(url if is_known else host):
             raise DocumentError("Too many descriptions of applications are being requested. Try again in a minute.")
         self._running += 1
         try:
             async with asyncio.timeout(_SECONDS):
-                cached = await self._document(url, host)
+                return await self._document(url, host)
         except DocumentError as error:
-            cached = _Cached(self._clock() + _MIN_LIFETIME, error)
+            self._failed(url, str(error))
+            raise
         except TimeoutError:
-            cached = self._failure("The host of the description does not answer in time.")
+            reason = "The host of the description does not answer in time."
+            self._failed(url, reason)
+            raise DocumentError(reason) from None
         finally:
             self._running -= 1
-        self._cache[url] = cached
-        self._cache.move_to_end(url)
-        if len(self._cache) > _MAX_CACHED:
-            self._cache.popitem(last=False)
-        return cached
 
-    def _failure(self, reason: str) -> _Cached:
-        return _Cached(self._clock() + _MIN_LIFETIME, DocumentError(reason))
+    def _failed(self, url: str, reason: str) -> None:
+        _keep(self._failures, url, _Failure(self._clock() + _MIN_LIFETIME, reason))
 
-    async def _document(self, url: str, host: str) -> _Cached:
+    async def _document(self, url: str, host: str) -> _Document:
         try:
             addresses = await self._resolve(host)
         except OSError:
@@ -133,7 +145,7 @@ class ClientDocuments:
         if not all(map(self._is_allowed, addresses)):
             raise DocumentError("The host of the description is not public.")
         body, lifetime = await self._get(url, host, addresses[0])
-        return _Cached(self._clock() + lifetime, _client_in(body, url, host))
+        return _Document(self._clock() + lifetime, _client_in(body, url, host))
 
     async def _get(self, url: str, host: str, address: str) -> tuple[bytes, float]:
         """Return the body and the seconds for which it may be kept."""
@@ -158,6 +170,14 @@ class ClientDocuments:
         except (httpx2.HTTPError, OSError) as error:
             raise DocumentError("The host of the description can't be reached.") from error
         return bytes(body), _lifetime(response.headers.get("cache-control", ""))
+
+
+def _keep(kept: OrderedDict[str, T], url: str, value: T) -> None:
+    """Keep a value as the one that was used last, and forget the one that was used longest ago if there are many."""
+    kept[url] = value
+    kept.move_to_end(url)
+    if len(kept) > _MAX_CACHED:
+        kept.popitem(last=False)
 
 
 def is_document_url(client_id: str) -> bool:

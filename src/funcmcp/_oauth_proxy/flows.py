@@ -17,6 +17,7 @@ from __future__ import annotations
 import binascii
 import hashlib
 import hmac
+import logging
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -28,11 +29,15 @@ from funcmcp._state.seal import base64url
 if TYPE_CHECKING:
     from funcmcp._state.seal import KeyRing
 
+_logger = logging.getLogger("funcmcp")
+
 FLOW_SECONDS = 600
 """Seconds that a user has for the consent page, and again for signing in."""
 
 CODE_SECONDS = 60
-MAX_REFRESH_TOKEN = 16 * 1024
+MAX_REFRESH_TOKEN = 10 * 1024
+"""Maximum number of characters of a refresh token. A form with it and the longest client id has to fit a request."""
+
 _MAX_TOKEN = 16 * 1024
 _TRANSACTION, _STATE, _CODE, _REFRESH = "oauth transaction", "oauth state", "oauth code", "oauth refresh"
 
@@ -161,7 +166,10 @@ class Refresh:
 def to_refresh_token(keys: KeyRing, refresh: Refresh) -> str | None:
     """Return a refresh token; None if it would be too long, because that of the identity provider is."""
     token = keys.conceal(_REFRESH, encode(refresh_to_list(refresh)))
-    return token if len(token) <= MAX_REFRESH_TOKEN else None
+    if len(token) <= MAX_REFRESH_TOKEN:
+        return token
+    _logger.warning("event=oauth_refresh_token_too_long characters=%d: the client gets none. Use a store.", len(token))
+    return None
 
 
 def of_refresh_token(keys: KeyRing, text: str, now: float, seconds: float) -> Refresh | None:

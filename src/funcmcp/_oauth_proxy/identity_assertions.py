@@ -119,7 +119,7 @@ class AssertionGrants:
         if authorization is not None:
             if secret is not None:
                 raise OAuthError("invalid_request", "The client sends its secret twice.")
-            basic_id, secret = _basic(authorization)
+            basic_id, secret = basic_of(authorization)
             if client_id not in {None, basic_id}:
                 raise OAuthError("invalid_client", "The client sends two ids.")
             client_id = basic_id
@@ -165,7 +165,7 @@ class AssertionGrants:
             raise OAuthError("invalid_grant", "The assertion was used before. Request another one.")
 
 
-def _basic(authorization: str) -> tuple[str, str]:
+def basic_of(authorization: str) -> tuple[str, str]:
     """Return the id and the secret in a header; raise OAuthError for another form."""
     scheme, _, encoded = authorization.partition(" ")
     try:

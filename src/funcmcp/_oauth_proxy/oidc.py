@@ -85,6 +85,8 @@ class OIDC:
         issuer: The exact issuer of the provider, as in its discovery document.
         client_id: The id of the registration.
         client_secret: The secret of the registration; None for a public client.
+        discovery: The URL of the discovery document, if it is not ``<issuer>/.well-known/openid-configuration``, as for
+            Azure AD B2C. The document must have the issuer all the same.
         name: The name of the provider, for people; by default the host of the issuer.
         scopes: Scopes to request. ``openid`` is always requested, and ``offline_access`` if the provider has it.
         parameters: More parameters of the authorization request, such as ``{"audience": "..."}`` for Auth0. A value of
@@ -100,8 +102,8 @@ class OIDC:
         exchanges_tokens: Whether tools get tokens for other APIs.
 
     Raises:
-        ValueError: The issuer is not an https URL (http only on a loopback address), the id is missing, a scope is
-            invalid, or a parameter belongs to the proxy.
+        ValueError: The issuer or the URL of the document is not an https URL (http only on a loopback address), the id
+            is missing, a scope is invalid, or a parameter belongs to the proxy.
     """
 
     def __init__(  # noqa: PLR0913 - the registration, and what providers differ in
@@ -110,6 +112,7 @@ class OIDC:
         client_id: str,
         client_secret: str | None = None,
         *,
+        discovery: str | None = None,
         name: str | None = None,
         scopes: Sequence[str] = ("openid", "profile", "email"),
         parameters: Mapping[str, str] | None = None,
@@ -118,6 +121,8 @@ class OIDC:
         clock: Callable[[], float] = time,
     ) -> None:
         parts = checked("The issuer", issuer)
+        if discovery is not None:
+            checked("OIDC.discovery", discovery)
         if not client_id:
             raise ValueError("OIDC needs the client_id of the registration at the provider.")
         if isinstance(scopes, str):
@@ -131,6 +136,7 @@ class OIDC:
         self.name: str = name or parts.hostname or issuer
         self.exchanges_tokens: bool = token_exchange
         self._issuer = issuer
+        self._discovery = discovery or issuer.removesuffix("/") + _DISCOVERY
         self._client_id = client_id
         self._client_secret = client_secret
         self._scopes = distinct(["openid", *scopes])
@@ -294,7 +300,7 @@ class OIDC:
     async def _request_document(self) -> None:
         """Replace what is known of the provider; after a failure it remains."""
         try:
-            self._provider = self._read(await self._http.get(self._issuer.removesuffix("/") + _DISCOVERY))
+            self._provider = self._read(await self._http.get(self._discovery))
             self._next_discovery = monotonic() + _LIFETIME
         except UpstreamUnavailableError as error:
             _logger.warning("event=oauth_discovery_failed issuer=%s reason=%s", self._issuer, error)

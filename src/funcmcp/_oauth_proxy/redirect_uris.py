@@ -30,11 +30,18 @@ _LABEL = re.compile(r"[A-Za-z0-9-]{1,63}")
 _LOOPBACK = re.compile(r"http://(localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?((?:[/?].*)?)")
 _UNSAFE_SCHEMES = frozenset(
     {
-        "about", "blob", "chrome", "data", "file", "filesystem", "ftp", "intent", "jar", "javascript", "mailto",
-        "ms-msdt", "ms-officecmd", "resource", "search-ms", "sms", "tel", "vbscript", "view-source", "ws", "wss",
+        "about", "afp", "android-app", "applescript", "blob", "callto", "chrome", "cid", "content", "data", "facetime",
+        "facetime-audio", "feed", "file", "filesystem", "ftp", "ftps", "gopher", "hcp", "help", "imap", "intent",
+        "itms", "itms-apps", "itms-appss", "itms-services", "jar", "javascript", "ldap", "ldaps", "mailto", "market",
+        "mid", "mk", "news", "nfs", "nntp", "rdp", "res", "resource", "search", "search-ms", "sftp", "shell",
+        "shortcuts", "sip", "sips", "skype", "smb", "sms", "ssh", "steam", "tel", "telnet", "urn", "vbscript",
+        "view-source", "vnc", "webcal", "ws", "wss",
     }
 )  # fmt: skip
 """Schemes whose addresses run code, show content or start a program that is not a client."""
+
+_UNSAFE_PREFIXES = ("ms-", "x-apple")
+"""How the schemes of parts of Windows, of Office and of macOS begin, such as ``ms-appinstaller:``."""
 
 
 class RedirectURIError(ValueError):
@@ -89,7 +96,7 @@ def _check(uri: str) -> None:
     if match is None or not _ALLOWED.fullmatch(uri):
         raise RedirectURIError("A redirect URI must be an absolute address without a fragment and special characters.")
     scheme = match[1]
-    if scheme in _UNSAFE_SCHEMES:
+    if scheme in _UNSAFE_SCHEMES or scheme.startswith(_UNSAFE_PREFIXES):
         raise RedirectURIError(f"A redirect URI can't begin with {scheme}:.")
     if any(segment in {".", ".."} for segment in unquote(match[2]).replace("\\", "/").split("/")):
         raise RedirectURIError("A redirect URI can't have the segments . and .. in its path.")

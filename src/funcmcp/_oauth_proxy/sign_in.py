@@ -38,6 +38,7 @@ from funcmcp._oauth_proxy.redirect_uris import is_registered
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, ClientNotAllowedError, log_event, log_failure_of_upstream
 from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamUnavailableError
 from funcmcp._oauth_proxy.web import MAX_QUERY, Parameters, ParametersError, cookies_of, form_of, redirect
+from funcmcp._protocol.codec import encode
 
 if TYPE_CHECKING:
     from funcmcp._oauth_proxy.clients import Client
@@ -245,8 +246,9 @@ def _check(settings: Settings, parameters: Parameters) -> None:
     for name in ("request", "request_uri"):
         if parameters.get(name) is not None:
             raise _RequestError(f"{name}_not_supported", f"The parameter {name} is not supported.")
-    if len(parameters.get("state") or "") > _MAX_STATE:
-        raise _RequestError("invalid_request", f"The state may have {_MAX_STATE} characters.")
+    # Measured as in the transaction: control characters take six bytes there, and the form has a limit.
+    if len(encode(parameters.get("state") or "")) > _MAX_STATE + len('""'):
+        raise _RequestError("invalid_request", f"The state may have {_MAX_STATE} bytes.")
     if parameters.get("response_type") != "code":
         raise _RequestError("unsupported_response_type", "The response_type must be code.")
     if parameters.get("response_mode") not in {None, "query"}:

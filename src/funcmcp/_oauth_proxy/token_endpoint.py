@@ -28,7 +28,7 @@ from funcmcp._oauth_proxy.flows import (
     sign_in_id,
     to_refresh_token,
 )
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
+from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, basic_of
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
@@ -107,7 +107,7 @@ async def revoke(settings: Settings, request: WebRequest) -> WebAnswer:
         return await _revoke_stored(settings, settings.sign_ins, request)
     try:
         form = form_of(request)
-        client = _key_of_client(settings, form)
+        client = _key_of_client(settings, request, form)
         text = form.get("token") or ""
         refresh = of_refresh_token(settings.keys, text, settings.clock(), settings.refresh_seconds)
         if refresh is None and _is_access_token(text):
@@ -131,7 +131,7 @@ async def _revoke_stored(settings: Settings, sign_ins: StoredSignIns, request: W
     """End a sign-in in the store. Whether the identity provider ends it, too, makes no difference to the client."""
     try:
         form = form_of(request)
-        client = _key_of_client(settings, form)
+        client = _key_of_client(settings, request, form)
         text = form.get("token") or ""
         token = sign_ins.read(text)
         if token is None and _is_access_token(text):
@@ -157,7 +157,7 @@ async def _revoke_stored(settings: Settings, sign_ins: StoredSignIns, request: W
 async def _token(settings: Settings, request: WebRequest, form: Parameters) -> WebAnswer:
     assertions = settings.assertions if form.get("grant_type") == GRANT_TYPE else None
     if assertions is None:
-        client = _key_of_client(settings, form)
+        client = _key_of_client(settings, request, form)
     else:
         client = assertions.client_of(form, request.headers.get("authorization"))
     if len(form.resources) > 1 or not all(map(settings.is_resource, form.resources)):
@@ -292,8 +292,8 @@ async def _allowed(settings: Settings, user: User, scopes: tuple[str, ...]) -> t
         decision = await decision
     if isinstance(decision, bool):
         allowed = scopes if decision else ()
-    elif isinstance(decision, str):
-        raise TypeError("OAuthProxy.allow returns True, False or a list of scopes, not one string.")
+    elif isinstance(decision, str) or not hasattr(decision, "__iter__"):
+        raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
     else:
         permitted = set(decision)
         allowed = tuple(scope for scope in scopes if scope in permitted)
@@ -338,8 +338,14 @@ def _answer(tokens: dict[str, object]) -> WebAnswer:
     return json_answer(200, tokens, _NO_CACHE)
 
 
-def _key_of_client(settings: Settings, form: Parameters) -> str:
-    key = settings.key_of_client(form.get("client_id"))
+def _key_of_client(settings: Settings, request: WebRequest, form: Parameters) -> str:
+    client_id, authorization = form.get("client_id"), request.headers.get("authorization")
+    if client_id is None and authorization is not None:
+        # Some clients use HTTP Basic whatever they are registered for, with their id and no secret.
+        client_id, secret = basic_of(authorization)
+        if secret:
+            raise OAuthError("invalid_client", "The client has no secret. Send the client_id in the form.")
+    key = settings.key_of_client(client_id)
     if key is None:
         raise OAuthError("invalid_client", "The client is not registered. Register it again.")
     return key
