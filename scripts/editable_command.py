@@ -12,7 +12,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 COMMAND = """#!python
 from funcmcp._cli.main import main
 
-main()
+if __name__ == "__main__":  # worker processes of `funcmcp run` import this file
+    main()
 """
 
 

@@ -164,3 +164,12 @@ def test_no_value_of_a_line_can_be_read_as_another_field(caller: str, caplog: py
     value, end = json.JSONDecoder().raw_decode(details.removeprefix("caller="))
     assert value == caller
     assert details.removeprefix("caller=")[end:] == " request_id=r1"
+
+
+async def test_a_uri_is_logged_without_credentials_and_query_and_a_long_name_is_cut() -> None:
+    mcp = MCPServer("Shop", sessions=None)
+    entries = logged(mcp)
+    revision = (b"mcp-protocol-version", b"2025-06-18")
+    await post(mcp, message("resources/read", uri="https://ann:secret@x.example/y?sig=secret"), revision)
+    await post(mcp, message("tools/call", name="n" * 1000), revision)
+    assert [entry.request.name for entry in entries] == ["https://ann:***@x.example/y?***", "n" * 100 + "..."]

@@ -27,7 +27,7 @@ from funcmcp._server.log_output import REQUESTS
 from funcmcp._transports.http.admission.caller import address_of
 from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp._transports.http.messages import HttpResponse
-from funcmcp._visible_text import visible_line
+from funcmcp._visible_text import visible_line, visible_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -80,7 +80,7 @@ class Entry(NamedTuple):
     @property
     def text(self) -> str:
         """The entry in words: method, name, outcome or status, and milliseconds."""
-        parts = [_short(self.request.method), _short(self.request.name), self.request.outcome]
+        parts = [self.request.method, self.request.name, self.request.outcome]
         if not self.request.outcome or self.status not in (0, _HTTP_OK):
             parts.append(str(self.status))
         return f"{' '.join(filter(None, parts))} {self.seconds * 1000:.1f} ms"
@@ -106,8 +106,8 @@ def write_json_record(entry: Entry) -> None:
     fields = {
         "request_id": request.request_id,
         "error_id": request.error_id,
-        "method": _short(request.method),
-        "feature": _short(request.name),
+        "method": request.method,
+        "feature": request.name,
         "caller": request.caller,
         "outcome": request.outcome,
         "status": entry.status or None,
@@ -124,7 +124,7 @@ def noting(write: Write) -> Middleware:
         entries = _entries.get()
         request_id = os.urandom(8).hex() if http is None else http.request_id
         caller = "" if context.http is None else _caller_of(context.http, "" if http is None else http.caller)
-        request = LoggedRequest(request_id, caller, context.request.method, _name_in(context))
+        request = LoggedRequest(request_id, caller, _short(context.request.method), _name_in(context))
         if entries is not None:
             entries.append(request)
         token = current_request.set(request)
@@ -153,7 +153,7 @@ def logging_exchange(exchange: Exchange, write: Write, proxies: int) -> Exchange
         start = time.perf_counter()
         entries: list[LoggedRequest] = []
         address = address_of(request, proxies) if proxies else request.peer or ""
-        outer = LoggedRequest(_request_id_of(request), address, request.method, request.path)
+        outer = LoggedRequest(_request_id_of(request), address, _short(request.method), _short(request.path))
         tokens = _entries.set(entries), current_request.set(outer)
 
         def write_entries(status: int) -> None:
@@ -203,13 +203,14 @@ def _caller_of(request: HasPrincipal, address: str) -> str:
 
 
 def _name_in(context: RequestContext) -> str:
-    """Return the name or URI that a request uses, for a task a digest of its id, or ""."""
+    """Return the name that a request uses; a URI without what may be secret; for a task a digest of its id; or ""."""
     row = METHODS.get(context.request.method)
     name = None if row is None or row.named_by is None else context.request.params.get(row.named_by)
     if not isinstance(name, str):
         return ""
-    is_task = row is not None and row.named_by == "taskId"
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16] if is_task else name
+    if row is not None and row.named_by == "taskId":
+        return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return _short(visible_url(name) if row is not None and row.named_by == "uri" else name)
 
 
 def _short(text: str) -> str:

@@ -17,6 +17,17 @@ UNSAFE = re.compile(
     "|(?<![^\x00-\x7f\u200c\u200d\ufe00-\ufe0f])[\u200c\u200d\ufe00-\ufe0f]"
 )
 
+_PASSWORD = re.compile(r"(?<=//)([^/?#@:]*:)[^/?#]*@")
+_TOKEN = re.compile(r"(?<=//)[^/?#@:]+@")
+"""Credentials without a colon are a token as often as the name of a user."""
+
+_QUERY = re.compile(r"(?<=\?)[^#]+")
+
+
+def visible_url(url: str) -> str:
+    """Return a URL for messages: without its password or token, and without its query, which may contain a key."""
+    return _QUERY.sub("***", _TOKEN.sub("***@", _PASSWORD.sub(r"\1***@", url)))
+
 
 def visible(text: object) -> str:
     r"""Return a text with each hidden or control character escaped, such as ``\x1b``. Tabs and line feeds remain."""

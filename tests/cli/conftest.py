@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -347,3 +348,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text.lstrip("\n"), encoding="utf-8")
     return Path(root)
+
+
+@pytest.fixture(autouse=True)
+def arguments_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands that import a server set ``sys.argv`` during a test only."""
+    monkeypatch.setattr(sys, "argv", sys.argv.copy())

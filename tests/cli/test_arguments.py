@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Any
 
 import pytest
@@ -66,8 +68,10 @@ def test_a_schema_of_a_hostile_server_has_no_types(schema: Any) -> None:
     assert read_pairs(["a=1"], schema if isinstance(schema, dict) else {}) == {"a": 1}
 
 
-def test_json_is_one_object() -> None:
+def test_json_is_one_object(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_json('{"a": [1]}') == {"a": [1]}
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"a": 2}')))
+    assert read_json("-") == {"a": 2}
 
 
 @pytest.mark.parametrize(

@@ -76,3 +76,8 @@ def test_an_extra_that_the_server_needs_is_named_with_the_line_that_needs_it(
     assert line.startswith(f"{server}, line ")
     assert line.endswith(f': pip install "funcmcp[{extra}]"')
     assert line.count("pip install") == 1
+
+
+def test_a_command_of_another_library_is_named_as_it_is_here() -> None:
+    ended = funcmcp("list", "server.py")
+    assert (ended.returncode, ended.stderr) == (2, "No such command 'list'. Did you mean funcmcp inspect?\n")

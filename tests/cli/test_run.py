@@ -387,6 +387,7 @@ def test_the_page_can_be_switched_off(folder: Path) -> None:
         (["--port", "65536"], "--port"),
         (["--port", "x"], "--port"),
         (["--workers", "0"], "--workers"),
+        (["8001"], "server.py -- 8001"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused_by_name(folder: Path, options: list[str], named: str) -> None:
@@ -514,3 +515,26 @@ def test_a_full_disk_for_its_output_stops_no_server(folder: Path) -> None:
     finally:
         process.terminate()
         process.wait(PATIENCE)
+
+
+async def test_a_server_has_its_own_arguments_in_every_process_and_needs_no_stderr(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("""
+import argparse, sys
+from funcmcp import MCPServer
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--name", default="Shop")
+mcp = MCPServer(parser.parse_args().name)
+
+
+@mcp.tool
+def fail() -> None:
+    raise ValueError(sys.argv)
+""")
+    command = [*FUNCMCP, "run", "shop.py", "--port", "0", "--workers", "2", "--", "--name", "Book Shop"]
+    with running(["sh", "-c", 'exec "$@" 2>&-', "sh", *command], folder=tmp_path) as process:
+        line = process.line_with("http://")
+        assert line.startswith("Book Shop is served at")
+        assert (await call(line.split("served at ")[1].split()[0], "fail"))["isError"]
+        process.process.terminate()
+        assert process.ended() == 0

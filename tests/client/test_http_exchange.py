@@ -171,7 +171,7 @@ async def test_a_session_that_has_ended_is_replaced_by_a_new_one(url: str) -> No
             "http://ada:s3cret@127.0.0.1:1/mcp?code=s3cret#s",
             "No server answers at http://ada:***@127.0.0.1:1/mcp?***#s.",
         ),
-        ("http://s3cret@127.0.0.1:1/mcp", "No server answers at http://s3cret@127.0.0.1:1/mcp."),
+        ("http://s3cret@127.0.0.1:1/mcp", "No server answers at http://***@127.0.0.1:1/mcp."),
     ],
 )
 async def test_errors_show_no_password_and_no_query_of_a_url(url: str, message: str) -> None:

@@ -85,7 +85,11 @@ if sys.argv[1:4] == ["containerapp", "secret", "set"]:
 if sys.argv[1:4] == ["containerapp", "secret", "show"] and not state.exists():
     sys.exit(1)
 if sys.argv[1:3] == ["containerapp", "show"]:
-    print("order-desk.example.azurecontainerapps.io")
+    asks_image = "properties.template.containers[0].image" in sys.argv
+    print("registry.azurecr.io/order-desk:1" if asks_image else "order-desk.example.azurecontainerapps.io")
+if sys.argv[1:3] == ["containerapp", "update"]:
+    settings = pathlib.Path(sys.argv[sys.argv.index("--yaml") + 1])
+    pathlib.Path(__file__).with_name("settings").write_text(settings.read_text())
 """
 
 
@@ -202,12 +206,18 @@ def test_deploy_sh_makes_one_key_and_prints_the_url(projects: dict[str, Path], t
             timeout=PATIENCE,
             check=False,
         )
-        assert (run.returncode, run.stderr) == (0, "")
+        assert run.returncode == 0
+        assert run.stderr.startswith("Everybody on the internet can call the tools")
         assert run.stdout == "https://order-desk.example.azurecontainerapps.io/mcp\n"
     calls = [json.loads(line) for line in (tmp_path / "calls").read_text().splitlines()]
     (secret,) = [call for call in calls if call[:3] == ["containerapp", "secret", "set"]]
     assert re.fullmatch(r"funcmcp-keys=[\w-]{43}", secret[secret.index("--secrets") + 1])
     assert len([call for call in calls if call[:2] == ["containerapp", "up"]]) == 2
+    (update, _) = [call for call in calls if call[:2] == ["containerapp", "update"]]
+    assert not Path(update[update.index("--yaml") + 1]).exists()
+    # Azure replaces the list of containers with this one (JSON merge patch), and refuses a container without an image.
+    (container,) = yaml.safe_load((tmp_path / "settings").read_text())["properties"]["template"]["containers"]
+    assert container["image"] == "registry.azurecr.io/order-desk:1"
 
 
 def test_the_container_app_has_time_for_its_calls(projects: dict[str, Path]) -> None:

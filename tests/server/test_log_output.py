@@ -60,6 +60,23 @@ def test_stderr_has_time_level_logger_error_id_and_traceback(
     assert below[0] == "Traceback (most recent call last):"
 
 
+def test_a_text_of_a_client_in_a_message_of_the_author_is_no_record_of_its_own(
+    apart: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_to_stderr()
+    text = "a\n2026-11-27 ERROR forged \x1b[2J"
+    try:
+        raise ValueError(text)
+    except ValueError:
+        apart.exception("sold %s", text)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].endswith("ERROR funcmcp sold a")
+    assert lines[1:3] == ["    2026-11-27 ERROR forged \\x1b[2J", "Traceback (most recent call last):"]
+    assert lines[-1] == r"ValueError: a\n2026-11-27 ERROR forged \x1b[2J"
+    apart.error("no exception", exc_info=(None, None, None))
+    assert capsys.readouterr().err.endswith("no exception\nNoneType: None\n")
+
+
 def test_a_program_that_has_set_up_logging_keeps_it(apart: logging.Logger) -> None:
     handler = logging.NullHandler()
     apart.addHandler(handler)

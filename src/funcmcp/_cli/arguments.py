@@ -28,13 +28,13 @@ _JSON_TYPES: dict[type, frozenset[str]] = {
 
 
 def read_json(text: str) -> dict[str, Any]:
-    """Return the arguments in a JSON object: its text, or ``@FILE`` for a file and ``@-`` for stdin.
+    """Return the arguments in a JSON object: its text, or ``@FILE`` for a file and ``@-`` or ``-`` for stdin.
 
     Raises:
         Failure: The text is something else, or the file cannot be read.
     """
-    if text.startswith("@"):
-        text = _decoded("--input-json", _contents("--input-json", text[1:]))
+    if text == "-" or text.startswith("@"):
+        text = _decoded("--input-json", _contents("--input-json", text.removeprefix("@")))
     try:
         value = json.loads(text, parse_constant=_reject_constant)
     except ValueError as error:

@@ -61,6 +61,14 @@ Calls = Annotated[
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(:[0-9]{1,5})?")
 _TARGET = "path/to/server.py, path/to/server.py:name, package.module, package.module:name or a project's folder"
 Target = Annotated[str, typer.Argument(metavar="TARGET", help=f"The server: {_TARGET}.", show_default=False)]
+ServerArguments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[-- ARGUMENT...]",
+        help="Arguments of the server, which its code finds in sys.argv after the target.",
+        show_default=False,
+    ),
+]
 Drain = Annotated[
     int | None,
     typer.Option(
@@ -194,10 +202,12 @@ def doctor(
         "funcmcp run server.py --host 0.0.0.0 --allowed-host orders.example.com --workers 2",
         "funcmcp run server.py --uds /run/orders/mcp.sock --allowed-host orders.example.com",
         "funcmcp run server.py --stdio",
+        "funcmcp run server.py -- --config shop.toml",
     )
 )
 def run(  # noqa: PLR0913 - one for each option of the command
     target: Annotated[str, typer.Argument(metavar="[TARGET]", help=f"The server: {_TARGET}.")] = ".",
+    arguments: ServerArguments = None,
     *,
     host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
     port: Annotated[
@@ -280,6 +290,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
     At SIGHUP the code is loaded anew: new processes accept connections before the earlier ones end. If that fails, the
     earlier code serves on.
     """
+    set_arguments(target, arguments)
     set_drain(drain)
     if queue and no_tasks:
         raise typer.BadParameter("--no-tasks runs the tasks of no queue: leave out --queue.")
@@ -375,6 +386,18 @@ def _set_keep_alive(seconds: int | None) -> None:
     from funcmcp._transports.http.options import KEEP_ALIVE_VARIABLE, keep_alive_seconds
 
     _set_seconds(KEEP_ALIVE_VARIABLE, seconds, keep_alive_seconds)
+
+
+def set_arguments(target: str, arguments: list[str] | None) -> None:
+    """Set ``sys.argv`` to that of a script, for the code of the server; worker processes inherit it.
+
+    Raises:
+        typer.BadParameter: The arguments do not follow ``--``, so they are meant for the command.
+    """
+    if arguments and "--" not in sys.argv:
+        text = " ".join(arguments)
+        raise typer.BadParameter(f"Unexpected argument: {text}. Arguments of the server follow --: {target} -- {text}")
+    sys.argv = [target, *(arguments or [])]
 
 
 def set_drain(seconds: int | None) -> None:

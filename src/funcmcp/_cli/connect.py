@@ -27,11 +27,12 @@ from funcmcp._cli.terminal import ProgressDisplay, answer
 from funcmcp._client.connection import Client
 from funcmcp._client.errors import AuthenticationError, ConnectionFailedError, one_line
 from funcmcp._client.streamable_http import MemoryTransport
-from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint, SignIn, StdioCommand, visible_url
+from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint, SignIn, StdioCommand
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import ClientError, InvalidResponseError, MCPError
 from funcmcp._protocol.methods import FEATURE_LISTS, METHODS
 from funcmcp._serving import serving_of
+from funcmcp._visible_text import visible_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -126,11 +126,12 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
     It runs the app's code, in a process of its own with the app's interpreter.
     """
     from funcmcp._functions_host.served import HostSettings
-    from funcmcp._server.log_output import FORMAT, write_to_stderr
+    from funcmcp._server.log_output import write_as_text, write_to_stderr
 
     set_drain(drain)
     set_log_format(log_format)
-    logging.basicConfig(format=FORMAT)
+    if not logging.getLogger().handlers:
+        write_as_text(logging.getLogger())
     logging.getLogger().setLevel(log_level.upper())
     write_to_stderr()
     uses_service = storage == _AZURE

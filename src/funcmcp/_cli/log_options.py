@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.output import write_if_possible
 from funcmcp._server.log import logger, traceback_of
-from funcmcp._server.log_output import FORMAT, VARIABLE, is_json, write_as_json
+from funcmcp._server.log_output import VARIABLE, TextFormatter, is_json, write_as_json, write_as_text
 from funcmcp._serving import serving_of
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def configure_process(options: LogOptions) -> None:
             handler = logging.StreamHandler()
             handler.setFormatter(TerminalFormatter(is_verbose=options.is_verbose))
             target.addHandler(handler)
-    elif options.level is not None:
-        logging.basicConfig(format=FORMAT)
+    elif options.level is not None and not logging.getLogger().handlers:
+        write_as_text(logging.getLogger())
     if options.level is not None:
         logging.getLogger().setLevel(options.level.upper())
 
@@ -94,7 +94,7 @@ def _write_line(entry: Entry) -> None:
     write_if_possible(entry.text, error=True, colour="red" if entry.is_failure else None)
 
 
-class TerminalFormatter(logging.Formatter):
+class TerminalFormatter(TextFormatter):
     """Writes a failure as the author's file and line, the error and the author's frames; other records as a line.
 
     Args:
@@ -102,7 +102,7 @@ class TerminalFormatter(logging.Formatter):
     """
 
     def __init__(self, *, is_verbose: bool) -> None:
-        super().__init__(FORMAT)
+        super().__init__()
         self._is_verbose = is_verbose
 
     def format(self, record: logging.LogRecord) -> str:

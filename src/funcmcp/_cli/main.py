@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from funcmcp._cli.failure import Failure
@@ -9,9 +10,13 @@ from funcmcp._cli.failure import Failure
 _EXTRA_LIBRARIES = {"httpx2", "rich", "tomlkit", "typer", "uvicorn", "watchfiles"}
 """The libraries that the distribution funcmcp requires and funcmcp-slim does not."""
 
+_ELSEWHERE = {"dev": "run --reload", "list": "inspect", "version": "--version"}
+"""Commands of FastMCP and of the official SDK that have another name here."""
+
 
 def main() -> None:
     """Run the command. A failure is one line on stderr, and exit code 1."""
+    _open_missing_streams()
     try:
         _check_distributions()
         import funcmcp._cli.client_commands  # noqa: PLC0415 - it adds its commands to the app
@@ -24,6 +29,7 @@ def main() -> None:
         import funcmcp._cli.worker  # noqa: F401, PLC0415 - as above
         from funcmcp._cli.commands import app  # noqa: PLC0415 - it cannot be imported without the extra
 
+        _check_command()
         app(prog_name="funcmcp")
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
@@ -35,6 +41,29 @@ def main() -> None:
 
         write_line(failure, error=True)
         sys.exit(1)
+
+
+def _check_command() -> None:
+    """Exit with the name that a command of FastMCP or of the official SDK has here."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name in _ELSEWHERE:
+        sys.stderr.write(f"No such command '{name}'. Did you mean funcmcp {_ELSEWHERE[name]}?\n")
+        sys.exit(2)
+
+
+def _open_missing_streams() -> None:
+    """Open stdin, stdout and stderr on the null device where the caller has closed them.
+
+    Otherwise Python has no object for them, and the next file or socket gets their number.
+    """
+    for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode))  # noqa: PTH123, SIM115 - the descriptor stays open
 
 
 def _check_distributions() -> None:

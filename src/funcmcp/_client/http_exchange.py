@@ -16,11 +16,12 @@ import httpx2
 
 from funcmcp._client.errors import AuthenticationError, ConnectionFailedError, one_line
 from funcmcp._client.streamable_http import StreamableHTTP
-from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint, visible_url
+from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint
 from funcmcp._mappings import without
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import EVENT_STREAM
+from funcmcp._visible_text import visible_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 from funcmcp._public_names import public
+from funcmcp._visible_text import visible_url
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
 MEBIBYTE = 1024 * 1024
-
-_PASSWORD = re.compile(r"(?<=//)([^/?#@:]*):[^/?#]*@")
-_QUERY = re.compile(r"(?<=\?)[^#]+")
-
-
-def visible_url(url: str) -> str:
-    """Return a URL for messages: without its password, and without its query, which may contain a key."""
-    return _QUERY.sub("***", _PASSWORD.sub(r"\1:***@", url))
 
 
 @public("funcmcp.client")

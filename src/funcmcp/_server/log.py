@@ -52,7 +52,7 @@ class LoggedRequest:
     Attributes:
         request_id: The id of the HTTP request, or a random one.
         caller: The subject of the principal, or the address of an anonymous caller; "" if it is not known.
-        method: The JSON-RPC method, or the HTTP method.
+        method: The JSON-RPC method, or the HTTP method; a short line, as the name is.
         name: The name or URI that the request uses, or the HTTP path.
         error_id: The id of the last failure that was logged; "" if there is none.
         outcome: How the request ended, in words; "" as long as it has not.

@@ -15,7 +15,8 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._server.log import current_request, logger
+from funcmcp._server.log import current_request, logger, traceback_of
+from funcmcp._visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +53,25 @@ def is_json() -> bool:
     return _FORMATS[value]
 
 
+class TextFormatter(logging.Formatter):
+    """Writes a record as text in which only its first line begins at the margin.
+
+    Messages and exceptions of the author's code may have texts of clients in them. Control characters are escaped, so
+    that nothing in a text is a record of its own or moves the cursor of a terminal.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(FORMAT)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name of the standard library
+        """Return the line of the record, and further lines of its message with an indent."""
+        return visible(super().formatMessage(record)).replace("\n", "\n    ")
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - as above
+        """Return the traceback, escaped as that of a failure."""
+        return super().formatException(ei) if ei[1] is None else traceback_of(ei[1])
+
+
 class JSONFormatter(logging.Formatter):
     """Writes a record as one line of JSON in ASCII, with the fields that docs/guides/telemetry.md lists."""
 
@@ -83,9 +103,14 @@ def write_to_stderr() -> None:
     if is_json():
         write_as_json()
     elif not logger.hasHandlers():
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter(FORMAT))
-        logger.addHandler(handler)
+        write_as_text(logger)
+
+
+def write_as_text(log: logging.Logger) -> None:
+    """Write the records of a logger to stderr as text."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(TextFormatter())
+    log.addHandler(handler)
 
 
 def write_as_json() -> None:

@@ -17,7 +17,8 @@ VSCODE = """{
     "bridge": {
       "command": "npx",
       "args": ["-y", "mcp-remote", "https://ann:SECRET-3@x.example/y?k=SECRET-4", "--header", "A: SECRET-5",
-               "--api-key=SECRET-6", "API_TOKEN=SECRET-7", "--verbose"],
+               "--api-key=SECRET-6", "API_TOKEN=SECRET-7", "--verbose", "-H",
+               "Authorization: Bearer SECRET-10", "Basic SECRET-11", "https://SECRET-12@x.example/z"],
       "env": {"TOKEN": "SECRET-8"},
     },
     "odd": 7,
@@ -27,7 +28,7 @@ VSCODE = """{
 CODEX = """
 [mcp_servers.sums]
 command = "python"
-args = ["sums.py"]
+args = ["sums.py\\n\\u001b[2J"]
 env = { KEY = "SECRET-9" }
 """
 
@@ -43,20 +44,20 @@ def test_servers_of_all_clients_are_listed_without_secrets(tmp_path: Path) -> No
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "SECRET" not in shown.stdout
     assert [(entry["client"], entry["name"], entry["server"]) for entry in json.loads(shown.stdout)] == [
-        ("codex", "sums", "python sums.py"),
+        ("codex", "sums", "python 'sums.py\n\x1b[2J'"),
         ("vscode", "orders", "https://x.example/mcp?***"),
         (
             "vscode",
             "bridge",
             (
                 "npx -y mcp-remote 'https://ann:***@x.example/y?***' --header '***' '--api-key=***' 'API_TOKEN=***' "
-                "--verbose"
+                "--verbose -H 'Authorization:***' 'Basic ***' 'https://***@x.example/z'"
             ),
         ),
         ("vscode", "odd", "'?'"),
     ]
     lines = funcmcp("discover", folder=project, env=variables).stdout.splitlines()
-    assert lines[0] == f"codex\tsums\tpython sums.py\t{home}/.codex/config.toml"
+    assert lines[0] == rf"codex\tsums\tpython 'sums.py\n\x1b[2J'\t{home}/.codex/config.toml".replace(r"\t", "\t")
 
 
 def test_no_servers_and_a_broken_file_are_one_line_each(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING
+import tomllib
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,6 +26,27 @@ def test_choices_of_the_user_remain_in_an_existing_entry() -> None:
     assert '"disabled": true' in merged
     assert '"alwaysAllow": [' in merged
     assert "old.example" not in merged
+
+
+@pytest.mark.parametrize(
+    ("client", "before", "members", "expected"),
+    [
+        ("cursor", {"command": "old", "env": {"KEY": "a", "MODE": "b"}}, {"command": "new", "env": {"MODE": "c"}},
+         {"command": "new", "env": {"KEY": "a", "MODE": "c"}}),
+        ("codex", {"command": "old", "env_vars": ["KEY"]}, {"command": "new", "env_vars": ["MODE"]},
+         {"command": "new", "env_vars": ["KEY", "MODE"]}),
+        ("codex", {"url": "u", "bearer_token_env_var": "KEY"}, {"url": "v"},
+         {"url": "v", "bearer_token_env_var": "KEY"}),
+        ("cursor", {"url": "u", "headers": {"Authorization": "KEY"}}, {"command": "new"}, {"command": "new"}),
+    ],
+)  # fmt: skip
+def test_variables_and_header_fields_stay_unless_the_server_moves(
+    client: str, before: dict[str, Any], members: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    text = merged_text("", CLIENTS[client], "s", Entry(before, []))
+    merged = merged_text(text, CLIENTS[client], "s", Entry(members, []))
+    read_text = tomllib.loads if client == "codex" else json.loads
+    assert read_text(merged)[CLIENTS[client].servers[0]]["s"] == expected
 
 
 def test_a_byte_order_mark_remains() -> None:
@@ -67,7 +90,7 @@ def test_codex_tables_of_all_forms_are_merged(text: str) -> None:
 
     merged = tomllib.loads(merged_text(text, CLIENTS["codex"], "s", ENTRY))
     before = tomllib.loads(text)
-    extra = {"enabled": False} if "enabled" in text else {}
+    extra = {"enabled": False, "env": {"A": "1"}} if "enabled" in text else {}
     servers = {**before.get("mcp_servers", {}), "s": {**ENTRY.members, **extra}}
     assert merged == {**before, "mcp_servers": servers}
 

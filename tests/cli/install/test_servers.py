@@ -35,8 +35,8 @@ def test_a_file_is_run_by_this_interpreter(project: Path) -> None:
 
 def test_a_module_of_this_folder_gets_its_path(project: Path) -> None:
     (project / "desk_module.py").write_text(SERVER)
-    server = server_at("desk_module", "desk", env=[], headers=[], runner="python")
-    assert server.command[3:] == ("run", "desk_module", "--stdio")
+    server = server_at("desk_module", "desk", arguments=["-v"], env=[], headers=[], runner="python")
+    assert server.command[3:] == ("run", "desk_module", "--stdio", "--", "-v")
     assert (server.name, server.env) == ("desk", {"PYTHONPATH": str(project)})
 
 
@@ -105,3 +105,11 @@ def test_a_url_that_clients_reject_is_refused(url: str, error: str) -> None:
     with pytest.raises(Failure, match=error) as refused:
         server_at(url, None, env=[], headers=[], runner="auto")
     assert "secret" not in str(refused.value)
+
+
+def test_a_server_without_a_command_of_its_own_has_no_arguments(project: Path) -> None:
+    (project / "host.json").write_text("{}")
+    (project / "function_app.py").write_text("import azure.functions")
+    for target in ("https://example.com/mcp", str(project)):
+        with pytest.raises(Failure, match="after --"):
+            server_at(target, None, arguments=["-v"], env=[], headers=[], runner="auto")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from funcmcp._cli.commands import app
+from funcmcp._cli.commands import ServerArguments, app, set_arguments
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.install.clients import CLIENTS, user_file
 from funcmcp._cli.output import write_line, write_text
@@ -28,6 +28,7 @@ def install(  # noqa: PLR0913 - one for each option of the command
     target: Annotated[
         str, typer.Argument(metavar="[TARGET|URL]", help="The server, as for funcmcp run, or an endpoint's URL.")
     ] = ".",
+    arguments: ServerArguments = None,
     *,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="The name of the entry.", show_default="from the server's name")
@@ -71,7 +72,8 @@ def install(  # noqa: PLR0913 - one for each option of the command
     from funcmcp._cli.install.servers import has_key, server_at
 
     settings = find_client(client)
-    server = server_at(target, name, env=env or [], headers=header or [], runner=runner)
+    set_arguments(target, arguments)
+    server = server_at(target, name, arguments=arguments or (), env=env or [], headers=header or [], runner=runner)
     entry = entry_for(settings, server)
     path = _file(settings, workspace, file)
     if write or dry_run:

@@ -20,6 +20,7 @@ from funcmcp._cli.failure import Failure
 from funcmcp._cli.install.clients import CLIENTS, user_file
 from funcmcp._cli.json_values import as_list, as_object
 from funcmcp._cli.output import write_json, write_line
+from funcmcp._visible_text import visible_line, visible_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 
 _SECRET = re.compile(r"(?i)key|token|secret|password|header|credential|auth")
 """Words in the names of options whose values are not shown."""
+
+_FIELD = re.compile(
+    r"(?i)([\w-]*(?:key|token|secret|password|credential|auth|cookie)[\w-]*:|bearer |basic ).+", re.DOTALL
+)
+"""A header field or credentials as a word of its own, such as ``Authorization: Bearer ...`` after ``-H``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,9 @@ def discover(*, as_json: Annotated[bool, typer.Option("--json", help="Print one 
     if as_json:
         write_json([asdict(server) for server in servers])
     elif servers:
-        rows = [(server.client, server.name, server.server, server.file) for server in servers]
+        rows = [
+            (server.client, visible_line(server.name), visible_line(server.server), server.file) for server in servers
+        ]
         print_rows(("Client", "Name", "Server", "File"), rows)
     else:
         write_line("No client on this machine has a server in its files.")
@@ -104,8 +112,6 @@ def _servers_in(name: str, client: Client, file: Path) -> Iterator[ConfiguredSer
 
 def _server_of(client: Client, entry: Any) -> str:
     """Return the URL or the command of an entry, without what may be secret."""
-    from funcmcp._client.targets import visible_url
-
     for member in (client.url, "url", "httpUrl", "serverUrl"):
         if member is not None and isinstance(entry.get(member), str):
             return visible_url(entry[member])
@@ -116,8 +122,6 @@ def _server_of(client: Client, entry: Any) -> str:
 
 def _without_secrets(words: list[str]) -> list[str]:
     """Return the words of a command; the values of options that name a secret, and the queries of URLs, are ``***``."""
-    from funcmcp._client.targets import visible_url
-
     shown = []
     hides_next = False
     for word in words:
@@ -129,6 +133,6 @@ def _without_secrets(words: list[str]) -> list[str]:
         elif is_secret and equals:
             shown.append(f"{option}=***")
         else:
-            shown.append(visible_url(word) if is_url else word)
+            shown.append(visible_url(word) if is_url else _FIELD.sub(r"\1***", word))
         hides_next = is_secret and not equals and not hides_next
     return shown

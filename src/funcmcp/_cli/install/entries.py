@@ -62,6 +62,11 @@ MEMBERS = frozenset(
 )  # fmt: skip
 """Members that an entry gets from here. An existing entry keeps its other members, such as "disabled"."""
 
+VARIABLES = frozenset({
+    "bearer_token_env_var", "env", "env_http_headers", "env_vars", "environment", "headers", "http_headers",
+})  # fmt: skip
+"""Members with environment variables and header fields. An existing entry keeps those that are not given anew."""
+
 
 def entry_for(client: Client, server: Server) -> Entry:
     """Return the entry of a server in a client's configuration.

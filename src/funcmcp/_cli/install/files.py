@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._cli.failure import Failure
-from funcmcp._cli.install.entries import MEMBERS
+from funcmcp._cli.install.entries import MEMBERS, VARIABLES
 from funcmcp._cli.install.json_edits import append_items, set_member
 from funcmcp._cli.json_values import as_list
 from funcmcp._jsonc import parse
@@ -87,11 +87,26 @@ def _merged_json(text: str, client: Client, name: str, entry: Entry) -> str:
 
 
 def _merged_entry(existing: object, members: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry with new members. It keeps the members of the existing one that are the user's choices."""
+    """Return an entry with new members. It keeps the members of the existing one that are the user's choices.
+
+    Environment variables and header fields that are not given anew stay, too, unless the entry changes between a
+    command and a URL.
+    """
     if not isinstance(existing, dict):
         return members
     remaining = {key: value for key, value in existing.items() if key not in MEMBERS and key not in members}
-    return {**members, **remaining}
+    if ("command" in existing) != ("command" in members):
+        return {**members, **remaining}
+    kept: dict[str, Any] = {}
+    for key in VARIABLES & existing.keys():
+        before, after = existing[key], members.get(key)
+        if isinstance(before, dict) and isinstance(after, dict | None):
+            kept[key] = {**before, **(after or {})}
+        elif isinstance(before, list) and isinstance(after, list | None):
+            kept[key] = [*before, *(item for item in after or [] if item not in before)]
+        elif after is None:
+            kept[key] = before
+    return {**members, **kept, **remaining}
 
 
 def _merged_toml(text: str, servers_name: str, name: str, members: dict[str, Any]) -> str:

@@ -21,12 +21,21 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)[ \t]*")
 
 
-def server_at(target: str, name: str | None, *, env: Sequence[str], headers: Sequence[str], runner: str) -> Server:
+def server_at(
+    target: str,
+    name: str | None,
+    *,
+    arguments: Sequence[str] = (),
+    env: Sequence[str],
+    headers: Sequence[str],
+    runner: str,
+) -> Server:
     """Return the server at a target or URL.
 
     Args:
         target: A target of ``funcmcp run``, the folder of a function app, or a URL.
         name: The name of the entry. By default it is made of the server's name or of the URL's host.
+        arguments: Arguments of the server's own.
         env: Environment variables, as ``NAME=VALUE`` or ``NAME``.
         headers: Header fields, as ``NAME:VALUE``.
         runner: "python" for this interpreter, "uv" for ``uv run``, "auto" for uv in the projects of uv.
@@ -37,6 +46,8 @@ def server_at(target: str, name: str | None, *, env: Sequence[str], headers: Seq
     if target.startswith(("http://", "https://")):
         if env:
             raise Failure("--env is for servers that the client starts. A server at a URL has --header.")
+        if arguments:
+            raise Failure("Arguments after -- are for servers that the client starts, not for a URL.")
         fields = dict(map(_header, headers))
         default_name = _name_of_url(target)
         return Server(_checked_name(name or default_name), url=target, headers=fields)
@@ -45,6 +56,8 @@ def server_at(target: str, name: str | None, *, env: Sequence[str], headers: Seq
     variables = dict(map(_variable, env))
     folder = function_app_in(target)
     if folder is not None:
+        if arguments:
+            raise Failure("A function app takes no arguments after --. Use app settings.")
         default_name = folder.resolve().name
         command = _command(folder.resolve(), runner, "host", str(folder.resolve()), "--stdio")
     else:
@@ -55,7 +68,8 @@ def server_at(target: str, name: str | None, *, env: Sequence[str], headers: Seq
             text += f":{place.attribute}"
         if place.file is None and _is_local(place.module):
             variables.setdefault("PYTHONPATH", str(place.root))
-        command = _command(place.root, runner, "run", text, "--stdio")
+        own = ("--", *arguments) if arguments else ()
+        command = _command(place.root, runner, "run", text, "--stdio", *own)
     return Server(_checked_name(name or slug(default_name)), command, env=variables)
 
 
