@@ -180,6 +180,9 @@ async def check(trial: Trial) -> None:
         trial.problems += [f"other: {count} requests: {kind}" for kind, count in trial.callers.refused.items()]
         interrupted = [call.number for call in trial.callers.calls if _outcome(call) == "interrupted"]
         trial.problems += [f"other: call {number} was interrupted" for number in interrupted]
+    for call in trial.callers.calls:
+        if call.task_id and call.end is None:
+            trial.problems.append(await later(trial, call))
     ended = [call for call in trial.callers.calls if call.end is not None]
     trial.problems += [problem for call in ended if (problem := await change_of(trial, call))]
 
@@ -203,6 +206,16 @@ def problems_of(call: Call, steps: Counter[str], tasks: int) -> list[str]:
     if outcome == "cancelled" and not call.cancelled:
         problems.append(f"other: {name} was cancelled by nobody")
     return problems
+
+
+async def later(trial: Trial, call: Call) -> str:
+    """Return in words what became of a task on which its caller has given up."""
+    try:
+        task = await trial.callers.get(call)
+    except Lost:
+        task = {"status": "not there any more"}
+    steps = [(step.kind, step.process, round(step.time, 1)) for step in trial.steps if step.call == call.number]
+    return f"stuck: call {call.number} ({call.tool}) was {call.status or 'not read'}, is {task} now; steps: {steps}"
 
 
 async def change_of(trial: Trial, call: Call) -> str | None:

@@ -76,6 +76,7 @@ class Call:
         answers: How many questions were answered.
         cancelled: Whether a cancellation was sent.
         end: The task as it was when it had ended.
+        status: The latest status that the caller knows.
     """
 
     number: int
@@ -88,6 +89,7 @@ class Call:
     answers: int = 0
     cancelled: bool = False
     end: dict[str, Any] | None = None
+    status: str = ""
 
 
 @dataclass
@@ -130,8 +132,6 @@ class Callers:
             except TimeoutError:
                 if not call.task_id:
                     self.refused["given up"] += 1
-                    continue
-                self.problems.append(f"stuck: the task of call {call.number} ({call.tool})")
 
     async def get(self, call: Call) -> dict[str, Any]:
         """Return the task of a call, as soon as an instance answers."""
@@ -158,14 +158,15 @@ class Callers:
         cancels_at = monotonic() + random.uniform(0, 2 * self.seconds[1]) if call.cancels else float("inf")
         while True:
             task = await self.get(call)
-            if task["status"] in ENDED:
+            call.status = task["status"]
+            if call.status in ENDED:
                 call.end = task
                 return
             if monotonic() >= cancels_at:
                 cancels_at = float("inf")
                 call.cancelled = True
                 await self._until_answered(call, "tasks/cancel", taskId=call.task_id)
-            elif task["status"] == "input_required":
+            elif call.status == "input_required":
                 call.answers = 1
                 answers = dict.fromkeys(task["inputRequests"], ANSWER)
                 await self._until_answered(call, "tasks/update", taskId=call.task_id, inputResponses=answers)
