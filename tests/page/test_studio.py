@@ -285,7 +285,7 @@ def test_the_activity_has_requests_notifications_and_tasks(browser: Browser, url
     assert seen["problems"] == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1400, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1400, "light"), (1400, "dark")])
 def test_a_call_with_nested_values_a_union_and_a_file_needs_no_json(
     browser: Browser, url: str, studio: Studio, width: int, scheme: str
 ) -> None:
