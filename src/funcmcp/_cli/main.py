@@ -10,13 +10,15 @@ from funcmcp._cli.failure import Failure
 _EXTRA_LIBRARIES = {"httpx2", "rich", "tomlkit", "typer", "uvicorn", "watchfiles"}
 """The libraries that the distribution funcmcp requires and funcmcp-slim does not."""
 
+_STDERR = 2
+
 _ELSEWHERE = {"dev": "run --reload", "list": "inspect", "version": "--version"}
 """Commands of FastMCP and of the official SDK that have another name here."""
 
 
 def main() -> None:
     """Run the command. A failure is one line on stderr, and exit code 1."""
-    _open_missing_streams()
+    _open_missing_stderr()
     try:
         _check_distributions()
         import funcmcp._cli.client_commands  # noqa: PLC0415 - it adds its commands to the app
@@ -51,19 +53,18 @@ def _check_command() -> None:
         sys.exit(2)
 
 
-def _open_missing_streams() -> None:
-    """Open stdin, stdout and stderr on the null device where the caller has closed them.
+def _open_missing_stderr() -> None:
+    """Open stderr on the null device if the caller has closed it.
 
-    Otherwise Python has no object for them, and the next file or socket gets their number.
+    Otherwise Python has no object for it, and the next file or socket gets its number.
     """
-    for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
-        if getattr(sys, name) is None:
-            descriptor = os.open(os.devnull, os.O_RDWR)
-            if descriptor != number:
-                os.dup2(descriptor, number)
-                os.close(descriptor)
-            os.set_inheritable(number, True)
-            setattr(sys, name, open(number, mode))  # noqa: PTH123, SIM115 - the descriptor stays open
+    if sys.stderr is None:
+        descriptor = os.open(os.devnull, os.O_WRONLY)
+        if descriptor != _STDERR:
+            os.dup2(descriptor, _STDERR)
+            os.close(descriptor)
+        os.set_inheritable(_STDERR, True)
+        sys.stderr = open(_STDERR, "w")  # noqa: SIM115 - the descriptor stays open
 
 
 def _check_distributions() -> None:
