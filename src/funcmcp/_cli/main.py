@@ -49,7 +49,9 @@ def _check_command() -> None:
     """Exit with the name that a command of FastMCP or of the official SDK has here."""
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name in _ELSEWHERE:
-        sys.stderr.write(f"No such command '{name}'. Did you mean funcmcp {_ELSEWHERE[name]}?\n")
+        from funcmcp._cli.output import write_line  # noqa: PLC0415 - it cannot be imported without the extra
+
+        write_line(f"No such command '{name}'. Did you mean funcmcp {_ELSEWHERE[name]}?", error=True)
         sys.exit(2)
 
 
