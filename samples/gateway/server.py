@@ -1,6 +1,6 @@
 """A gateway: several servers behind one endpoint, some of them in this process and some elsewhere.
 
-Run it with ``funcmcp run samples.gateway.server``. GATEWAY_SERVERS names the servers elsewhere, as
+Run it with ``funcmcp run samples.gateway.server:mcp``. GATEWAY_SERVERS names the servers elsewhere, as
 ``prefix=URL prefix=URL``. Their tools are those that they have when the gateway starts.
 """
 
