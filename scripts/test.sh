@@ -16,9 +16,11 @@ scripts/test-versions.sh lowest
 # The outcome of these tests does not depend on the Python version of the server: texts, commands, other programs, stores,
 # the JSON of the wire, and machines that take random steps for a long time.
 once=(adapters/asgi/test_application_servers.py adapters/postgres adapters/redis adapters/azure/test_storage.py)
-once+=(adapters/azure/test_sign_ins.py adapters/azure/test_tasks.py apps architecture clients cluster conformance converters corpus databases differential docs fuzz page samples sign_in transcripts)
-for name in diff doctor install migrate test_call.py test_call_tasks.py test_connect.py test_connect_urls.py test_https.py \
-    test_inspect.py test_log_options.py test_new.py test_read.py test_targets.py; do once+=("cli/$name"); done
+once+=(adapters/azure/test_sign_ins.py adapters/azure/test_tasks.py apps architecture auth clients cluster conformance converters corpus databases differential docs fuzz oauth_proxy page samples sign_in transcripts)
+for name in diff doctor install migrate test_arguments.py test_call.py test_call_tasks.py test_calls.py test_completion.py \
+    test_connect.py test_connect_urls.py test_console.py test_https.py test_inspect.py test_json_values.py test_log_options.py \
+    test_new.py test_output.py test_read.py test_saving.py test_server_log.py test_server_stderr.py test_server_stderr_causes.py \
+    test_targets.py test_tasks.py test_tasks_postgres.py test_terminal.py; do once+=("cli/$name"); done
 for name in json_suite lists origin prompts resources round_machine secrets session_machine utilities; do once+=("wire/test_wire_$name.py"); done
 for path in "${once[@]}"; do
     [ -e "tests/$path" ] || { echo "tests/$path is not there any more: remove it from scripts/test.sh." >&2; exit 1; }
