@@ -133,6 +133,7 @@ def serve(  # noqa: PLR0913 - one for each option of the command
                 early.append(sig)
 
         with handling(stop), handling(supervisor.hang_up, _hangup()):
+            server.kept = listeners
             server.run([listener.dup() for listener in listeners])  # uvicorn closes them, and its successors need them
             supervisor.wait()
 

@@ -130,6 +130,8 @@ class Server(uvicorn.Server):
     Attributes:
         accepts: Whether connections are accepted. `on_closed` is called when that ends.
         retires: Whether another process serves on the same sockets, and this server only ends.
+        kept: The sockets for a process that replaces this one. Without one they are closed when no more connections are
+            accepted: the kernel would go on to accept some, which nobody answers.
         has_served: Whether the server has ended. uvicorn no longer handles signals then.
         on_signal: Is called with the signals that end the process, before they are handled.
     """
@@ -143,6 +145,7 @@ class Server(uvicorn.Server):
     ) -> None:
         self.accepts = True
         self.retires = False
+        self.kept: Sequence[socket.socket] = ()
         self.has_served = False
         self.on_signal: Handler = lambda _sig, _frame: None
         self._early = early
@@ -260,6 +263,9 @@ class Server(uvicorn.Server):
     def on_closed(self) -> None:
         """Note that no more connections are accepted."""
         self.accepts = False
+        if not self.retires:
+            for listener in self.kept:
+                listener.close()
 
     def _announce_end_of_connections(self) -> None:
         """Let each connection end after its next response, those included that are just being accepted."""
