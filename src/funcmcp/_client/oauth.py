@@ -15,13 +15,13 @@ RFC 8414 section 3; RFC 8707; RFC 9207; RFC 9728 section 3.
 from __future__ import annotations
 
 import asyncio
-import base64
 import re
 from dataclasses import dataclass, replace
 from time import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, quote_plus, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
+from funcmcp._auth.basic import basic_of
 from funcmcp._auth.urls import checked
 from funcmcp._client.errors import SignInError, one_line
 from funcmcp._protocol.codec import decode, encode
@@ -225,15 +225,15 @@ class OAuth:
         if document is None:
             endpoints = {f"{name}_endpoint": f"{issuer}/{path}" for name, path in _DEFAULT_PATHS.items()}
             document = {"issuer": issuer, "code_challenge_methods_supported": ["S256"], **endpoints}
-        found = document.get("issuer")
-        is_same = found == issuer or (resource is None and str(found).rstrip("/") == issuer)
+        named = document.get("issuer")
+        is_same = named == issuer or (resource is None and str(named).rstrip("/") == issuer)
         if not is_same:
-            raise SignInError(f"The metadata of {one_line(issuer)} are of another issuer, {one_line(found)}.")
+            raise SignInError(f"The metadata of {one_line(issuer)} are of another issuer, {one_line(named)}.")
         if "S256" not in _texts(document.get("code_challenge_methods_supported")):
             raise SignInError(f"{issuer} does not offer PKCE with S256, without which a code can be stolen.")
         registration = document.get("registration_endpoint")
         return AuthorizationServer(
-            issuer=str(found),
+            issuer=str(named),
             authorization_endpoint=self._checked(document.get("authorization_endpoint")),
             token_endpoint=self._checked(document.get("token_endpoint")),
             registration_endpoint=None if registration is None else self._checked(registration),
@@ -249,8 +249,7 @@ class OAuth:
         client = grant.client
         headers = {"content-type": "application/x-www-form-urlencoded"}
         if client.secret is not None and client.auth_method != "client_secret_post":
-            pair = f"{quote_plus(client.client_id)}:{quote_plus(client.secret)}"
-            headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+            headers["authorization"] = basic_of(client.client_id, client.secret)
         else:
             form = {**form, "client_id": client.client_id}
             if client.secret is not None:

@@ -16,12 +16,10 @@ Source: MCP "Enterprise-Managed Authorization" (modelcontextprotocol/ext-auth, s
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hmac
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
-from urllib.parse import unquote_plus
 
+from funcmcp._auth.basic import read_basic
 from funcmcp._auth.tokens.compact import TokenError, read, read_object
 from funcmcp._auth.tokens.keys import ALGORITHMS, SHARED_SECRET_ALGORITHMS
 from funcmcp._oauth_proxy.web import OAuthError
@@ -119,7 +117,7 @@ class AssertionGrants:
         if authorization is not None:
             if secret is not None:
                 raise OAuthError("invalid_request", "The client sends its secret twice.")
-            basic_id, secret = basic_of(authorization)
+            basic_id, secret = basic_client(authorization)
             if client_id not in {None, basic_id}:
                 raise OAuthError("invalid_client", "The client sends two ids.")
             client_id = basic_id
@@ -165,16 +163,12 @@ class AssertionGrants:
             raise OAuthError("invalid_grant", "The assertion was used before. Request another one.")
 
 
-def basic_of(authorization: str) -> tuple[str, str]:
+def basic_client(authorization: str) -> tuple[str, str]:
     """Return the id and the secret in a header; raise OAuthError for another form."""
-    scheme, _, encoded = authorization.partition(" ")
-    try:
-        client_id, separator, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
-        separator = ""
-    if scheme.lower() != "basic" or not separator:
+    credentials = read_basic(authorization)
+    if credentials is None:
         raise OAuthError("invalid_client", "The Authorization header is not Basic with an id and a secret.")
-    return unquote_plus(client_id), unquote_plus(secret)
+    return credentials
 
 
 async def validated(

@@ -11,14 +11,14 @@ section 2 (tokens for other APIs).
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 from dataclasses import dataclass
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import urlencode
 
 from funcmcp._auth.access import distinct
+from funcmcp._auth.basic import basic_of
 from funcmcp._auth.tokens.compact import TokenError
 from funcmcp._auth.tokens.jwks import JWKS
 from funcmcp._auth.urls import checked
@@ -277,8 +277,7 @@ class OIDC:
             return {}, {"client_id": self._client_id}
         if not uses_basic:
             return {}, {"client_id": self._client_id, "client_secret": self._client_secret}
-        pair = f"{quote_plus(self._client_id)}:{quote_plus(self._client_secret)}"
-        return {"authorization": f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"}, {}
+        return {"authorization": basic_of(self._client_id, self._client_secret)}, {}
 
     async def _discover(self) -> Provider:
         """Return what the provider says about itself, from the cache if possible."""

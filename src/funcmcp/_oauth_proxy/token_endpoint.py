@@ -28,7 +28,7 @@ from funcmcp._oauth_proxy.flows import (
     sign_in_id,
     to_refresh_token,
 )
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, basic_of
+from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, basic_client
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
@@ -342,7 +342,7 @@ def _key_of_client(settings: Settings, request: WebRequest, form: Parameters) ->
     client_id, authorization = form.get("client_id"), request.headers.get("authorization")
     if client_id is None and authorization is not None:
         # Some clients use HTTP Basic whatever they are registered for, with their id and no secret.
-        client_id, secret = basic_of(authorization)
+        client_id, secret = basic_client(authorization)
         if secret:
             raise OAuthError("invalid_client", "The client has no secret. Send the client_id in the form.")
     key = settings.key_of_client(client_id)
