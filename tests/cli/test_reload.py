@@ -23,7 +23,7 @@ from tests.patience import PATIENCE
 from tests.shutdown import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
@@ -59,6 +59,14 @@ def state() -> str:
 """
 
 
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition is true."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 class Deployment:
     """A server that runs, whose code changes.
 
@@ -90,10 +98,7 @@ class Deployment:
 
     def wait_for_file(self, name: str) -> None:
         """Wait until a tool has written a file."""
-        deadline = time.monotonic() + PATIENCE
-        while not (self.folder / name).exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until((self.folder / name).exists)
 
     def end(self) -> int:
         """End the command, and return its exit code."""
@@ -167,10 +172,7 @@ class Caller(threading.Thread):
 
     def wait_for(self, version: str) -> None:
         """Wait until a version has answered, or a call has failed."""
-        deadline = time.monotonic() + PATIENCE
-        while version not in self.versions and self.failure is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: version in self.versions or self.failure is not None)
 
     def stop(self) -> None:
         self._stopped.set()
@@ -229,6 +231,35 @@ def test_no_call_fails_while_the_code_is_reloaded_and_sessions_go_on(tmp_path: P
     assert code == 0
     assert "Traceback" not in server.process.output
     assert "died" not in server.process.output
+
+
+@pytest.mark.parametrize(
+    ("options", "reloads"), [([], False), ([], True), (["--workers", "2"], False)], ids=["plain", "reloaded", "workers"]
+)
+def test_a_server_that_waits_for_its_last_call_accepts_no_connection(
+    tmp_path: Path, options: list[str], reloads: bool
+) -> None:
+    with deployed(tmp_path, "--drain", "120", *options) as server:
+        if reloads:
+            server.reload(2)
+        last = Waiting(server.host, begin_session(server.host))
+        server.wait_for_file(f"begun-{1 + reloads}")
+        server.process.process.terminate()
+        until(lambda: refuses_connections(server.host))
+        assert last.is_alive()
+        (tmp_path / "go").touch()
+        last.join(PATIENCE)
+        assert server.process.ended() == 0
+    assert last.text == f"finished {1 + reloads}"
+
+
+def refuses_connections(host: str) -> bool:
+    name, _, port = host.rpartition(":")
+    try:
+        socket.create_connection((name, int(port))).close()
+    except ConnectionRefusedError:
+        return True
+    return False
 
 
 def test_a_call_in_flight_finishes_in_the_earlier_code(tmp_path: Path) -> None:

@@ -91,8 +91,8 @@ def _addresses_of(host: str) -> list[str]:
     if host.lower() == "localhost":
         return list(_LOCALHOST)
     with contextlib.suppress(OSError, UnicodeError):  # `listen` explains it
-        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        resolved = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = list(dict.fromkeys(str(address[0]) for *_, address in resolved))
         if len(addresses) > 1 and not _LOOPBACK.keys() & addresses:
             return addresses
     return [host]

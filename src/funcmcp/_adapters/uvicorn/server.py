@@ -109,12 +109,7 @@ def serve(  # noqa: PLR0913 - one for each option of the command
         certificate.check()
     early: list[int] = []
     with listening(host, port, uds) as listeners, handling(note_in(early)):
-        origin = origin_of(host, listeners[0], certificate)
-
-        def ready() -> None:
-            notify_systemd("READY=1")
-            on_ready(origin)
-
+        ready = partial(_report_ready, on_ready, origin_of(host, listeners[0], certificate))
         server = Server(app, ready, certificate, early)
         if factory is None:
             server.run(listeners)
@@ -122,7 +117,7 @@ def serve(  # noqa: PLR0913 - one for each option of the command
         shared_key = key or CommandKey(os.environ)
         start = partial(_start_worker, partial(Worker, factory, listeners, certificate), shared_key)
         supervisor = Supervisor(
-            start, 1, on_ready=ready, on_change=_ignore, on_reload=on_reload, first=ThisProcess(server)
+            start, 1, listeners, on_ready=ready, on_change=_ignore, on_reload=on_reload, first=ThisProcess(server)
         )
         server.on_signal = supervisor.stop
 
@@ -136,6 +131,12 @@ def serve(  # noqa: PLR0913 - one for each option of the command
             server.kept = listeners
             server.run([listener.dup() for listener in listeners])  # uvicorn closes them, and its successors need them
             supervisor.wait()
+
+
+def _report_ready(on_ready: Callable[[str], None], origin: str) -> None:
+    """Tell systemd and the caller that connections are accepted."""
+    notify_systemd("READY=1")
+    on_ready(origin)
 
 
 def _start_worker(start: Callable[[], Worker], key: CommandKey) -> Worker:
@@ -217,14 +218,9 @@ def serve_processes(  # noqa: PLR0913 - one for each option of the command
     if certificate is not None:
         certificate.check()
     with listening(host, port, uds) as listeners:
-        origin = origin_of(host, listeners[0], certificate)
-
-        def ready() -> None:
-            notify_systemd("READY=1")
-            on_ready(origin)
-
+        ready = partial(_report_ready, on_ready, origin_of(host, listeners[0], certificate))
         start = partial(Worker, factory, listeners, certificate)
-        supervisor = Supervisor(start, workers, on_ready=ready, on_change=on_change, on_reload=on_reload)
+        supervisor = Supervisor(start, workers, listeners, on_ready=ready, on_change=on_change, on_reload=on_reload)
         with (
             handling(supervisor.stop),
             handling(supervisor.hang_up, _hangup()),

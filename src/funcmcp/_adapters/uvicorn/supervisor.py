@@ -234,16 +234,18 @@ class Supervisor:
     Args:
         start: Starts a worker process.
         count: The number of workers.
+        listeners: The sockets of the workers, which it closes when it stops.
         on_ready: Is called once all workers accept connections.
         on_change: Is called with the files that have changed, before the workers are replaced; with none after SIGHUP.
         on_reload: Is called with a sentence about a reload, and whether it has failed.
         first: The process of the command, if it serves itself. It is the only worker until the first reload.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it starts, and whom it tells
         self,
         start: Callable[[], Worker],
         count: int,
+        listeners: Sequence[socket.socket],
         *,
         on_ready: Callable[[], None],
         on_change: Callable[[list[Path]], None],
@@ -252,6 +254,7 @@ class Supervisor:
     ) -> None:
         self._start_worker = start
         self._count = count
+        self._listeners = listeners
         self._on_ready = on_ready
         self._on_change = on_change
         self._on_reload = on_reload
@@ -437,6 +440,8 @@ class Supervisor:
         workers: list[Serving] = [*self._workers, *self._successors, *(retired.worker for retired in self._retired)]
         if self._stopping:
             notify_systemd("STOPPING=1")
+            for listener in self._listeners:  # the workers have their own; on this one, nobody would accept connections
+                listener.close()
         for worker in workers:
             worker.terminate()
         while self._hurried_at == math.inf and time.monotonic() < end and any(worker.alive for worker in workers):
