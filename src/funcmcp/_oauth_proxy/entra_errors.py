@@ -38,68 +38,46 @@ class Explanation(NamedTuple):
     operator: str
 
 
-EXPLANATIONS: Final[dict[int, tuple[str, str]]] = {
-    # The registration, or what the proxy sends: the operator mends it.
-    50011: (_OPERATOR_HAS_TO, "Register the redirect URI that the server logs at its start, on the platform Web."),
-    500113: (
-        _OPERATOR_HAS_TO,
-        "The registration has no redirect URI. Register the one that the server logs at its start.",
-    ),
-    700016: (_OPERATOR_HAS_TO, "The tenant has no application with this client_id. Check tenant and client_id."),
-    7000112: (_OPERATOR_HAS_TO, "The application is disabled in the tenant. Enable it in Enterprise applications."),
-    90002: (_OPERATOR_HAS_TO, "The tenant does not exist. Check the tenant id."),
-    7000215: (
-        _OPERATOR_HAS_TO,
-        "The client secret is wrong. Use the value of the secret, not its id, and restart the server.",
-    ),
-    7000222: (
-        _OPERATOR_HAS_TO,
-        "The client secret has expired. Create a new one, or use a certificate or a managed identity.",
-    ),
-    7000218: (_OPERATOR_HAS_TO, "The registration needs a credential: a secret, a certificate or a managed identity."),
-    700025: (_OPERATOR_HAS_TO, "The redirect URI is on the platform of a public client. Move it to the platform Web."),
-    700027: (
-        _OPERATOR_HAS_TO,
-        "The certificate is not registered, or has expired. Upload it under Certificates & secrets.",
-    ),
-    7000274: (_OPERATOR_HAS_TO, "The signature of the certificate is not valid. Register the certificate of this key."),
-    700024: (_OPERATOR_HAS_TO, "The clock of the server is wrong, so that its signatures are not valid now."),
-    1000502: (_OPERATOR_HAS_TO, "The certificate has expired. Register a new one."),
+_CONFIGURATION: Final[dict[int, str]] = {
+    50011: "Register the redirect URI that the server logs at its start, on the platform Web.",
+    500113: "The registration has no redirect URI. Register the one that the server logs at its start.",
+    700016: "The tenant has no application with this client_id. Check tenant and client_id.",
+    7000112: "The application is disabled in the tenant. Enable it in Enterprise applications.",
+    90002: "The tenant does not exist. Check the tenant id.",
+    7000215: "The client secret is wrong. Use the value of the secret, not its id, and restart the server.",
+    7000222: "The client secret has expired. Create a new one, or use a certificate or a managed identity.",
+    7000218: "The registration needs a credential: a secret, a certificate or a managed identity.",
+    700025: "The redirect URI is on the platform of a public client. Move it to the platform Web.",
+    700027: "The certificate is not registered, or has expired. Upload it under Certificates & secrets.",
+    7000274: "The signature of the certificate is not valid. Register the certificate of this key.",
+    700024: "The clock of the server is wrong, so that its signatures are not valid now.",
+    1000502: "The certificate has expired. Register a new one.",
     700211: (
-        _OPERATOR_HAS_TO,
-        "No federated credential has the issuer of the managed identity. Add one for the identity to the registration.",
+        "No federated credential has the issuer of the managed identity. Add one for the identity to the registration."
     ),
-    700212: (_OPERATOR_HAS_TO, "The audience of the federated credential must be api://AzureADTokenExchange."),
-    700213: (
-        _OPERATOR_HAS_TO,
-        "The subject of the federated credential must be the object id of the managed identity (its principal id).",
-    ),
+    700212: "The audience of the federated credential must be api://AzureADTokenExchange.",
+    700213: "The subject of the federated credential must be the object id of the managed identity (its principal id).",
     7002138: (
-        _OPERATOR_HAS_TO,
-        "The subject of the federated credential differs in upper and lower case from the id of the managed identity.",
+        "The subject of the federated credential differs in upper and lower case from the id of the managed identity."
     ),
-    70021: (
-        _OPERATOR_HAS_TO,
-        "No federated credential fits the managed identity. Check its issuer, subject and audience.",
-    ),
-    901002: (
-        _OPERATOR_HAS_TO,
-        "The request has the parameter resource. The proxy sends none: look for a gateway that adds it.",
-    ),
-    9010010: (
-        _OPERATOR_HAS_TO,
-        "The parameter resource does not fit the scopes. The proxy sends none: look for a gateway that adds it.",
-    ),
-    90009: (_OPERATOR_HAS_TO, "The application requests a token for itself by a URI. Use its id in the scope."),
-    65005: (_OPERATOR_HAS_TO, "A requested scope is not in the registration's API permissions, or does not exist."),
-    650053: (_OPERATOR_HAS_TO, "A requested scope does not exist at the API. Check on_behalf_of under Expose an API."),
-    650057: (_OPERATOR_HAS_TO, "The API is not in the registration's API permissions. Add it."),
-    500011: (_OPERATOR_HAS_TO, "The tenant has no API with the name in the scope. Check the scope."),
-    28003: (_OPERATOR_HAS_TO, "The request for a token has no scope."),
-    28000: (_OPERATOR_HAS_TO, "One request has scopes of several APIs. Request a token for each API."),
-    70011: (_OPERATOR_HAS_TO, "A requested scope is invalid. Check its spelling."),
-    500131: (_OPERATOR_HAS_TO, "The access token of the sign-in is for another application. Check on_behalf_of."),
-    7000114: (_OPERATOR_HAS_TO, "The application may not make requests on behalf of users."),
+    70021: "No federated credential fits the managed identity. Check its issuer, subject and audience.",
+    901002: "The request has the parameter resource. The proxy sends none: look for a gateway that adds it.",
+    9010010: "The parameter resource does not fit the scopes. The proxy sends none: look for a gateway that adds it.",
+    90009: "The application requests a token for itself by a URI. Use its id in the scope.",
+    65005: "A requested scope is not in the registration's API permissions, or does not exist.",
+    650053: "A requested scope does not exist at the API. Check on_behalf_of under Expose an API.",
+    650057: "The API is not in the registration's API permissions. Add it.",
+    500011: "The tenant has no API with the name in the scope. Check the scope.",
+    28003: "The request for a token has no scope.",
+    28000: "One request has scopes of several APIs. Request a token for each API.",
+    70011: "A requested scope is invalid. Check its spelling.",
+    500131: "The access token of the sign-in is for another application. Check on_behalf_of.",
+    7000114: "The application may not make requests on behalf of users.",
+}
+"""Errors of the registration, or of what the proxy sends: what the operator has to do."""
+
+EXPLANATIONS: Final[dict[int, tuple[str, str]]] = {
+    **{code: (_OPERATOR_HAS_TO, advice) for code, advice in _CONFIGURATION.items()},
     # What an administrator of the tenant decides.
     65001: (
         f"{_ADMINISTRATOR_HAS_TO} to consent to this application",

@@ -207,8 +207,8 @@ class StoredSignIns:
 
     async def find(self, sign_in: str) -> Refresh | None:
         """Return a sign-in; None if it has ended."""
-        found = await self._find(sign_in)
-        return None if found is None else found.record.refresh
+        current = await self._find(sign_in)
+        return None if current is None else current.record.refresh
 
     async def renew(
         self,
