@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ import pytest
 from funcmcp import __version__
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.targets import load
-from tests.cli.forking import funcmcp
+from tests.cli import processes
+from tests.cli.forking import SECONDS, funcmcp
 
 ROOT = Path(__file__).parents[2]
 NOT_INSTALLED = (
@@ -138,6 +141,16 @@ def test_the_orders_sample_is_a_target_from_anywhere(tmp_path: Path) -> None:
     shown = funcmcp("call", target, "search_menu", "query=espresso", folder=tmp_path, env={"ORDERS_DB": str(file)})
     assert shown.stdout == '[{"itemId":"espresso","name":"Espresso","category":"drink","price":2.4}]\n'
     assert file.exists()
+
+
+def test_two_changes_of_a_file_within_a_second_are_both_seen(tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    moment = time.time() + SECONDS  # so that the file is new however long the command takes
+    for text in ("first", "later"):
+        file.write_text(f"from funcmcp import MCPServer\nmcp = MCPServer('{text}')\n")
+        os.utime(file, (moment, moment))
+        shown = processes.funcmcp("inspect", "server.py", folder=tmp_path, env={"PYTHONDONTWRITEBYTECODE": ""})
+        assert shown.stdout.startswith(text)
 
 
 @pytest.mark.parametrize("file", ["server.py", "function_app.py"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import sqlite3
@@ -77,7 +78,7 @@ def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
         path = tmp_path / "sign-ins.db"
 
         def rows() -> dict[str, str]:
-            with sqlite3.connect(path) as connection:
+            with contextlib.closing(sqlite3.connect(path)) as connection:
                 return dict(connection.execute("SELECT key, value FROM funcmcp_sign_ins_1").fetchall())
 
         return Kind(lambda: SQLiteSignIns(path), rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sqlite3
 import stat
@@ -53,7 +54,7 @@ async def test_expired_records_do_not_stay_in_the_file(pair: list[SQLiteSignIns]
         await pair[0].take(f"{number:064}", "c1.first", 60)
     clock.now += 61
     await pair[0].take(stores.KEYS[1], "c1.first", 60)
-    with sqlite3.connect(tmp_path / "sign-ins.db") as connection:
+    with contextlib.closing(sqlite3.connect(tmp_path / "sign-ins.db")) as connection:
         assert connection.execute("SELECT count(*) FROM funcmcp_sign_ins_1").fetchone() == (1,)
 
 

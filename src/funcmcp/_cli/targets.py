@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import time
 import traceback
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -38,6 +39,8 @@ _OTHER_FRAMEWORKS = ("fastmcp", "mcp")
 
 _IMPORTS_FUNCMCP = re.compile(r"^(?:import|from) funcmcp\b", re.MULTILINE)
 _PROJECT_FILES = ("server.py", "function_app.py")
+_CHANGE_SECONDS = 2.0
+"""Seconds in which the time of a file, in whole seconds, can be that of two changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,8 @@ def import_target(target: Target) -> ModuleType:
     """Import the module of a target. Raise Failure with the failing line of the user's code."""
     sys.path.insert(0, str(target.root))  # as Python does for a script, so that it can import its siblings
     token = imported_by_command.set(True)
+    writes_bytecode = not sys.dont_write_bytecode
+    sys.dont_write_bytecode = not writes_bytecode or _has_just_changed(target)
     try:
         module = importlib.import_module(target.module)
     except ModuleNotFoundError as error:
@@ -165,9 +170,18 @@ def import_target(target: Target) -> ModuleType:
         raise Failure(_import_failure(target, error)) from error
     finally:
         imported_by_command.reset(token)
+        sys.dont_write_bytecode = not writes_bytecode
     if target.file is not None and Path(module.__file__ or "").resolve() != target.file:
         raise Failure(f"{target.text} has the name of another module, {target.module}. Rename the file.")
     return module
+
+
+def _has_just_changed(target: Target) -> bool:
+    """Return whether the file of a target is so new that Python might take its bytecode for that of the next change.
+
+    Bytecode has the time of its file in whole seconds. A change in the same second that keeps the size is not seen.
+    """
+    return target.file is not None and time.time() - target.file.stat().st_mtime < _CHANGE_SECONDS
 
 
 def _is_prefix(name: str, module: str) -> bool:

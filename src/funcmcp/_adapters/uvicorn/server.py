@@ -122,10 +122,11 @@ def serve(  # noqa: PLR0913 - one for each option of the command
         server.on_signal = supervisor.stop
 
         def stop(sig: int, frame: FrameType | None) -> None:
-            if server.has_served:
-                supervisor.stop(sig, frame)
-            else:
+            """Handle a signal that comes before or after uvicorn handles them. At its end, it raises its own again."""
+            if not server.started:
                 early.append(sig)
+            elif server.has_served or not server.has_signals:
+                supervisor.stop(sig, frame)
 
         with handling(stop), handling(supervisor.hang_up, _hangup()):
             server.kept = listeners
