@@ -344,8 +344,8 @@ def test_the_binding_json_is_complete(tmp_path: Path) -> None:
     assert [json.loads(line) for line in run.stdout.splitlines()] == [
         trigger("mcp", "POST", "GET", "DELETE"),
         trigger("mcp", "OPTIONS"),
-        trigger(".well-known/oauth-protected-resource/mcp", "GET"),
-        trigger(".well-known/oauth-protected-resource", "GET"),
+        trigger(".well-known/oauth-protected-resource/mcp", "GET", "HEAD"),
+        trigger(".well-known/oauth-protected-resource", "GET", "HEAD"),
         trigger("livez", "GET", "HEAD"),
         trigger("readyz", "GET", "HEAD"),
     ]

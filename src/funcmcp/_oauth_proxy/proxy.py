@@ -54,6 +54,12 @@ _MAX_ACCESS_SECONDS: Final = 86_400
 _MAX_REFRESH_SECONDS: Final = 86_400
 _PORTS: Final = {"https": 443, "http": 80}
 _METADATA: Final = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
+_ERRORS: Final = {429: "temporarily_unavailable", 500: "server_error", 503: "temporarily_unavailable"}
+"""The errors of OAuth for refusals; ``invalid_request`` for all other statuses."""
+
+_READ: Final = ("GET", "HEAD")
+"""The methods of documents. HEAD is answered as GET, and the platform leaves the body out."""
+
 _CACHED: Final = ("cache-control", "max-age=3600")
 _CORS: Final = (
     ("access-control-allow-origin", "*"),
@@ -66,9 +72,9 @@ _PREFLIGHT: Final = (
 
 
 class _Endpoint(NamedTuple):
-    """An endpoint: its method, what answers it, and whether it is for clients (or else for the user's browser)."""
+    """An endpoint: its methods, what answers it, and whether it is for clients (or else for the user's browser)."""
 
-    method: str
+    methods: tuple[str, ...]
     handler: Handler
     is_for_clients: bool
 
@@ -136,14 +142,14 @@ async def _register(settings: Settings, request: WebRequest) -> WebAnswer:
 
 
 _ENDPOINTS: Final[Mapping[str, _Endpoint]] = {
-    **dict.fromkeys(_METADATA, _Endpoint("GET", _metadata, is_for_clients=True)),
-    "/oauth/keys": _Endpoint("GET", _keys, is_for_clients=True),
-    "/oauth/register": _Endpoint("POST", _register, is_for_clients=True),
-    "/oauth/authorize": _Endpoint("GET", authorize, is_for_clients=False),
-    "/oauth/consent": _Endpoint("POST", consent, is_for_clients=False),
-    "/oauth/callback": _Endpoint("GET", callback, is_for_clients=False),
-    "/oauth/token": _Endpoint("POST", token, is_for_clients=True),
-    "/oauth/revoke": _Endpoint("POST", revoke, is_for_clients=True),
+    **dict.fromkeys(_METADATA, _Endpoint(_READ, _metadata, is_for_clients=True)),
+    "/oauth/keys": _Endpoint(_READ, _keys, is_for_clients=True),
+    "/oauth/register": _Endpoint(("POST",), _register, is_for_clients=True),
+    "/oauth/authorize": _Endpoint(("GET",), authorize, is_for_clients=False),
+    "/oauth/consent": _Endpoint(("POST",), consent, is_for_clients=False),
+    "/oauth/callback": _Endpoint(("GET",), callback, is_for_clients=False),
+    "/oauth/token": _Endpoint(("POST",), token, is_for_clients=True),
+    "/oauth/revoke": _Endpoint(("POST",), revoke, is_for_clients=True),
 }
 
 
@@ -328,20 +334,33 @@ class OAuthProxy:
     async def answer(self, request: WebRequest) -> WebAnswer:
         """Answer a request to one of the paths."""
         endpoint = _ENDPOINTS[request.path]
+        methods = ", ".join(endpoint.methods)
         if not endpoint.is_for_clients:
-            if request.method != endpoint.method:
+            if request.method not in endpoint.methods:
                 text = "This address is part of a sign-in. Start the sign-in in your application."
-                return refusal_page(request, 405, "There is nothing to see here", text).with_headers(
-                    ("allow", endpoint.method)
-                )
+                return refusal_page(request, 405, "There is nothing to see here", text).with_headers(("allow", methods))
             return await endpoint.handler(self._settings, request)
         if request.method == "OPTIONS":
-            methods = ("access-control-allow-methods", endpoint.method)
-            return WebAnswer(204, (*_CORS, methods, *_PREFLIGHT))
-        if request.method != endpoint.method:
-            answer = error_answer(405, "invalid_request", f"Use {endpoint.method}.", ("allow", endpoint.method))
+            return WebAnswer(204, (*_CORS, ("access-control-allow-methods", methods), *_PREFLIGHT))
+        if request.method not in endpoint.methods:
+            answer = error_answer(405, "invalid_request", f"Use {methods}.", ("allow", methods))
         else:
             answer = await endpoint.handler(self._settings, request)
+        return answer.with_headers(*_CORS)
+
+    def refusal(self, request: WebRequest, status: int, reason: str, *headers: tuple[str, str]) -> WebAnswer:
+        """Return the answer to a request that is refused before it is read: an OAuth error, or a page.
+
+        Args:
+            request: The request, whose body plays no part.
+            status: The status.
+            reason: A sentence for developers.
+            headers: More header fields.
+        """
+        if not _ENDPOINTS[request.path].is_for_clients:
+            advice = "Start the sign-in again in your application."
+            return refusal_page(request, status, "This request can't be answered", reason, advice).with_headers(*headers)
+        answer = error_answer(status, _ERRORS.get(status, "invalid_request"), reason, *headers)
         return answer.with_headers(*_CORS)
 
 

@@ -26,8 +26,7 @@ from funcmcp._adapters.azure.worker_lifetime import HasLifetime, WorkerLifetime
 from funcmcp._auth.well_known import WELL_KNOWN
 from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp._transports.http.endpoints.health import LIVE, READY
-from funcmcp._transports.http.endpoints.health import METHODS as HEALTH_METHODS
-from funcmcp._transports.http.messages import HttpRequest, HttpResponse
+from funcmcp._transports.http.messages import READ_METHODS, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -231,7 +230,7 @@ def _register_health(site: Site, app: func.FunctionApp, name: str, taken: list[s
         route = path.strip("/")
         if route not in routes and not _has_route(app, route):
             function = app.function_name(f"{name}_{route}")(site.health_function(path))
-            app.route(route=route, methods=HEALTH_METHODS, auth_level=AuthLevel.ANONYMOUS)(function)
+            app.route(route=route, methods=READ_METHODS, auth_level=AuthLevel.ANONYMOUS)(function)
 
 
 def _of_platform(path: str) -> str:
@@ -299,11 +298,11 @@ def register(
         add(site.custom_function(), f"_route_{number}", path, level, *custom_route.methods)
     add(preflight, "_preflight", route, AuthLevel.ANONYMOUS, "OPTIONS")  # browsers send no key with it
     if metadata_route is not None:
-        add(metadata, "_metadata", metadata_route, AuthLevel.ANONYMOUS, "GET")
+        add(metadata, "_metadata", metadata_route, AuthLevel.ANONYMOUS, *READ_METHODS)
         if not route_prefix() and not _has_route(app, _ROOT_METADATA):  # of several servers the first one has it
-            add(metadata, "_metadata_root", _ROOT_METADATA, AuthLevel.ANONYMOUS, "GET")
+            add(metadata, "_metadata_root", _ROOT_METADATA, AuthLevel.ANONYMOUS, *READ_METHODS)
     for number, path in enumerate(sign_in_routes, 1):
-        add(site.custom_function(), f"_sign_in_{number}", path, AuthLevel.ANONYMOUS, "GET", "POST", "OPTIONS")
+        add(site.custom_function(), f"_sign_in_{number}", path, AuthLevel.ANONYMOUS, *READ_METHODS, "POST", "OPTIONS")
     _register_health(site, app, name, [route, *(path for _, path in custom_routes)])
     if server.server.tasks is not None:
         register_tasks(server.server.tasks, app, name=f"{name}_tasks", begin=site.begin)

@@ -13,6 +13,11 @@ Body: TypeAlias = bytes | AsyncIterator[bytes]
 Received: TypeAlias = Callable[[int], None]
 
 
+READ_METHODS = ("GET", "HEAD")
+"""The methods of a document that is only read. HEAD is answered as GET, and the platform leaves the body out (RFC 9110
+section 9.3.2)."""
+
+
 class BodyTooLargeError(Exception):
     """The request's body is larger than the limit."""
 

@@ -95,15 +95,40 @@ async def test_origins_that_the_author_allows_get_their_own_headers(stage: Stage
         assert answer.headers.get_list("access-control-allow-origin") == ["https://inspector.example"]
 
 
-async def test_bodies_and_headers_have_limits(stage: Stage) -> None:
+async def test_what_the_http_layer_refuses_is_an_oauth_error_or_a_page(stage: Stage) -> None:
     async with client(server(stage)) as http:
-        assert (await http.post("/oauth/register", content=b"x" * 16_385)).status_code == 413
-        assert (await http.get("/oauth/keys", headers={"x-long": "x" * 100_000})).status_code == 431
+        for path in ("/oauth/register", "/oauth/token", "/oauth/revoke"):
+            answer = await http.post(path, content=b"x" * 16_385, headers={"origin": "https://inspector.example"})
+            expected = {"error": "invalid_request", "error_description": "The body may have 16384 bytes."}
+            assert (answer.status_code, answer.json()) == (413, expected)
+            fields = answer.headers
+            assert (fields["content-type"], fields["cache-control"]) == ("application/json", "no-store")
+            assert fields["access-control-allow-origin"] == "*"
+        for path in ("/oauth/consent", "/oauth/authorize"):
+            answer = await http.post(path, content=b"x" * 16_385)
+            assert (answer.status_code, "The body may have 16384 bytes." in answer.text) == (413, True)
+            assert (answer.headers["content-type"], "jsonrpc" in answer.text) == ("text/html; charset=utf-8", False)
+        answer = await http.get("/oauth/keys", headers={"x-long": "x" * 100_000})
+        assert (answer.status_code, answer.json()["error"]) == (431, "invalid_request")
+
+
+async def test_documents_answer_head_as_get(stage: Stage) -> None:
+    documents = {"/.well-known/oauth-protected-resource", "/oauth/keys"}
+    documents |= {path for path in stage.proxy.paths if path.startswith("/.well-known/")}
+    async with client(server(stage)) as http:
+        for path in documents:
+            get, head = await http.get(path), await http.head(path)
+            assert (head.status_code, dict(head.headers)) == (200, dict(get.headers))
+            refused = await http.post(path)
+            assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
+        assert (await http.head("/oauth/token")).headers["allow"] == "POST"
 
 
 async def test_the_rates_of_the_server_hold_for_the_sign_in_too(stage: Stage) -> None:
     async with client(server(stage, rates=MemoryRates(0.001, 2))) as http:
-        assert [(await http.get("/oauth/keys")).status_code for _ in range(3)] == [200, 200, 429]
+        answers = [await http.get("/oauth/keys") for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200, 200, 429]
+        assert (answers[2].json()["error"], "retry-after" in answers[2].headers) == ("temporarily_unavailable", True)
 
 
 async def test_a_failure_is_in_the_log_and_not_in_the_answer(caplog: pytest.LogCaptureFixture) -> None:
@@ -120,6 +145,7 @@ async def test_a_failure_is_in_the_log_and_not_in_the_answer(caplog: pytest.LogC
     async with client(server(stage)) as http:
         answer = await http.post("/oauth/token", data=form)
     assert (answer.status_code, "of the author" in answer.text) == (500, False)
+    assert answer.json()["error"] == "server_error"
     assert "of the author" in caplog.text
     assert form["code"] not in caplog.text
 

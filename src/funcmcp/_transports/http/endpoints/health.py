@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._server.log import quote, types_and_texts
 from funcmcp._state.outage import Outage
-from funcmcp._transports.http.messages import HttpResponse
+from funcmcp._transports.http.messages import READ_METHODS, HttpResponse
 from funcmcp._transports.http.status import refuse
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 LIVE = "/livez"
 READY = "/readyz"
-METHODS = ("GET", "HEAD")
 
 _FRESH_SECONDS = 1.0
 """Seconds for which an outcome holds."""
@@ -80,8 +79,8 @@ class Health:
         return self._answer(request)
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
-        if request.method not in METHODS:
-            allow = ", ".join(METHODS)
+        if request.method not in READ_METHODS:
+            allow = ", ".join(READ_METHODS)
             return refuse(405, INVALID_REQUEST, f"Use {allow}.", headers=(("allow", allow),))
         if request.path == LIVE or await self._is_ready():
             return HttpResponse(200, _HEADERS, b"ok\n")

@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.messages import HttpRequest
     from funcmcp._transports.http.options import HTTPOptions
 
-PAGE_METHODS = frozenset({"GET", "HEAD"})
-"""The methods that get the page."""
-
 SCRIPTS = (
     "elements.js",
     "markdown.js",

@@ -1,6 +1,6 @@
 """The metadata of a protected resource, which tells clients where to get tokens; and answers that no cache stores.
 
-Source: RFC 9728 section 3 (the metadata document); RFC 9111 section 5.2.2.5 (no-store).
+Source: RFC 9728 section 3 (the metadata document); RFC 9110 section 9.1 (GET and HEAD); RFC 9111 section 5.2.2.5 (no-store).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._transports.http.admission.origin import OriginCheck
-from funcmcp._transports.http.messages import HttpResponse
+from funcmcp._transports.http.messages import READ_METHODS, HttpResponse
 from funcmcp._transports.http.status import JSON_HEADERS, refuse
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class ResourceMetadata:
         refusal = self._origin.refusal(request)
         if refusal is not None:
             return refusal
-        if request.method != "GET":
-            return refuse(405, INVALID_REQUEST, "Use GET.", headers=(("allow", "GET"),))
+        if request.method not in READ_METHODS:
+            allow = ", ".join(READ_METHODS)
+            return refuse(405, INVALID_REQUEST, f"Use {allow}.", headers=(("allow", allow),))
         return HttpResponse(200, (*JSON_HEADERS, (_CACHE, "max-age=3600")), self._document)

@@ -11,7 +11,7 @@ from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._state.sessions.store import LiveSessions, NoSessions
 from funcmcp._transports.http.admission.body import wrong_type
-from funcmcp._transports.http.endpoints.page import PAGE_METHODS
+from funcmcp._transports.http.messages import READ_METHODS
 from funcmcp._transports.http.status import accepts, refuse
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class StreamableHeaders:
         """Return the headers of a request that passes, or the response to another one: a refusal or the page."""
         if request.path not in self._paths:
             return refuse(404, INVALID_REQUEST, f"Nothing is here; the MCP endpoint is {request.mount}{self._path}.")
-        if self._page is not None and request.method in PAGE_METHODS:
+        if self._page is not None and request.method in READ_METHODS:
             response = self._page.answer(request)
             if response is not None:
                 return response
