@@ -188,6 +188,37 @@ async def test_the_proxy_authenticates_as_the_provider_supports(
     assert {name: sent[name] for name in sent if name.startswith("client")} == form
 
 
+async def test_the_author_can_override_how_the_proxy_authenticates(provider: Provider) -> None:
+    provider.document["token_endpoint_auth_methods_supported"] = ["client_secret_basic"]
+    provider.answers["/token"] = 200, {"id_token": provider.id_token()}
+
+    async def assertion() -> str:
+        return "signed"
+
+    await exchange(upstream(provider, token_endpoint_auth_method="client_secret_post"))
+    await exchange(upstream(provider, client_secret=None, credential=assertion))
+    await exchange(upstream(provider, client_secret=None, credential=lambda: "signed at once"))
+    sent = [{name: form[name] for name in form if name.startswith("client")} for form in provider.forms("/token")]
+    kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+    assert sent == [
+        {"client_id": "app", "client_secret": "a secret:+"},
+        {"client_id": "app", "client_assertion_type": kind, "client_assertion": "signed"},
+        {"client_id": "app", "client_assertion_type": kind, "client_assertion": "signed at once"},
+    ]
+    assert not any("authorization:" in head.lower() for path, head, _ in provider.requests if path == "/token")
+
+
+async def test_token_requests_have_the_parameters_of_the_author(provider: Provider) -> None:
+    provider.answers["/token"] = 200, {"id_token": provider.id_token()}
+    oidc = upstream(provider, token_parameters={"audience": "orders", "scope": ""})
+    await exchange(oidc)
+    provider.answers["/token"] = 200, {"access_token": "x"}
+    await oidc.refresh("again", "ada")
+    with_code, refresh = provider.forms("/token")
+    assert with_code["audience"] == "orders"
+    assert refresh == {"grant_type": "refresh_token", "refresh_token": "again", "audience": "orders"}
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -341,6 +372,14 @@ def test_an_invalid_configuration_is_refused(arguments: tuple[str, str], reason:
         OIDC(*arguments)
     with pytest.raises(ValueError, match="state"):
         OIDC("https://login.example.com", "app", parameters={"state": "x"})
+    with pytest.raises(ValueError, match=r"token_parameters can't contain code_verifier"):
+        OIDC("https://login.example.com", "app", token_parameters={"code_verifier": "x"})
+    with pytest.raises(ValueError, match="not both"):
+        OIDC("https://login.example.com", "app", "secret", credential=lambda: "")
+    with pytest.raises(ValueError, match="'client_secret_basic' or 'client_secret_post'"):
+        OIDC("https://login.example.com", "app", "secret", token_endpoint_auth_method="none")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="needs client_secret"):
+        OIDC("https://login.example.com", "app", token_endpoint_auth_method="client_secret_post")
     with pytest.raises(TypeError, match="list"):
         OIDC("https://login.example.com", "app", scopes="profile")
 

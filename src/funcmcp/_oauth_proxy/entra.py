@@ -20,9 +20,9 @@ public issues for AADSTS90009 (Softeria/ms-365-mcp-server 502 and 508) and AADST
 
 from __future__ import annotations
 
-import inspect
 import os
 from dataclasses import replace
+from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
@@ -45,15 +45,14 @@ from funcmcp._oauth_proxy.upstream import (
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from funcmcp._oauth_proxy.oidc import Provider
+    from funcmcp._oauth_proxy.oidc import MakeAssertion, Provider
 
-    Credential = ClientCertificate | Callable[[], str | Awaitable[str]]
+    Credential = ClientCertificate | MakeAssertion
 
 _AUTHORITY: Final = "https://login.microsoftonline.com"
 _AUDIENCE: Final = "api://AzureADTokenExchange"
-_ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _INSTANCE_METADATA: Final = "http://169.254.169.254/metadata/identity/oauth2/token"
 _RENEWAL_SECONDS: Final = 300.0
 _ON_BEHALF_OF: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -170,10 +169,12 @@ class EntraID(OIDC):
             name="Microsoft",
             scopes=scopes,
             parameters={"prompt": "select_account"},
+            credential=partial(self._assertion, credential)
+            if isinstance(credential, ClientCertificate)
+            else credential,
             token_exchange=on_behalf_of is not None,
             clock=clock,
         )
-        self._credential = credential
         self._guests = guests
         self._groups = groups
         self.on_behalf_of: str | None = on_behalf_of
@@ -193,22 +194,9 @@ class EntraID(OIDC):
         provider = await self._discover()
         return issued_token_in(await self._post(provider, provider.token_endpoint, form))
 
-    async def _authentication(self, *, uses_basic: bool) -> tuple[dict[str, str], dict[str, str]]:
-        if self._credential is None:
-            return await super()._authentication(uses_basic=uses_basic)
-        form = {
-            "client_id": self._client_id,
-            "client_assertion_type": _ASSERTION_TYPE,
-            "client_assertion": await self._assertion(self._credential),
-        }
-        return {}, form
-
-    async def _assertion(self, credential: Credential) -> str:
-        if isinstance(credential, ClientCertificate):
-            audience = f"{_AUTHORITY}/{self._tenant}/oauth2/v2.0/token"
-            return credential.assertion(self._client_id, audience, self._clock())
-        assertion = credential()
-        return await assertion if inspect.isawaitable(assertion) else assertion
+    def _assertion(self, certificate: ClientCertificate) -> str:
+        audience = f"{_AUTHORITY}/{self._tenant}/oauth2/v2.0/token"
+        return certificate.assertion(self._client_id, audience, self._clock())
 
     async def _post(self, provider: Provider, url: str, form: dict[str, str]) -> dict[str, Any]:
         try:

@@ -4,17 +4,18 @@ How it works: the endpoints and the URL of the keys come from the provider's dis
 the first sign-in and again after an hour. If the provider does not answer then, the last document stays valid.
 
 Source: OpenID Connect Discovery 1.0 sections 3 and 4, OpenID Connect Core 1.0 sections 3.1.2.1, 11 (`offline_access`)
-and 12, RFC 7636, RFC 7009; RFC 6749 section 2.3.1 (the client's id and secret are encoded before HTTP Basic); RFC 8693
-section 2 (tokens for other APIs).
+and 12, RFC 7636, RFC 7009; RFC 6749 section 2.3.1 (the client's id and secret are encoded before HTTP Basic); RFC 7523
+section 2.2 (an assertion as the credential of a client); RFC 8693 section 2 (tokens for other APIs).
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from dataclasses import dataclass
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
 
 from funcmcp._auth.access import distinct
@@ -35,11 +36,13 @@ from funcmcp._oauth_proxy.upstream import (
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from funcmcp._auth.tokens.keys import KeySource
     from funcmcp._oauth_proxy.identity_assertions import IdentityAssertion
     from funcmcp._oauth_proxy.upstream import AuthorizationRequest
+
+    MakeAssertion = Callable[[], str | Awaitable[str]]
 
 _logger = logging.getLogger("funcmcp")
 
@@ -51,11 +54,19 @@ _PAUSE: Final = 5.0
 _OFFLINE: Final = "offline_access"
 _GRANT_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _KIND_ACCESS: Final = "urn:ietf:params:oauth:token-type:access_token"
+_ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_METHODS: Final = ("client_secret_basic", "client_secret_post")
 _MAX_SECONDS: Final = 86_400.0
 _RESERVED: Final = frozenset(
     {
         "client_id", "code_challenge", "code_challenge_method", "nonce", "redirect_uri", "request", "request_uri",
         "response_mode", "response_type", "scope", "state",
+    }
+)  # fmt: skip
+_RESERVED_AT_TOKEN: Final = frozenset(
+    {
+        "client_assertion", "client_assertion_type", "client_id", "client_secret", "code", "code_verifier",
+        "grant_type", "redirect_uri", "refresh_token",
     }
 )  # fmt: skip
 
@@ -91,6 +102,12 @@ class OIDC:
         scopes: Scopes to request. ``openid`` is always requested, and ``offline_access`` if the provider has it.
         parameters: More parameters of the authorization request, such as ``{"audience": "..."}`` for Auth0. A value of
             ``""`` leaves out a parameter that the proxy would send.
+        token_parameters: More parameters of the requests with a code or a refresh token. A value of ``""`` leaves out a
+            parameter that the proxy would send, such as ``scope``, which it repeats with a refresh token.
+        token_endpoint_auth_method: How the proxy sends its secret: ``"client_secret_basic"`` or
+            ``"client_secret_post"``. None: as the discovery document says, by HTTP Basic if it has both.
+        credential: In place of a secret, a function that returns a signed assertion (``private_key_jwt``, RFC 7523) for
+            each request. The function may be async.
         roles_claim: The claim of the ID token with the roles of the user, a list of strings.
         token_exchange: Whether tools get tokens for other APIs by `Context.upstream_token`. The provider must support
             RFC 8693, and the registration must be allowed to exchange tokens.
@@ -103,7 +120,8 @@ class OIDC:
 
     Raises:
         ValueError: The issuer or the URL of the document is not an https URL (http only on a loopback address), the id
-            is missing, a scope is invalid, or a parameter belongs to the proxy.
+            is missing, a scope is invalid, a parameter belongs to the proxy, there are both a secret and a credential,
+            or the method is unknown or has no secret.
     """
 
     def __init__(  # noqa: PLR0913 - the registration, and what providers differ in
@@ -116,6 +134,9 @@ class OIDC:
         name: str | None = None,
         scopes: Sequence[str] = ("openid", "profile", "email"),
         parameters: Mapping[str, str] | None = None,
+        token_parameters: Mapping[str, str] | None = None,
+        token_endpoint_auth_method: Literal["client_secret_basic", "client_secret_post"] | None = None,
+        credential: MakeAssertion | None = None,
         roles_claim: str = "roles",
         token_exchange: bool = False,
         clock: Callable[[], float] = time,
@@ -127,11 +148,14 @@ class OIDC:
             raise ValueError("OIDC needs the client_id of the registration at the provider.")
         if isinstance(scopes, str):
             raise TypeError("OIDC.scopes is a list of strings, not one string.")
-        taken = _RESERVED.intersection(parameters or {})
-        if taken:
-            raise ValueError(
-                f"OIDC.parameters can't contain {', '.join(sorted(taken))}: the proxy sends its own value."
-            )
+        if client_secret is not None and credential is not None:
+            raise ValueError("OIDC takes either client_secret or credential, not both.")
+        if token_endpoint_auth_method is not None and token_endpoint_auth_method not in _METHODS:
+            raise ValueError(f"OIDC.token_endpoint_auth_method must be {' or '.join(map(repr, _METHODS))}.")
+        if token_endpoint_auth_method is not None and client_secret is None:
+            raise ValueError("OIDC.token_endpoint_auth_method needs client_secret.")
+        _check_parameters("parameters", parameters, _RESERVED)
+        _check_parameters("token_parameters", token_parameters, _RESERVED_AT_TOKEN)
         self.issuer: str | None = issuer
         self.name: str = name or parts.hostname or issuer
         self.exchanges_tokens: bool = token_exchange
@@ -141,6 +165,9 @@ class OIDC:
         self._client_secret = client_secret
         self._scopes = distinct(["openid", *scopes])
         self._parameters = dict(parameters or {})
+        self._token_parameters = dict(token_parameters or {})
+        self._auth_method = token_endpoint_auth_method
+        self._credential = credential
         self._roles_claim = roles_claim
         self._clock = clock
         self._http = UpstreamHTTP()
@@ -184,7 +211,7 @@ class OIDC:
             "code_verifier": verifier,
         }
         provider = await self._discover()
-        answer = await self._post(provider, provider.token_endpoint, form | self._exchange_fields(provider))
+        answer = await self._request_tokens(provider, form | self._exchange_fields(provider))
         return await self._sign_in(answer, await self._user_in(provider, answer, nonce))
 
     async def refresh(self, refresh_token: str, subject: str) -> SignIn:
@@ -196,7 +223,7 @@ class OIDC:
             "refresh_token": refresh_token,
             "scope": " ".join(provider.scopes),
         }
-        answer = await self._post(provider, provider.token_endpoint, form)
+        answer = await self._request_tokens(provider, form)
         user = await self._user_in(provider, answer, None) if answer.get("id_token") is not None else None
         if user is not None and user.subject != subject:
             raise UpstreamRefusedError("the ID token of the refresh is another user's")
@@ -267,12 +294,25 @@ class OIDC:
         except TokenError as error:
             raise UpstreamRefusedError(str(error)) from error
 
+    async def _request_tokens(self, provider: Provider, form: dict[str, str]) -> dict[str, Any]:
+        """Send a code or a refresh token, with the parameters of the configuration."""
+        sent = {name: value for name, value in (form | self._token_parameters).items() if value}
+        return await self._post(provider, provider.token_endpoint, sent)
+
     async def _post(self, provider: Provider, url: str, form: dict[str, str]) -> dict[str, Any]:
         headers, fields = await self._authentication(uses_basic=provider.uses_basic)
         return await self._http.post(url, form | fields, headers)
 
     async def _authentication(self, *, uses_basic: bool) -> tuple[dict[str, str], dict[str, str]]:
         """Return the header fields and the form fields with which the proxy authenticates at the provider."""
+        if self._credential is not None:
+            assertion = self._credential()
+            form = {
+                "client_id": self._client_id,
+                "client_assertion_type": _ASSERTION_TYPE,
+                "client_assertion": await assertion if inspect.isawaitable(assertion) else assertion,
+            }
+            return {}, form
         if self._client_secret is None:
             return {}, {"client_id": self._client_id}
         if not uses_basic:
@@ -310,6 +350,8 @@ class OIDC:
             issuer = document.get("issuer")
             raise UpstreamUnavailableError(f"the discovery document has the issuer {issuer!r:.200}; configure that one")
         methods = document.get("token_endpoint_auth_methods_supported")
+        if self._auth_method is not None:
+            methods = [self._auth_method]
         supported = texts_claim(document, "scopes_supported")
         scopes = [*self._scopes, _OFFLINE] if _OFFLINE in supported else [*self._scopes]
         revocation = document.get("revocation_endpoint")
@@ -331,6 +373,13 @@ class OIDC:
         if self._keys is None or self._keys[0] != url:
             self._keys = url, JWKS(url)
         return self._keys[1]
+
+
+def _check_parameters(option: str, parameters: Mapping[str, str] | None, reserved: frozenset[str]) -> None:
+    """Raise ValueError if one of the parameters of an option belongs to the proxy."""
+    taken = reserved.intersection(parameters or {})
+    if taken:
+        raise ValueError(f"OIDC.{option} can't contain {', '.join(sorted(taken))}: the proxy sends its own value.")
 
 
 def _endpoint(document: dict[str, Any], name: str) -> str:

@@ -359,7 +359,9 @@ class OAuthProxy:
         """
         if not _ENDPOINTS[request.path].is_for_clients:
             advice = "Start the sign-in again in your application."
-            return refusal_page(request, status, "This request can't be answered", reason, advice).with_headers(*headers)
+            return refusal_page(request, status, "This request can't be answered", reason, advice).with_headers(
+                *headers
+            )
         answer = error_answer(status, _ERRORS.get(status, "invalid_request"), reason, *headers)
         return answer.with_headers(*_CORS)
 
