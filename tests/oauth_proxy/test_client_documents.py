@@ -62,6 +62,15 @@ class Host:
         self.addresses = ["127.0.0.1"]
         self.clock = Clock()
         self.documents = ClientDocuments()
+        self.port = 0
+        self.file = ""
+
+    def new_documents(self, **options: Any) -> ClientDocuments:
+        """Return what requests documents from this host, as one process does."""
+        tls = ssl.create_default_context(cafile=self.file)
+        return ClientDocuments(
+            resolve=self.resolve, is_allowed=lambda address: True, tls=tls, port=self.port, **options
+        )
 
     async def resolve(self, name: str) -> list[str]:
         self.names.append(name)
@@ -105,14 +114,9 @@ async def serving(folder: Path, name: str = HOST) -> AsyncIterator[Host]:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(file)
     server = await asyncio.start_server(host.answer, "127.0.0.1", 0, ssl=tls)
-    port = server.sockets[0].getsockname()[1]
-    host.documents = ClientDocuments(
-        resolve=host.resolve,
-        is_allowed=lambda address: True,
-        tls=ssl.create_default_context(cafile=str(file)),
-        port=port,
-        clock=host.clock,
-    )
+    host.port = server.sockets[0].getsockname()[1]
+    host.file = str(file)
+    host.documents = host.new_documents(clock=host.clock)
     try:
         yield host
     finally:

@@ -6,14 +6,15 @@ import asyncio
 import base64
 import json
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamRefusedError, UpstreamUnavailableError
-from funcmcp.auth import OIDC
-from tests.auth.making_tokens import NOW, Clock, public, sign
+from funcmcp.auth import JWKS, OIDC
+from tests.auth.making_tokens import NOW, Clock, key, public, sign
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -239,6 +240,43 @@ async def test_an_answer_without_an_id_token_is_refused(provider: Provider) -> N
     provider.answers["/token"] = 200, {"access_token": provider.id_token()}
     with pytest.raises(UpstreamRefusedError, match="no ID token"):
         await exchange(upstream(provider))
+
+
+async def test_new_keys_of_the_provider_are_requested_once_and_unknown_ones_end_no_sign_in(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("funcmcp._oauth_proxy.oidc.JWKS", partial(JWKS, clock=clock))
+    oidc = upstream(provider)
+
+    def sign_with(name: str) -> None:
+        good = {"iss": provider.issuer, "aud": "app", "sub": "ada", "exp": NOW + 300, "iat": NOW, "nonce": "nonce"}
+        token = sign(good, signer=key(name=name), header={"kid": name})
+        provider.answers["/token"] = 200, {"id_token": token, "refresh_token": f"of {name}"}
+
+    def requests() -> int:
+        return len(provider.forms("/keys"))
+
+    sign_with("first")
+    await exchange(oidc)
+    sign_with("second")
+    provider.answers["/keys"] = 200, {"keys": [public(name="second")]}
+    assert await oidc.refresh("again", "ada") == (None, "of second", None)  # too soon for another request
+    assert "event=oauth_id_token_ignored" in caplog.text
+    with pytest.raises(UpstreamUnavailableError, match="key of the ID token"):
+        await exchange(oidc)
+    assert requests() == 1
+    clock.now += 30
+    users = [signed_in.user.subject for signed_in in await asyncio.gather(*(exchange(oidc) for _ in range(10)))]
+    assert (users, requests()) == (["ada"] * 10, 2)
+    renewed = await oidc.refresh("again", "ada")
+    assert renewed.user is not None
+    sign_with("first")  # the provider has withdrawn this key
+    for _ in range(3):
+        clock.now += 20
+        with pytest.raises(UpstreamUnavailableError):
+            await exchange(oidc)
+    assert requests() == 3
 
 
 @pytest.mark.parametrize(

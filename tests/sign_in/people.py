@@ -132,7 +132,7 @@ async def browse(url: str, *, user: str = "ada", decision: str = "allow", back: 
             form = _FORM.search(answer.text)
             if form is None:
                 raise AssertionError(f"{answer.status_code} {answer.text}")
-            fields = _filled_in(answer.text, user)
+            fields = filled_in(answer.text, user)
             if 'name="decision"' in answer.text:
                 fields["decision"] = decision
             headers = {"origin": f"{answer.url.scheme}://{answer.url.netloc.decode()}"}
@@ -148,7 +148,8 @@ async def visit(address: str, user: str) -> None:
         assert (await browser.get(f"{back}?{urlencode(query)}")).status_code == 200
 
 
-def _filled_in(page: str, user: str) -> dict[str, str]:
+def filled_in(page: str, user: str) -> dict[str, str]:
+    """Return the fields of the form in a page, with the user in those without a value."""
     fields = {}
     for tag in _INPUT.findall(page):
         attributes = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(tag)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._auth.tokens.compact import TokenError, read, read_object
+from funcmcp._auth.tokens.compact import MissingKeyError, TokenError, read, read_object
 from funcmcp._auth.tokens.keys import ALGORITHMS, SHARED_SECRET_ALGORITHMS
 
 if TYPE_CHECKING:
@@ -35,12 +35,16 @@ class IDTokens:
         self._keys = keys
 
     async def validate(self, token: object, now: float, *, nonce: str | None) -> dict[str, Any]:
-        """Return the claims of a token; raise TokenError if it is not valid.
+        """Return the claims of a token.
 
         Args:
             token: The ID token.
             now: Seconds since 1970.
             nonce: The nonce of the sign-in; None for the token of a refresh, which need not have one.
+
+        Raises:
+            TokenError: The token is not valid.
+            MissingKeyError: It may be valid, but its key is not available.
         """
         if not isinstance(token, str):
             raise TokenError("The answer has no ID token.")
@@ -52,7 +56,10 @@ class IDTokens:
         _check_times(claims, now)
         if nonce is not None and not _equal(claims.get("nonce"), nonce):
             raise TokenError("The ID token is of another sign-in.")
-        if not any(key.verifies(signed) for key in await self._keys.find(signed)):
+        keys = await self._keys.find(signed)
+        if not keys:
+            raise MissingKeyError("The key of the ID token is not available.")
+        if not any(key.verifies(signed) for key in keys):
             raise TokenError("The signature of the ID token is invalid.")
         return claims
 

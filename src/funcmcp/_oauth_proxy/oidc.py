@@ -3,6 +3,10 @@
 How it works: the endpoints and the URL of the keys come from the provider's discovery document, which is requested with
 the first sign-in and again after an hour. If the provider does not answer then, the last document stays valid.
 
+The provider may change its keys at any time, and the server requests them at most every 30 seconds. So a valid ID token
+may have a key that the server does not have yet. At a sign-in that is an outage. A refresh succeeds without the ID
+token, as the provider has renewed the sign-in: if it has replaced the refresh token, the old one can't be used again.
+
 Source: OpenID Connect Discovery 1.0 sections 3 and 4, OpenID Connect Core 1.0 sections 3.1.2.1, 11 (`offline_access`)
 and 12, RFC 7636, RFC 7009; RFC 6749 section 2.3.1 (the client's id and secret are encoded before HTTP Basic); RFC 7523
 section 2.2 (an assertion as the credential of a client); RFC 8693 section 2 (tokens for other APIs).
@@ -20,7 +24,7 @@ from urllib.parse import urlencode
 
 from funcmcp._auth.access import distinct
 from funcmcp._auth.basic import basic_of
-from funcmcp._auth.tokens.compact import TokenError
+from funcmcp._auth.tokens.compact import MissingKeyError, TokenError
 from funcmcp._auth.tokens.jwks import JWKS
 from funcmcp._auth.urls import checked
 from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim, verified_email
@@ -224,7 +228,12 @@ class OIDC:
             "scope": " ".join(provider.scopes),
         }
         answer = await self._request_tokens(provider, form)
-        user = await self._user_in(provider, answer, None) if answer.get("id_token") is not None else None
+        user = None
+        try:
+            if answer.get("id_token") is not None:
+                user = await self._user_in(provider, answer, None)
+        except UpstreamUnavailableError as error:
+            _logger.warning("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, error)
         if user is not None and user.subject != subject:
             raise UpstreamRefusedError("the ID token of the refresh is another user's")
         return await self._sign_in(answer, user)
@@ -264,6 +273,8 @@ class OIDC:
                 assertion, issuer=self._issuer, audience=audience, resource=resource, keys=provider.keys, now=now
             )
             return assertion_of(claims, self._user_of(claims), now)
+        except MissingKeyError as error:
+            raise UpstreamUnavailableError(str(error)) from error
         except TokenError as error:
             raise UpstreamRefusedError(str(error)) from error
 
@@ -291,6 +302,8 @@ class OIDC:
         try:
             claims = await provider.id_tokens.validate(answer.get("id_token"), self._clock(), nonce=nonce)
             return self._user_of(claims)
+        except MissingKeyError as error:
+            raise UpstreamUnavailableError(str(error)) from error
         except TokenError as error:
             raise UpstreamRefusedError(str(error)) from error
 

@@ -22,6 +22,10 @@ class TokenError(ValueError):
     """A token is invalid. The text is the reason, without any part of the token."""
 
 
+class MissingKeyError(TokenError):
+    """A token can't be checked, because the server does not have the key of the issuer at present."""
+
+
 @dataclass(frozen=True, slots=True)
 class SignedToken:
     """The parts of a token. None of them is verified.

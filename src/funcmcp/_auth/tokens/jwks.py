@@ -21,7 +21,7 @@ import logging
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._auth.tokens.compact import TokenError
+from funcmcp._auth.tokens.compact import MissingKeyError
 from funcmcp._auth.tokens.keys import SHARED_SECRET_ALGORITHMS, UnfitKeyError, read_key, without_ambiguous
 from funcmcp._auth.urls import checked
 from funcmcp._protocol.codec import decode
@@ -86,7 +86,7 @@ class JWKS:
         self._tls: SSLContext | None = None
 
     async def find(self, token: SignedToken) -> Sequence[VerificationKey]:
-        """Return the keys that may verify a token; raise TokenError while no keys are available."""
+        """Return the keys that may verify a token; raise MissingKeyError while no keys are available."""
         now = self._clock()
         age = now - self._fetched
         if age > _MAX_AGE:
@@ -101,7 +101,7 @@ class JWKS:
             await asyncio.shield(fetching)
             keys = self._keys_for(token)
         if not self._keys:
-            raise TokenError("The keys of the issuer are not available.")
+            raise MissingKeyError("The keys of the issuer are not available.")
         return keys
 
     def _keys_for(self, token: SignedToken) -> Sequence[VerificationKey]:

@@ -1,6 +1,7 @@
 """The metadata of a protected resource, which tells clients where to get tokens; and answers that no cache stores.
 
-Source: RFC 9728 section 3 (the metadata document); RFC 9110 section 9.1 (GET and HEAD); RFC 9111 section 5.2.2.5 (no-store).
+Source: RFC 9728 section 3 (the metadata document); RFC 9110 section 9.1 (GET and HEAD); RFC 9111 section 5.2.2.5
+(no-store).
 """
 
 from __future__ import annotations
