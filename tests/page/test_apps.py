@@ -198,3 +198,57 @@ def test_an_app_reaches_neither_the_page_nor_other_servers(browser: Browser) -> 
     assert (seen["height"], seen["title"], seen["url"]) == ("800", "attack", f"{url}#tool/loosen")
     assert seen["left"] == ""
     assert paths == []
+
+
+LOOP = "<!doctype html><body>It runs.<script>setTimeout(() => { for (;;); }, 500)</script>"
+FLOOD = """<!doctype html><body>It runs.<script>
+addEventListener("message", () => {});
+const post = (params) => parent.postMessage({ jsonrpc: "2.0", method: "ui/notifications/initialized", params }, "*");
+SEND
+</script>"""
+
+
+def test_an_app_that_never_ends_or_sends_too_much_is_closed_and_the_page_works(browser: Browser) -> None:
+    """Chromium runs the frame in another process. A reload does not start the app again."""
+    apps = {
+        "loop": LOOP,
+        "flood": FLOOD.replace("SEND", "for (let count = 0; count < 5000; count += 1) post({});"),
+        "large": FLOOD.replace("SEND", 'post({ text: "x".repeat(1e7) });'),
+        "sparse": FLOOD.replace("SEND", "const list = []; list[4e9] = 1; post({ list });"),
+    }
+    mcp = MCPServer("endless", http=HTTPOptions(page=True))
+    for name, html in apps.items():
+        mcp.tool(name, ui=f"ui://endless/{name}")(lambda: "shown")
+        mcp.resource(f"ui://endless/{name}", name=name)(function_returning(html))
+    with serving(mcp) as url:
+        seen = browser.play(
+            SHOW
+            + """
+            const seen = {};
+            const show = async (name) => {
+                await tool(name);
+                await press("Call");
+                await ended("Done");
+                await press("Show the app");
+            };
+            for (const name of ["flood", "large", "sparse"]) {
+                await show(name);
+                await page.locator(".app-card .failure").waitFor();
+                seen[name] = await page.locator(".app-card .failure").innerText();
+            }
+            await show("loop");
+            await page.frameLocator("iframe").getByText("It runs.").waitFor();
+            await page.waitForTimeout(1000); // the loop has begun
+            await press("Close the app");
+            await page.getByRole("button", { name: "Show the app" }).waitFor();
+            await page.reload();
+            await page.getByRole("button", { name: "Call", exact: true }).waitFor();
+            seen.frames = await page.locator("iframe").count();
+            return seen;
+            """,
+            {"url": url},
+        )
+    assert "500 messages in a second" in seen["flood"]
+    assert "too large" in seen["large"]
+    assert "too large" in seen["sparse"]
+    assert seen["frames"] == 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from funcmcp import MCPServer
 from tests.page.browser import serving
@@ -37,7 +39,11 @@ SCHEMA = {
         "deep": {"type": "array", "minItems": 1e9, "items": {"$ref": "#/$defs/deep"}},
     },
 }
+LAUGHS = "".join(f'<g id="a{level + 1}">' + f'<use href="#a{level}"/>' * 10 + "</g>" for level in range(12))
+BOMB = f'<svg xmlns="http://www.w3.org/2000/svg"><g id="a0"><circle r="9"/></g>{LAUGHS}</svg>'
+"""A drawing that a browser would paint for days."""
 ICONS = [
+    {"src": f"data:image/svg+xml,{quote(BOMB)}"},
     {"src": SCRIPT_URL},
     {"src": "data:text/html,<script>window.hacked=6</script>"},
     {"src": 'data:image/png" onerror="window.hacked=7;base64,AAAA'},
@@ -77,6 +83,7 @@ CONTENT: list[Any] = [
         "mimeType": "image/svg+xml",
         "data": "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIG9ubG9hZD0id2luZG93LmhhY2tlZD01Ii8+",
     },
+    {"type": "image", "mimeType": "image/svg+xml", "data": base64.b64encode(BOMB.encode()).decode()},
     {"type": "image", "mimeType": "image/png", "data": '"><script>'},
     {"type": "resource_link", "uri": SCRIPT_URL, "name": HTML, "description": HTML},
     {"type": "resource", "resource": {"uri": SCRIPT_URL, "mimeType": "text/html", "text": HTML}},

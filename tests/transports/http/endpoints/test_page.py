@@ -71,6 +71,7 @@ async def test_a_browser_gets_one_html_document() -> None:
         "referrer-policy": "no-referrer",
     }
     assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["origin-agent-cluster"] == "?1"
 
 
 async def test_the_policy_allows_the_inline_script_and_style_and_the_own_origin_only() -> None:

@@ -10,9 +10,11 @@ The document is put together once in a process from the files in `page_files`. T
 order of `SCRIPTS`. The Content-Security-Policy allows exactly this style and this script, by their hashes, and requests
 to the endpoint's own origin and to the origins of the authorization servers in the configuration. Trusted Types are
 required and no policy may exist, so that no script can turn text into HTML. Frames show documents of this origin only:
-those of apps (`app_frame`), which have an opaque origin.
+those of apps (`app_frame`), which have an opaque origin. Origin-Agent-Cluster lets Chromium run these frames in a
+process of their own, so that an app with an endless loop does not stop the page.
 
-Source: Content Security Policy Level 3; Trusted Types; RFC 9110 sections 8.8.3 (ETag) and 12.5.5 (Vary).
+Source: Content Security Policy Level 3; Trusted Types; HTML, "origin-keyed agent clusters"; RFC 9110 sections 8.8.3
+(ETag) and 12.5.5 (Vary).
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ SCRIPTS = (
     "protocol.js",
     "sign_in.js",
     "fields.js",
+    "images.js",
     "results.js",
     "icons.js",
     "questions.js",
@@ -106,6 +109,7 @@ class Page:
             ("referrer-policy", "no-referrer"),
             ("cross-origin-opener-policy", "same-origin"),
             ("cross-origin-resource-policy", "same-origin"),
+            ("origin-agent-cluster", "?1"),
         )
         if _is_cached(request.fields.get(b"if-none-match"), document.etag):
             return HttpResponse(_NOT_MODIFIED, headers)

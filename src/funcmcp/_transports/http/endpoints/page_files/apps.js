@@ -20,7 +20,7 @@ const MAX_APP_DOMAINS = 20;
 const MAX_APP_HEIGHT = 800;
 const MAX_APP_LOG = 200;
 const MAX_WAITING = 10;
-const MAX_APP_MESSAGES = 500;
+const MAX_APP_MESSAGES = 500; // in a second
 const TEARDOWN_TIME = 500;
 const ANSWER_DELAY = 600; // an app must not move a button under a finger that is about to press
 const APP_ERROR = -32000;
@@ -66,7 +66,7 @@ function appCard(uri, contents, call) {
   const begin = element("button", { type: "button", class: "primary" }, "Show the app");
   const actions = element("p", { class: "buttons" }, begin);
   const showFrame = (page, domains) => {
-    const app = openApp(uri, htmlOf(page), domains, call, () => body.replaceChildren(actions));
+    const app = openApp(uri, htmlOf(page), domains, call, (reason) => body.replaceChildren(...[reason && failure(reason), actions].filter(Boolean)));
     body.replaceChildren(app);
   };
   const read = async () => {
@@ -211,17 +211,28 @@ function openApp(uri, html, domains, call, onClose) {
       post({ id, error: { code: error.code ?? APP_ERROR, message: error.message } });
     }
   };
-  const receive = ({ source, origin, data }) => {
+  const receive = (event) => {
+    const { source, origin } = event;
     if (source !== frame.contentWindow || source === null || origin !== "null") return;
+    if (received === 0) setTimeout(() => (received = 0), 1000);
+    received += 1;
+    if (received > MAX_APP_MESSAGES) {
+      endApp(`The app has sent more than ${MAX_APP_MESSAGES} messages in a second. The page has closed it.`);
+      return;
+    }
+    const { data } = event; // the browser decodes it here
+    const budget = { left: MAX_APP_MESSAGE };
+    if (!isWithin(data, budget)) {
+      if (budget.left < 0) endApp("The app has sent a message that is too large. The page has closed it.");
+      return;
+    }
     if (isAwaited) {
       if (get(data, "ready") !== `?${query}`) return;
       isAwaited = false;
       source.postMessage({ html }, "*");
       return;
     }
-    if (received === 0) setTimeout(() => (received = 0), 1000);
-    received += 1;
-    const message = received > MAX_APP_MESSAGES ? null : plainMessage(data);
+    const message = plainMessage(data);
     if (message === null) return;
     note("←", message);
     const { id, method } = message;
@@ -239,9 +250,12 @@ function openApp(uri, html, domains, call, onClose) {
   const closeApp = async () => {
     const isTornDown = new Promise((resolve) => (onTornDown = resolve));
     if (tearDown("The user has closed the app.")) await Promise.race([isTornDown, pause(TEARDOWN_TIME)]);
+    endApp();
+  };
+  const endApp = (reason) => {
     removeEventListener("message", receive);
     openApps.delete(app);
-    onClose();
+    onClose(reason);
   };
   const app = { isShown: () => frame.isConnected, leave,
     changeTheme: () => isInitialized && post({ method: "ui/notifications/host-context-changed", params: { theme: context().theme } }) };
@@ -260,12 +274,33 @@ function tearDownApps() {
 /** Returns what an app has posted as a JSON-RPC message; null if it is not one. */
 function plainMessage(data) {
   try {
-    const text = JSON.stringify(data);
-    const message = text.length <= MAX_APP_MESSAGE ? parse(text) : null;
+    const message = parse(JSON.stringify(data));
     return get(message, "jsonrpc") === "2.0" ? message : null;
   } catch {
     return null;
   }
+}
+
+const MAX_APP_DEPTH = 200;
+
+/**
+ * Returns whether a value that was posted is JSON and has about as many characters as the budget has left. It ends where the
+ * budget ends, so that neither a cycle nor a list of four billion empty places takes long.
+ */
+function isWithin(value, budget, depth = 0) {
+  budget.left -= typeof value === "string" ? value.length + 3 : 3;
+  if (budget.left < 0 || depth > MAX_APP_DEPTH) return false;
+  if (typeof value !== "object" || value === null) return true;
+  if (Array.isArray(value)) {
+    budget.left -= value.length;
+    return budget.left >= 0 && value.every((item) => isWithin(item, budget, depth + 1));
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
+  for (const name in value) {
+    budget.left -= name.length;
+    if (!isWithin(value[name], budget, depth + 1)) return false;
+  }
+  return true;
 }
 
 /** Returns the card of a question of an app. Its buttons work after a moment, and it does not take the focus. */

@@ -1,6 +1,5 @@
 // What tools, resources and prompts return, as elements.
 
-const IMAGES = /^image\/(png|jpeg|gif|webp|avif|bmp|svg\+xml)$/;
 const AUDIO = /^audio\/[a-z0-9.+-]+$/;
 const MARKDOWN = /^text\/(x-)?markdown\b/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
@@ -117,7 +116,7 @@ function media(type, data, label) {
   const source = `data:${mediaType};base64,${data}`;
   const bytes = Math.floor((data.replaceAll("=", "").length * 3) / 4);
   const caption = element("figcaption", {}, `${mediaType || "unknown type"}, ${bytes.toLocaleString()} bytes `, download(data, label));
-  if (IMAGES.test(mediaType)) return element("figure", {}, element("img", { src: source, alt: label }), caption);
+  if (IMAGES.test(mediaType)) return element("figure", {}, picture(source, label), caption);
   if (AUDIO.test(mediaType)) {
     return element("figure", {}, element("audio", { src: source, controls: true, "aria-label": label }), caption);
   }
