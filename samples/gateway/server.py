@@ -6,16 +6,31 @@ Run it with ``funcmcp run samples.gateway.server:mcp``. GATEWAY_SERVERS names th
 
 from __future__ import annotations
 
-import json
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
-from funcmcp import MCPServer
-from funcmcp.client import Client
-from funcmcp.content import Audio, Image, ToolResult
+from funcmcp import MCPServer, RegistrationError
+from funcmcp.client import Client, ContentBlock, Tool
+from funcmcp.content import Content, ToolResult
 
+HINTS = {
+    "read_only": "readOnlyHint",
+    "destructive": "destructiveHint",
+    "idempotent": "idempotentHint",
+    "open_world": "openWorldHint",
+}
+"""The options for the annotations of a tool."""
+
+PAGES = {"ui", "ui/resourceUri", "openai/outputTemplate"}
+"""Members of a tool's _meta that name a resource, which the gateway does not have."""
+
+PROTOCOL = "io.modelcontextprotocol/"
+"""The prefix of members of a result's _meta that are about one connection."""
+
+log = logging.getLogger("gateway")
 mcp = MCPServer("gateway")
 
 # In this process: features appear under a prefix, with their own services, middleware and lifespans.
@@ -49,10 +64,31 @@ async def connect() -> AsyncIterator[None]:
             client = await stack.enter_async_context(Client(url))
             for tool in await client.list_tools():
                 name = f"{prefix}_{tool.name}"
-                register = mcp.tool(name, description=tool.description or "", input_schema=dict(tool.input_schema))
-                register(passing_on(client, tool.name))
+                try:
+                    mcp.tool(name, **options_of(tool))(passing_on(client, tool.name))
+                except RegistrationError as error:  # a name or a schema that this server may not have
+                    log.warning("%s has a tool that the gateway leaves out. %s", prefix, error)
+                    continue
                 stack.callback(mcp.remove_tool, name)
         yield
+
+
+def options_of(tool: Tool) -> dict[str, Any]:
+    """Return the options that give a tool of the gateway the definition of another server's tool."""
+    options: dict[str, Any] = {
+        "description": tool.description or "",
+        "input_schema": tool.input_schema,
+        "output_schema": tool.output_schema,
+        "icons": tool.get("icons", []),
+        "meta": {key: value for key, value in tool.meta.items() if key not in PAGES},
+    }
+    title = tool.title or tool.annotations.get("title")
+    if title:
+        options["title"] = title
+    for option, hint in HINTS.items():
+        if hint in tool.annotations:
+            options[option] = tool.annotations[hint]
+    return options
 
 
 def passing_on(client: Client, name: str) -> Callable[[dict[str, Any]], Awaitable[ToolResult]]:
@@ -60,21 +96,21 @@ def passing_on(client: Client, name: str) -> Callable[[dict[str, Any]], Awaitabl
 
     async def call(arguments: dict[str, Any]) -> ToolResult:
         result = await client.call_tool(name, arguments)
-        blocks = [block_of(block) for block in result.content]
-        return ToolResult(blocks, structured_content=result.structured_content, is_error=bool(result.is_error))
+        return ToolResult(
+            [Block(block) for block in result.content],
+            structured_content=result.structured_content,
+            is_error=result.is_error,
+            meta={key: value for key, value in result.meta.items() if not key.startswith(PROTOCOL)},
+        )
 
     return call
 
 
-def block_of(block: Any) -> str | Image | Audio:
-    """Return a content block of another server; kinds other than text, images and sounds as JSON."""
-    if block["type"] == "text":
-        return str(block["text"])
-    if block["type"] == "image":
-        return Image(block.data, mime_type=block["mimeType"])
-    if block["type"] == "audio":
-        return Audio(block.data, mime_type=block["mimeType"])
-    return json.dumps(block)
+class Block(Content):
+    """A content block of another server, unchanged."""
+
+    def __init__(self, block: ContentBlock) -> None:
+        self.block = dict(block)
 
 
 if __name__ == "__main__":

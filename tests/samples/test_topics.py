@@ -107,6 +107,48 @@ async def test_a_gateway_serves_a_server_of_its_own_and_one_elsewhere(
         assert [tool.name for tool in await module.mcp.list_tools()] == ["math_add"]
 
 
+BEHIND = """
+from funcmcp import MCPServer
+from funcmcp.content import ResourceLink, Text, ToolResult
+
+mcp = MCPServer("clock")
+OPTIONS = {
+    "title": "What time is it?",
+    "read_only": True,
+    "idempotent": False,
+    "icons": [{"src": "https://example.com/clock.svg", "sizes": ["any"]}],
+    "meta": {"example.com/cost": 3, "ui": {"resourceUri": "ui://clock"}},
+}
+
+
+@mcp.tool(**OPTIONS)
+def now() -> dict[str, int]:
+    return ToolResult(
+        [Text("noon", annotations={"audience": ["user"]}), ResourceLink("https://example.com/noon", "noon")],
+        structured_content={"hour": 12},
+        meta={"example.com/zone": "UTC"},
+    )
+"""
+
+
+async def test_a_tool_behind_the_gateway_keeps_its_definition_and_its_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "clock.py").write_text(BEHIND)
+    with serve(tmp_path / "clock.py", folder=tmp_path) as behind:
+        monkeypatch.setenv("GATEWAY_SERVERS", f"clock={behind.url}")
+        mcp = sample("gateway.server").mcp
+        async with mcp.lifespan(), Client(mcp) as client, Client(behind.url) as direct:
+            original = dict((await direct.list_tools())[0])
+            passed_on = next(dict(tool) for tool in await client.list_tools() if tool.name == "clock_now")
+            assert original["outputSchema"]["type"] == "object"
+            assert passed_on == {**original, "name": "clock_now", "_meta": {"example.com/cost": 3}}
+            result, expected = await client.call_tool("clock_now"), await direct.call_tool("now")
+            assert result.content == expected.content
+            assert result.structured_content == expected.structured_content == {"hour": 12}
+            assert result.meta["example.com/zone"] == "UTC"
+
+
 def call_of(name: str, **arguments: Any) -> dict[str, Any]:
     call = {"id": "1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
     return {"role": "assistant", "content": None, "tool_calls": [call]}
