@@ -266,6 +266,18 @@ def test_an_unknown_format_of_the_log_is_one_line(server: Path) -> None:
     assert (ended.returncode, ended.stderr) == (1, "FUNCMCP_LOG_FORMAT must be 'text' or 'json'; got 'xml'.\n")
 
 
+def test_why_a_server_cant_start_is_json_too(tmp_path: Path, server: Path) -> None:
+    (tmp_path / "broken.py").write_text("import no_such_module\n")
+    for command in (["broken.py"], ["broken.py", "--workers", "2"], [str(server), "--uds", "no/x"]):
+        ended = funcmcp("run", *command, "--log-format", "json", folder=tmp_path)
+        records = [json.loads(line) for line in ended.stderr.splitlines()]
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert {record["level"] for record in records} == {"ERROR"}
+        assert "no_such_module" in records[0]["message"] or "Can't listen on" in records[0]["message"]
+    ended = funcmcp("read", "broken.py", "data://x", folder=tmp_path, env={"FUNCMCP_LOG_FORMAT": "json"})
+    assert ended.stderr.startswith("broken.py, line 1: ModuleNotFoundError")
+
+
 def test_a_server_on_stdio_writes_json_to_stderr(server: Path) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT}
     ended = subprocess.run(

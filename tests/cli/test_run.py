@@ -296,7 +296,8 @@ def test_the_name_that_is_listened_on_is_allowed(folder: Path) -> None:
         socket.getaddrinfo(name, 0)
     except OSError:
         pytest.skip("this machine has no second name for itself")
-    with served(folder, "server.py", "--host", name) as (_, url):
+    with served(folder, "server.py", "--host", name.upper()) as (_, url):
+        assert url.startswith(f"http://{name}:")
         shown = funcmcp("call", url, "greet", "name=Ada", folder=folder)
     assert (shown.returncode, shown.stdout) == (0, "Hello, Ada!\n")
 
@@ -309,10 +310,10 @@ def has_ipv6() -> bool:
     return True
 
 
-def test_it_serves_on_an_ipv6_address(folder: Path) -> None:
+def test_it_serves_on_an_ipv6_address_also_in_the_brackets_of_urls(folder: Path) -> None:
     if not has_ipv6():
         pytest.skip("this machine has no IPv6")
-    with served(folder, "server.py", "--host", "::1") as (_, url):
+    with served(folder, "server.py", "--host", "[::1]") as (_, url):
         assert url.startswith("http://[::1]:")
         shown = funcmcp("call", url, "greet", "name=Ada", folder=folder)
     assert (shown.returncode, shown.stdout) == (0, "Hello, Ada!\n")
@@ -384,6 +385,7 @@ def test_the_page_can_be_switched_off(folder: Path) -> None:
     [
         (["--stdio", "--no-page"], "--no-page"),
         (["--allowed-host", "http://orders.example.com/"], "--allowed-host"),
+        (["--host", ""], "--host"),
         (["--port", "65536"], "--port"),
         (["--port", "x"], "--port"),
         (["--workers", "0"], "--workers"),

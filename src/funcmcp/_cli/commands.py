@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import sys
@@ -323,6 +324,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
             raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(invalid)}.")
         _serve_stdio(target)
         return
+    host = _checked_host(host)
     _check_uds(uds, {"--host": host, "--port": port, "--tls-cert": tls_cert, "--tls-key": tls_key})
     _allow_hosts(allowed_host or [], host)
     _set_switches(page, health)
@@ -338,6 +340,17 @@ def run(  # noqa: PLR0913 - one for each option of the command
         certificate_files=_certificate_files(tls_cert, tls_key),
     )
     _serve_http(target, options)
+
+
+def _checked_host(host: str | None) -> str | None:
+    """Return the address to listen on as other parts write it: in lower case, and IPv6 without the brackets of URLs."""
+    if host is None:
+        return None
+    if not host.strip():
+        raise typer.BadParameter("--host is empty. Pass 127.0.0.1 for this machine only, or 0.0.0.0 for all addresses.")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    return host.lower()
 
 
 def _check_uds(path: str | None, options: dict[str, object]) -> None:
@@ -367,8 +380,10 @@ def _allow_hosts(names: list[str], host: str | None) -> None:
     for name in names:
         if name != "*" and not _HOST.fullmatch(name):
             raise typer.BadParameter(f"--allowed-host {name!r} is not a host name, such as orders.example.com.")
-    if host is not None and _HOST.fullmatch(host):
-        names = [*names, host]
+    if host is not None:
+        name = f"[{host}]" if ":" in host else host  # as clients write it
+        if _HOST.fullmatch(name):
+            names = [*names, name]
     os.environ[HOSTS_VARIABLE] = ",".join([*hosts_of_environment(), *names])
 
 
@@ -615,19 +630,19 @@ def _make_in_worker(target: str, log: LogOptions, root: Path) -> MCPServer:
 
 
 def _report_reload(sentence: str, is_failure: bool) -> None:  # noqa: FBT001 - the interface of `on_reload`
-    """Print a sentence about a reload."""
-    write_note(sentence, error=is_failure)
+    """Print a sentence about a reload on stderr, where the log is."""
+    write_note(sentence, error=True, level=logging.WARNING if is_failure else logging.INFO)
 
 
 def _announce_reload(files: list[Path]) -> None:
     """Print why the server starts again, in a line."""
     if not files:
-        write_note("Reloading because of SIGHUP.", error=True)
+        write_note("Reloading because of SIGHUP.", error=True, level=logging.INFO)
         return
     names = sorted(str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file) for file in files)
     remaining = len(names) - _SHOWN_FILES
     shown = ", ".join(names[:_SHOWN_FILES]) + (f" and {remaining} more" if remaining > 0 else "")
-    write_note(f"Reloading because {shown} changed.", error=True)
+    write_note(f"Reloading because {shown} changed.", error=True, level=logging.INFO)
 
 
 def _announce(server: MCPServer, host: str, origin: str, *, in_this_process: bool) -> None:

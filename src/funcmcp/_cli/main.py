@@ -16,9 +16,14 @@ _ELSEWHERE = {"dev": "run --reload", "list": "inspect", "version": "--version"}
 """Commands of FastMCP and of the official SDK that have another name here."""
 
 
+_SERVERS = {"run", "host", "worker"}
+"""Commands whose failures are records if the log is JSON."""
+
+
 def main() -> None:
     """Run the command. A failure is one line on stderr, and exit code 1."""
     _open_missing_stderr()
+    is_server = bool(_SERVERS.intersection(sys.argv[1:2]))
     try:
         _check_distributions()
         import funcmcp._cli.client_commands  # noqa: PLC0415 - it adds its commands to the app
@@ -39,9 +44,12 @@ def main() -> None:
             raise
         sys.exit(f"{library} is not installed. The command line needs: pip install funcmcp")
     except Failure as failure:
-        from funcmcp._cli.output import write_line  # noqa: PLC0415 - as above
+        from funcmcp._cli.output import write_line, write_server_failure  # noqa: PLC0415 - as above
 
-        write_line(failure, error=True)
+        if is_server:
+            write_server_failure(failure)
+        else:
+            write_line(failure, error=True)
         sys.exit(1)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp._app import MCPServer
 from funcmcp._cli.failure import Failure
-from funcmcp._cli.output import write_line
+from funcmcp._cli.output import write_server_failure
 from funcmcp._launch import imported_by_command
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def load_or_exit(target: str) -> MCPServer:
     try:
         return load(target)
     except Failure as failure:
-        write_line(failure, error=True)
+        write_server_failure(failure)
         sys.exit(1)
 
 

@@ -63,6 +63,17 @@ def test_the_configuration_is_printed_for_a_pipe(tmp_path: Path) -> None:
     ]
 
 
+def test_variables_of_a_file_are_in_the_entry_and_in_the_import(tmp_path: Path) -> None:
+    code = SERVER.replace("from funcmcp", "import os\nfrom funcmcp", 1).replace('"Sums"', 'os.environ["SUMS_NAME"]')
+    (tmp_path / "sums.py").write_text(code)
+    (tmp_path / ".env").write_text("SUMS_NAME='Total'\nKEY=one\n")
+    options = ["--env-file", ".env", "--env", "KEY=two"]
+    shown = funcmcp("install", "cursor", "sums.py", *options, folder=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    entry = json.loads(shown.stdout)["mcpServers"]["total"]
+    assert entry["env"] == {"SUMS_NAME": "Total", "KEY": "two"}
+
+
 def test_a_broken_file_is_refused_and_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "broken.json"
     file.write_text('{"mcpServers": {\n  oops')

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp._cli.failure import Failure
-from funcmcp._cli.install.servers import server_at
+from funcmcp._cli.install.servers import read_variables, server_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +21,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("UV", raising=False)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))  # uv may be beside the interpreter of the tests
     return tmp_path
 
 
@@ -52,9 +54,38 @@ def test_a_project_of_uv_is_run_by_uv(project: Path) -> None:
     expected = (str(uv), "run", "--project", str(project), "funcmcp", "run", f"{project}/desk_uv.py", "--stdio")
     assert server.command == expected
     assert server_at("desk_uv.py", None, env=[], headers=[], runner="python").command[0] == sys.executable
-    uv.unlink()
+    assert server.advice == ""
+    uv.rename(project / "uv")  # beside the interpreter
+    server = server_at("desk_uv.py", None, env=[], headers=[], runner="uv")
+    assert server.command[0] == f"{project}/uv"
+    (project / "uv").unlink()
     with pytest.raises(Failure, match="uv is not on PATH"):
         server_at("desk_uv.py", None, env=[], headers=[], runner="uv")
+    server = server_at("desk_uv.py", None, env=[], headers=[], runner="auto")
+    assert server.command[0] == sys.executable
+    assert server.advice.startswith(f"{project} has uv.lock, but uv is not on PATH: ")
+
+
+def test_variables_of_a_file_are_read_as_other_programs_do(project: Path) -> None:
+    (project / ".env").write_text(
+        "\ufeff# a comment\r\n\nA=b#c # a comment\nexport B = 'x # ${y}'\n"
+        'C="two\\nlines \\"and\\" more" # a comment\nD=\nDESK_NAME=Köln\n',
+        encoding="utf-8",
+    )
+    variables = read_variables(project / ".env")
+    assert variables == [
+        "A=b#c", "B=x # ${y}", 'C=two\nlines "and" more', "D=", "DESK_NAME=Köln",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ["SECRET", "1A=SECRET", "A='SECRET", 'A="SECRET', "A='x' SECRET", "=SECRET"])
+def test_a_line_of_a_file_that_is_no_variable_is_named_without_its_text(project: Path, line: str) -> None:
+    (project / ".env").write_text(f"A=1\n{line}\n")
+    with pytest.raises(Failure, match=r"\.env, line 2: write NAME=VALUE") as caught:
+        read_variables(project / ".env")
+    assert "SECRET" not in str(caught.value)
+    with pytest.raises(Failure, match=r"nothing\.env can't be read: No such file"):
+        read_variables(project / "nothing.env")
 
 
 def test_a_function_app_is_served_by_the_functions_host(project: Path) -> None:

@@ -11,9 +11,11 @@ worker that dies is not replaced: the next change may correct the error.
 
 SIGHUP makes the supervisor start successors of all workers, which load the code anew and accept connections on the same
 sockets. When all of them are ready, the earlier workers retire: they accept no more connections, and end as after
-SIGTERM. If one successor dies before, all successors end, and the earlier workers serve on. Another SIGHUP in the
-meantime replaces the successors. A process that serves without workers (`serve`) is the first worker itself: the
-supervisor then runs in a thread, begins with the first SIGHUP, and its successors are processes.
+SIGTERM. If one successor dies before, all successors end, and the earlier workers serve on. A SIGHUP during a reload is
+kept: one more reload begins when this one has ended, so frequent signals do not postpone it. A reload that has not
+ended after `_RELOAD_SECONDS` is given up for the next one: code that hangs while it is imported can be corrected. A
+process that serves without workers (`serve`) is the first worker itself: the supervisor then runs in a thread, begins
+with the first SIGHUP, and its successors are processes.
 
 A terminal that closes sends SIGHUP, too, and ends the command.
 """
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
 
 _KILL_SECONDS = CLEANUP_SECONDS + 0.8
 """Seconds after the time of the drain, after which the parent kills a worker process."""
+
+_RELOAD_SECONDS = 30.0
+"""Seconds after which a reload that has not ended gives way to the next one."""
 
 _TICK_SECONDS = 0.2
 _END_TICK_SECONDS = 0.05
@@ -265,6 +270,7 @@ class Supervisor:
         self._closing: list[Serving] = []
         self._announced = first is not None
         self._reload_asked = False
+        self._reload_began = -math.inf
         self._has_terminal = _has_terminal()
         self._stopping = False
         self._signals: list[int] = []
@@ -327,7 +333,7 @@ class Supervisor:
                     self._on_change(changed)
                     self._end()
                     self._start()
-                elif self._reload_asked:
+                elif self._reload_asked and self._may_reload():
                     self._reload_asked = False
                     self._begin_reload()
                 self._check_successors()
@@ -380,8 +386,14 @@ class Supervisor:
 
     # Reloads
 
+    def _may_reload(self) -> bool:
+        """Return whether no reload is under way, or its time is over."""
+        is_reloading = self._successors or self._closing
+        return not is_reloading or time.monotonic() - self._reload_began > _RELOAD_SECONDS
+
     def _begin_reload(self) -> None:
         """Start the successors of the workers, in place of those of an earlier SIGHUP that are not ready."""
+        self._reload_began = time.monotonic()
         notify_reload()
         self._on_reload("Reloading because of SIGHUP.", False)
         self._end_successors()

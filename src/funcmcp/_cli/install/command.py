@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -42,6 +43,15 @@ def install(  # noqa: PLR0913 - one for each option of the command
             show_default=False,
         ),
     ] = None,
+    env_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file with environment variables (.env), whose values are written into the entry. --env has "
+            "precedence.",
+            show_default=False,
+        ),
+    ] = None,
     header: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,11 +79,15 @@ def install(  # noqa: PLR0913 - one for each option of the command
     """Print the configuration of an MCP client for a server, or write it into the client's file."""
     from funcmcp._cli.install.entries import entry_for
     from funcmcp._cli.install.files import configuration_text
-    from funcmcp._cli.install.servers import has_key, server_at
+    from funcmcp._cli.install.servers import has_key, read_variables, server_at
 
     settings = find_client(client)
     set_arguments(target, arguments)
-    server = server_at(target, name, arguments=arguments or (), env=env or [], headers=header or [], runner=runner)
+    variables = [] if env_file is None else read_variables(env_file)
+    for variable in variables:  # the code may need it while it is imported
+        os.environ.setdefault(*variable.split("=", 1))
+    variables += env or []
+    server = server_at(target, name, arguments=arguments or (), env=variables, headers=header or [], runner=runner)
     entry = entry_for(settings, server)
     path = _file(settings, workspace, file)
     if write or dry_run:
@@ -86,6 +100,8 @@ def install(  # noqa: PLR0913 - one for each option of the command
             text = "The URL contains a key, which logs show. Pass --header 'x-functions-key: ${KEY}' instead."
             write_line(text, error=True)
         write_line(settings.sign_in.replace("SERVER", server.name), error=True)
+    if server.advice:
+        write_line(server.advice, error=True)
     for item in entry.inputs:
         write_line(f"{settings.title} asks for {item['id']} when it starts the server.", error=True)
 
@@ -103,7 +119,6 @@ def find_client(name: str) -> Client:
 
 def _file(client: Client, workspace: Path | None, file: Path | None) -> Path:
     """Return the configuration file."""
-    import os
     import sys
 
     if file is not None:

@@ -57,8 +57,8 @@ class ConfiguredServer:
 def discover(*, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
     """List the servers that MCP clients on this machine have in their files, for the user and for this folder.
 
-    Environment variables, header fields and other secrets of an entry are not shown. The exit code is 1 if a file
-    cannot be read.
+    Environment variables, header fields, users and queries of URLs and other secrets of an entry are not shown. A key
+    in the path of a URL is shown. The exit code is 1 if a file cannot be read.
     """
     from funcmcp._cli.show import print_rows
 

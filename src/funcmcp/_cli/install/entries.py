@@ -32,6 +32,7 @@ class Server:
         url: The endpoint. Empty for a command.
         env: Environment variables of the command.
         headers: Header fields of each request to the URL.
+        advice: A sentence about the command that its user should know. Empty if there is none.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Server:
     url: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)

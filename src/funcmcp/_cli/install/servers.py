@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ASSIGNMENT = re.compile(
+    r"""\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*"""
+    r"""(?:'(?P<literal>[^']*)'|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^'"#\s](?:.*?\S)??)?)\s*(?:(?<=\s)#.*)?"""
+)
+"""A line of a file with environment variables, as docker and python-dotenv read it."""
+
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)[ \t]*")
 
 
@@ -58,19 +66,22 @@ def server_at(
     if folder is not None:
         if arguments:
             raise Failure("A function app takes no arguments after --. Use app settings.")
-        default_name = folder.resolve().name
-        command = _command(folder.resolve(), runner, "host", str(folder.resolve()), "--stdio")
+        root = folder.resolve()
+        default_name = root.name
+        command = _command(root, runner, "host", str(root), "--stdio")
     else:
         default_name = load(target).name
         place = find(target)
+        root = place.root
         text = str(place.file) if place.file is not None else place.module
         if place.attribute is not None:
             text += f":{place.attribute}"
         if place.file is None and _is_local(place.module):
-            variables.setdefault("PYTHONPATH", str(place.root))
+            variables.setdefault("PYTHONPATH", str(root))
         own = ("--", *arguments) if arguments else ()
-        command = _command(place.root, runner, "run", text, "--stdio", *own)
-    return Server(_checked_name(name or slug(default_name)), command, env=variables)
+        command = _command(root, runner, "run", text, "--stdio", *own)
+    advice = _advice_about_uv(root) if runner == "auto" else ""
+    return Server(_checked_name(name or slug(default_name)), command, env=variables, advice=advice)
 
 
 def _is_local(module: str) -> bool:
@@ -82,7 +93,7 @@ def _is_local(module: str) -> bool:
 def _command(folder: Path, runner: str, *arguments: str) -> tuple[str, ...]:
     """Return the command that runs funcmcp, with absolute paths: clients start it in a folder of their own."""
     project = _uv_project(folder)
-    uv = shutil.which("uv")
+    uv = _uv()
     if runner == "uv" and (project is None or uv is None):
         missing = "uv is not on PATH" if uv is None else f"neither {folder} nor a folder above it has a pyproject.toml"
         raise Failure(f"--runner uv is not possible: {missing}.")
@@ -94,6 +105,23 @@ def _command(folder: Path, runner: str, *arguments: str) -> tuple[str, ...]:
         return (str(Path(uv).absolute()), "run", "--project", str(project), "funcmcp", *arguments)
     # sys.executable of a virtual environment is a link: it must stay one, or the environment is lost.
     return (str(Path(sys.executable).absolute()), "-m", "funcmcp", *arguments)
+
+
+def _uv() -> str | None:
+    """Return the path of uv: on PATH, the one that runs this command, or the one beside this interpreter."""
+    for candidate in ("uv", os.environ.get("UV"), str(Path(sys.executable).parent / "uv")):
+        path = shutil.which(candidate) if candidate else None
+        if path is not None:
+            return path
+    return None
+
+
+def _advice_about_uv(folder: Path) -> str:
+    """Return a sentence if a folder belongs to a project of uv, and uv is missing."""
+    project = _uv_project(folder)
+    if project is None or not (project / "uv.lock").is_file() or _uv() is not None:
+        return ""
+    return f"{project} has uv.lock, but uv is not on PATH: the entry starts {sys.executable}, which needs all packages."
 
 
 def _uv_project(folder: Path) -> Path | None:
@@ -139,6 +167,32 @@ def _variable(text: str) -> tuple[str, str]:
     if not _VARIABLE.fullmatch(name):
         raise Failure("--env must be NAME=VALUE, or NAME for a variable that the client reads.")
     return name, value if equals else f"${{{name}}}"
+
+
+def read_variables(file: Path) -> list[str]:
+    """Return the environment variables in a file such as ``.env``, as ``NAME=VALUE``.
+
+    Raises:
+        Failure: The file can't be read, or a line is not a variable, a comment or empty. The text does not contain the
+            line, which may have a secret.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Failure(f"--env-file {file} can't be read: {reason}.") from error
+    variables = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _ASSIGNMENT.fullmatch(line)
+        if match is None:
+            raise Failure(f"--env-file {file}, line {number}: write NAME=VALUE, with quotes that end on the same line.")
+        value = match["literal"] or match["plain"] or ""
+        if match["quoted"] is not None:
+            value = re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), match["quoted"])
+        variables.append(f"{match['name']}={value}")
+    return variables
 
 
 def _header(text: str) -> tuple[str, str]:

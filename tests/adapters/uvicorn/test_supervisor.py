@@ -1,0 +1,130 @@
+"""Reloads of the supervisor with processes that are not started; tests/cli/test_reload.py starts some."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp._adapters.uvicorn import supervisor as supervisor_module
+from funcmcp._adapters.uvicorn.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+BEGUN = "Reloading because of SIGHUP."
+ENDED = "Reloaded: the new code serves."
+
+
+class Process:
+    """A worker that is ready when a test says so."""
+
+    name = "process"
+    has_stopped = False
+
+    def __init__(self) -> None:
+        self.ready = False
+        self.alive = True
+
+    @property
+    def accepts(self) -> bool:
+        return self.alive
+
+    def end(self) -> None:
+        self.alive = False
+
+    retire = terminate = hurry = end
+
+    def kill(self, _seconds: float) -> None:
+        self.end()
+
+
+class Reloads:
+    """A supervisor whose steps are those of a test.
+
+    Attributes:
+        processes: The processes that it has started.
+        sentences: What it has said about reloads.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.processes: list[Process] = []
+        self.sentences: list[str] = []
+        self._monkeypatch = monkeypatch
+        self._supervisor = Supervisor(
+            self._start,  # type: ignore[arg-type] # it has all that a worker has
+            1,
+            [],
+            on_ready=lambda: None,
+            on_change=lambda _files: None,
+            on_reload=lambda sentence, _is_failure: self.sentences.append(sentence),
+        )
+
+    def _start(self) -> Process:
+        self.processes.append(Process())
+        return self.processes[-1]
+
+    def hang_up(self) -> None:
+        """Send SIGHUP."""
+        self._supervisor.hang_up(signal.SIGHUP, None)
+
+    def run(self, steps: Callable[[], Iterator[None]]) -> None:
+        """Start, and look after the processes at each step of a test."""
+
+        def ticks(_watch: Any) -> Iterator[list[Any]]:
+            yield []
+            self.processes[0].ready = True
+            for _ in steps():
+                yield []
+
+        self._monkeypatch.setattr(self._supervisor, "_ticks", ticks)
+        self._supervisor.run(None)
+
+
+def test_signals_during_a_reload_are_one_reload_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    reloads = Reloads(monkeypatch)
+
+    def steps() -> Iterator[None]:
+        for _ in range(5):
+            reloads.hang_up()
+            yield
+        assert len(reloads.processes) == 2
+        reloads.processes[1].ready = True
+        yield
+        yield
+        assert len(reloads.processes) == 3
+        assert not reloads.processes[0].alive
+        assert reloads.processes[1].alive
+        reloads.processes[2].ready = True
+        for _ in range(5):
+            yield
+        assert [process.alive for process in reloads.processes] == [False, False, True]
+
+    reloads.run(steps)
+    assert reloads.sentences == [BEGUN, ENDED, BEGUN, ENDED]
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["fails", "hangs"])
+def test_a_reload_that_fails_or_hangs_gives_way_to_the_next_one(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    reloads = Reloads(monkeypatch)
+
+    def steps() -> Iterator[None]:
+        reloads.hang_up()
+        yield
+        reloads.hang_up()
+        yield
+        assert len(reloads.processes) == 2
+        if fails:
+            reloads.processes[1].end()
+            yield
+        else:
+            monkeypatch.setattr(supervisor_module, "_RELOAD_SECONDS", -1.0)
+        yield
+        assert [process.alive for process in reloads.processes] == [True, False, True]
+        reloads.processes[2].ready = True
+        yield
+        yield
+
+    reloads.run(steps)
+    assert reloads.sentences[-2:] == [BEGUN, ENDED]
