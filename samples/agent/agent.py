@@ -18,7 +18,8 @@ from typing import Any, TypeAlias
 
 import httpx2
 
-from funcmcp.client import Client, Tool
+from funcmcp import MCPError
+from funcmcp.client import Client, ClientError, Tool
 
 MAX_TURNS = 10
 
@@ -39,7 +40,7 @@ async def run(task: str, client: Client, model: Model, approve: Approve) -> str:
         messages.append(answer)
         calls = answer.get("tool_calls") or []
         if not calls:
-            return str(answer["content"])
+            return str(answer.get("content") or "")
         for call in calls:
             text = await use(call["function"], tools, client, approve)
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
@@ -58,13 +59,18 @@ async def use(call: dict[str, Any], tools: dict[str, Tool], client: Client, appr
     if tool is None:
         return f"Error: there is no tool {call['name']!r}. Tools: {', '.join(tools)}."
     try:
-        arguments = json.loads(call["arguments"])
+        arguments = json.loads(call["arguments"] or "{}")  # some models send nothing to tools without arguments
     except ValueError as error:
         return f"Error: the arguments are not JSON: {error}"
+    if not isinstance(arguments, dict):
+        return "Error: the arguments are not a JSON object."
     only_reads = tool.annotations.get("readOnlyHint", False)  # so says the server: ask always if you do not trust it
     if not only_reads and not await approve(tool.name, arguments):
         return "The user did not agree to this call."
-    result = await client.call_tool(tool.name, arguments)
+    try:
+        result = await client.call_tool(tool.name, arguments)
+    except MCPError as error:
+        return f"Error: {error}"
     return f"Error: {result.text}" if result.is_error else result.text
 
 
@@ -87,27 +93,49 @@ class ChatCompletions:
         await self._http.aclose()
 
     async def __call__(self, messages: list[Message], tools: list[dict[str, Any]]) -> Message:
-        """Return the next message of the assistant."""
+        """Return the next message of the assistant; raise ModelError if there is none."""
         body = {"model": self._name, "messages": messages, "tools": tools}
-        response = await self._http.post("chat/completions", json=body)
-        response.raise_for_status()
-        message: Message = response.json()["choices"][0]["message"]
+        try:
+            response = await self._http.post("chat/completions", json=body)
+            response.raise_for_status()
+            message: Message = response.json()["choices"][0]["message"]
+        except httpx2.HTTPStatusError as error:
+            raise ModelError(f"The model's answer has the status {error.response.status_code}.") from error
+        except (httpx2.HTTPError, ValueError, LookupError, TypeError) as error:
+            raise ModelError(f"The model has not answered: {error or type(error).__name__}") from error
         return message
 
 
+class ModelError(RuntimeError):
+    """The model can't be reached, or its answer is not one."""
+
+
 async def ask_on_terminal(name: str, arguments: dict[str, Any]) -> bool:
-    """Ask the user on the terminal."""
-    answer = await asyncio.to_thread(input, f"Call {name} with {json.dumps(arguments)}? [y/N] ")
+    """Ask the user on the terminal. Without one, the answer is no."""
+    try:
+        answer = await asyncio.to_thread(input, printable(f"Call {name} with {json.dumps(arguments)}? [y/N] "))
+    except EOFError:
+        return False
     return answer.strip().lower() == "y"
+
+
+def printable(text: str) -> str:
+    """Return a text of a model or a server without characters that move the cursor or hide a part of it."""
+    return "".join(character if character.isprintable() or character in "\n\t" else "\ufffd" for character in text)
 
 
 async def main(url: str, task: str) -> None:
     """Answer a task with the tools at a URL."""
     model = ChatCompletions(os.environ["MODEL_URL"], os.environ["MODEL_NAME"], os.environ.get("MODEL_KEY"))
     async with Client(url) as client:
-        sys.stdout.write(f"{await run(task, client, model, ask_on_terminal)}\n")
+        sys.stdout.write(f"{printable(await run(task, client, model, ask_on_terminal))}\n")
     await model.aclose()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:3]))
+    if len(sys.argv) != 3 or not {"MODEL_URL", "MODEL_NAME"} <= os.environ.keys():
+        sys.exit("Usage: MODEL_URL=... MODEL_NAME=... python -m samples.agent.agent URL TASK")
+    try:
+        asyncio.run(main(*sys.argv[1:]))
+    except (ClientError, MCPError, RuntimeError) as error:
+        sys.exit(printable(str(error)))
