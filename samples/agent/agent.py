@@ -9,6 +9,7 @@ and MODEL_KEY name a model (see README.md).
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -98,12 +99,11 @@ class ChatCompletions:
         try:
             response = await self._http.post("chat/completions", json=body)
             response.raise_for_status()
-            message: Message = response.json()["choices"][0]["message"]
+            return dict(response.json()["choices"][0]["message"])
         except httpx2.HTTPStatusError as error:
             raise ModelError(f"The model's answer has the status {error.response.status_code}.") from error
         except (httpx2.HTTPError, ValueError, LookupError, TypeError) as error:
             raise ModelError(f"The model has not answered: {error or type(error).__name__}") from error
-        return message
 
 
 class ModelError(RuntimeError):
@@ -133,9 +133,13 @@ async def main(url: str, task: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or not {"MODEL_URL", "MODEL_NAME"} <= os.environ.keys():
-        sys.exit("Usage: MODEL_URL=... MODEL_NAME=... python -m samples.agent.agent URL TASK")
+    parser = argparse.ArgumentParser("samples.agent.agent")
+    parser.add_argument("url", help="the endpoint of the server")
+    parser.add_argument("task")
+    options = parser.parse_args()
+    if not {"MODEL_URL", "MODEL_NAME"} <= os.environ.keys():
+        sys.exit("Set MODEL_URL and MODEL_NAME; see README.md.")
     try:
-        asyncio.run(main(*sys.argv[1:]))
+        asyncio.run(main(options.url, options.task))
     except (ClientError, MCPError, RuntimeError) as error:
         sys.exit(printable(str(error)))

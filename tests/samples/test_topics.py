@@ -184,6 +184,7 @@ async def test_an_agent_calls_tools_until_its_model_has_an_answer(
         call_of("place_order", product="tea", pieces=99),
         call_of("place_order", product="tea", pieces=2),
         call_of("no_such_tool"),
+        {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "list_products", "arguments": "[1]"}}]},
         call_of("place_order", product="coffee", pieces=1),
         {"role": "assistant", "content": "I have ordered two pieces of tea."},
     ]
@@ -198,16 +199,20 @@ async def test_an_agent_calls_tools_until_its_model_has_an_answer(
         model = agent.ChatCompletions(f"http://127.0.0.1:{server.server_port}/v1", "scripted", "key")
         async with Client(sample("database.server").mcp) as client:
             answer = await agent.run("Order tea.", client, model, approve)
+            Script.messages = [None]  # type: ignore[list-item]
+            with pytest.raises(agent.ModelError, match="The model has not answered"):
+                await agent.run("Order tea.", client, model, approve)
         await model.aclose()
         server.shutdown()
     assert answer == "I have ordered two pieces of tea."
     assert asked == [("place_order", "tea"), ("place_order", "tea"), ("place_order", "coffee")]
-    results = [message["content"] for message in Script.bodies[-1]["messages"] if message["role"] == "tool"]
+    results = [message["content"] for message in Script.bodies[-2]["messages"] if message["role"] == "tool"]
     assert json.loads(results[0])[0] == {"name": "coffee", "stock": 3}
     assert results[1] == "Error: There are not 99 pieces of 'tea'. Look at the products."
     assert json.loads(results[2])["number"] == 1
     assert results[3] == "Error: there is no tool 'no_such_tool'. Tools: list_products, place_order."
-    assert results[4] == "The user did not agree to this call."
+    assert results[4] == "Error: the arguments are not a JSON object."
+    assert results[5] == "The user did not agree to this call."
 
 
 READMES = {path.parent.name: path for path in SAMPLES.glob("*/README.md")}
