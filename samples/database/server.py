@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import ForeignKey, func, select, update
+from sqlalchemy import ForeignKey, func, insert, select, update
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -61,13 +62,22 @@ class Order(BaseModel):
 async def open_engine() -> AsyncIterator[AsyncEngine]:
     """Create the engine with its pool, and the tables if they are missing."""
     engine = create_async_engine(os.environ.get("DATABASE_URL", "sqlite+aiosqlite:///shop.db"), pool_pre_ping=True)
+    try:
+        try:
+            await create_tables(engine)
+        except DBAPIError:  # another process may have created them at the same moment
+            await create_tables(engine)
+        yield engine
+    finally:
+        await engine.dispose()
+
+
+async def create_tables(engine: AsyncEngine) -> None:
+    """Create the tables that are missing, and the stock, in one transaction."""
     async with engine.begin() as connection:
         await connection.run_sync(Base.metadata.create_all)
-    async with AsyncSession(engine) as session, session.begin():
-        if await session.scalar(select(func.count()).select_from(ProductRow)) == 0:
-            session.add_all([ProductRow(name=name, stock=stock) for name, stock in STOCK.items()])
-    yield engine
-    await engine.dispose()
+        if await connection.scalar(select(func.count()).select_from(ProductRow)) == 0:
+            await connection.execute(insert(ProductRow), [{"name": name, "stock": n} for name, n in STOCK.items()])
 
 
 async def open_session(engine: AsyncEngine) -> AsyncIterator[AsyncSession]:
@@ -90,8 +100,8 @@ async def list_products(session: AsyncSession) -> list[Product]:
 
 @mcp.tool(destructive=False)
 async def place_order(
-    product: Annotated[str, Field(description="The name of a product")],
-    pieces: Annotated[int, Field(description="How many pieces", ge=1)],
+    product: Annotated[str, Field(description="The name of a product", max_length=100, pattern=r"^[\w .-]+$")],
+    pieces: Annotated[int, Field(description="How many pieces", ge=1, le=1000)],
     session: AsyncSession,
 ) -> Order:
     """Order pieces of a product."""

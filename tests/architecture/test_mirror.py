@@ -66,7 +66,6 @@ EXCEPTIONS = {
     "src/funcmcp/_adapters/azure/route_templates.py": "tests/adapters/azure/test_http_function_tools",
     "src/funcmcp/_adapters/azure/triggers/extra_bindings.py": "tests/azure/test_triggers_in_worker",
     "src/funcmcp/_adapters/azure/triggers/registration.py": "tests/azure/test_triggers_in_worker",
-    "src/funcmcp/_adapters/uvicorn/supervisor.py": "tests/adapters/uvicorn/test_server and tests/cli/test_reload",
     "src/funcmcp/_adapters/uvicorn/uvicorn_server.py": "tests/adapters/uvicorn/test_server",
     "src/funcmcp/_state/tasks/any_store.py": "tests/state/tasks/test_memory and test_sqlite",
     "src/funcmcp/_adapters/azure/worker_lifetime.py": "tests/azure/test_http_app",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import json
 import re
@@ -53,6 +54,21 @@ async def test_orders_of_a_shop_never_exceed_the_stock(database: str, monkeypatc
         assert products.structured_content == {"result": [{"name": "coffee", "stock": 3}, {"name": "tea", "stock": 1}]}
         unknown = await client.call_tool("place_order", {"product": "cocoa", "pieces": 1})
         assert unknown.text == "There are not 1 pieces of 'cocoa'. Look at the products."
+        for arguments in ({"product": "t\0a", "pieces": 1}, {"product": "tea", "pieces": 10**20}):
+            refused = await client.call_tool("place_order", arguments)
+            assert refused.is_error
+            assert "error id" not in refused.text
+
+
+async def test_several_processes_may_create_the_shop_at_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", database)
+    server = sample("database.server")
+    async with contextlib.AsyncExitStack() as stack:
+        opened = (stack.enter_async_context(contextlib.asynccontextmanager(server.open_engine)()) for _ in range(5))
+        await asyncio.gather(*opened)
+        async with Client(server.mcp) as client:
+            products = await client.call_tool("list_products", {})
+    assert products.structured_content == {"result": [{"name": "coffee", "stock": 3}, {"name": "tea", "stock": 10}]}
 
 
 async def test_one_application_serves_an_api_and_its_operations_as_tools() -> None:
