@@ -9,22 +9,9 @@ from starlette.responses import Response
 
 from funcmcp._client.oauth import OAuth, RefusedError, RegisteredClient, parameters_of
 from funcmcp.client import SignInError
-from tests.client.authorizing import Authorizing, authorizing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Authorizing]:
-    with authorizing() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: Authorizing) -> Authorizing:
-    running.reset()
-    return running
+    from tests.client.authorizing import Authorizing
 
 
 @pytest.mark.parametrize(

@@ -13,23 +13,12 @@ import httpx2
 import pytest
 
 from funcmcp.client import AuthenticationError, Client, HTTPEndpoint, SignIn, SignInError
-from tests.client.authorizing import Authorizing, Visitor, authorizing
+from tests.client.authorizing import Visitor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Authorizing]:
-    with authorizing() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: Authorizing) -> Authorizing:
-    running.reset()
-    return running
+    from tests.client.authorizing import Authorizing
 
 
 async def greet(server: Authorizing, **options: Any) -> str:

@@ -26,6 +26,7 @@ from funcmcp._oauth_proxy.client_documents import (
     is_public,
 )
 from tests.auth.making_tokens import Clock
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -56,7 +57,8 @@ class Host:
         self.status = "200 OK"
         self.fields = ["Content-Type: application/json"]
         self.body = json.dumps(DOCUMENT).encode()
-        self.delay = 0.0
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
         self.requests: list[str] = []
         self.names: list[str] = []
         self.addresses = ["127.0.0.1"]
@@ -79,7 +81,7 @@ class Host:
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             self.requests.append((await reader.readuntil(b"\r\n\r\n")).decode())
-            await asyncio.sleep(self.delay)
+            await self.may_answer.wait()
             head = [f"HTTP/1.1 {self.status}", *self.fields, f"Content-Length: {len(self.body)}", "Connection: close"]
             writer.write("\r\n".join([*head, "", ""]).encode() + self.body)
             await writer.drain()
@@ -120,8 +122,15 @@ async def serving(folder: Path, name: str = HOST) -> AsyncIterator[Host]:
     try:
         yield host
     finally:
+        host.may_answer.set()  # Python 3.12 and later wait for connections
         server.close()
         await server.wait_closed()
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the host more time than clients get, because this machine may be slow."""
+    monkeypatch.setattr("funcmcp._oauth_proxy.client_documents._SECONDS", PATIENCE)
 
 
 @pytest.fixture
@@ -278,7 +287,7 @@ async def test_an_answer_of_another_form_is_refused(host: Host, status: str, fie
 
 async def test_a_host_that_does_not_answer_is_not_waited_for(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("funcmcp._oauth_proxy.client_documents._SECONDS", 0.05)
-    host.delay = 30.0
+    host.may_answer.clear()
     with pytest.raises(DocumentError, match="in time"):
         await host.documents.client(URL)
 

@@ -313,7 +313,16 @@ async def test_a_process_that_dies_during_a_refresh_delays_the_next_one_by_half_
     assert (answer.status, answer.json["error"]) == (503, "temporarily_unavailable")
     assert answer.header("retry-after") == "5"
     stage.clock.now += 31
-    assert (await stage.refresh(tokens["refresh_token"])).status == 200
+    renewed = await stage.refresh(tokens["refresh_token"])
+    assert renewed.status == 200
+    # If the identity provider rotates, and the process dies after the answer, the next refresh token is lost with it.
+    stage.upstream.rotates = True
+    held = await sign_ins._hold(id_of(stage, tokens["refresh_token"]), 1, "")
+    assert not isinstance(held, str)
+    await stage.upstream.refresh(held.record.refresh.upstream_token, "ada")
+    stage.clock.now += 31
+    await assert_invalid_grant(await stage.refresh(renewed.json["refresh_token"]))
+    await assert_ended(stage, renewed.json["refresh_token"])
 
 
 async def test_of_two_callers_with_the_same_lease_one_wins_and_the_other_gets_its_answer() -> None:

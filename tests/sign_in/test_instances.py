@@ -190,7 +190,10 @@ async def sign_in_with_document(http: httpx2.AsyncClient, url: str, provider: Pr
     return str(tokens.json()["access_token"])
 
 
-async def test_documents_assertions_and_tokens_for_other_apis_work_across_instances(tmp_path: Path) -> None:
+async def test_documents_assertions_and_tokens_for_other_apis_work_across_instances(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("funcmcp._oauth_proxy.client_documents._SECONDS", PATIENCE)
     log: list[Any] = []
     with ExitStack() as stack:
         url, listeners = stack.enter_context(behind_haproxy(tmp_path))

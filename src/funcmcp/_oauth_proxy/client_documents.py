@@ -120,8 +120,9 @@ class ClientDocuments:
             raise DocumentError("Too many descriptions of applications are being requested. Try again in a minute.")
         self._running += 1
         try:
+            tls = self._tls_context()
             async with asyncio.timeout(_SECONDS):
-                return await self._document(url, host)
+                return await self._document(url, host, tls)
         except DocumentError as error:
             self._failed(url, str(error))
             raise
@@ -135,7 +136,15 @@ class ClientDocuments:
     def _failed(self, url: str, reason: str) -> None:
         _keep(self._failures, url, _Failure(self._clock() + _MIN_LIFETIME, reason))
 
-    async def _document(self, url: str, host: str) -> _Document:
+    def _tls_context(self) -> SSLContext:
+        """Return the TLS settings. They are slow to load, which must not count as time of the first host."""
+        import httpx2  # noqa: PLC0415 - slow to load, and needed with the first such client
+
+        if self._tls is None:
+            self._tls = httpx2.create_ssl_context()
+        return self._tls
+
+    async def _document(self, url: str, host: str, tls: SSLContext) -> _Document:
         try:
             addresses = await self._resolve(host)
         except OSError:
@@ -144,22 +153,20 @@ class ClientDocuments:
             raise DocumentError("The host of the description has no address.")
         if not all(map(self._is_allowed, addresses)):
             raise DocumentError("The host of the description is not public.")
-        body, lifetime = await self._get(url, host, addresses[0])
+        body, lifetime = await self._get(url, host, addresses[0], tls)
         return _Document(self._clock() + lifetime, _client_in(body, url, host))
 
-    async def _get(self, url: str, host: str, address: str) -> tuple[bytes, float]:
+    async def _get(self, url: str, host: str, address: str, tls: SSLContext) -> tuple[bytes, float]:
         """Return the body and the seconds for which it may be kept."""
-        import httpx2  # noqa: PLC0415 - slow to load, and needed with the first such client
+        import httpx2  # noqa: PLC0415 - as above
 
-        if self._tls is None:
-            self._tls = httpx2.create_ssl_context()
         literal = f"[{address}]" if ":" in address else address
         target = f"https://{literal}:{self._port}{urlsplit(url).path}"
         headers = {"host": host, "accept": "application/json", "accept-encoding": "identity"}
         body = bytearray()
         try:
             async with (
-                httpx2.AsyncClient(verify=self._tls, headers=headers, timeout=None, trust_env=False) as client,
+                httpx2.AsyncClient(verify=tls, headers=headers, timeout=None, trust_env=False) as client,
                 client.stream("GET", target, follow_redirects=False, extensions={"sni_hostname": host}) as response,
             ):
                 _check_head(response.status_code, response.headers)
