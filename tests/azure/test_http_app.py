@@ -424,11 +424,19 @@ def test_a_sign_in_has_functions_that_need_no_key_of_the_platform(tmp_path: Path
         assert unknown["status_code"] == 404
 
 
-def test_a_sign_in_that_clients_would_not_find_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "prefix", "message"),
+    [
+        (("azurewebsites.net/mcp", "azurewebsites.net/api/mcp"), "api", '"routePrefix": "" in host.json'),
+        (("scopes=", 'issuer="https://shop.azurewebsites.net/mcp", scopes='), "", "Leave out OAuthProxy(issuer=...)"),
+    ],
+)
+def test_a_sign_in_that_clients_would_not_find_is_refused(
+    tmp_path: Path, change: tuple[str, str], prefix: str, message: str
+) -> None:
     pytest.importorskip("azure.functions")
-    code = SIGN_IN.replace("azurewebsites.net/mcp", "azurewebsites.net/api/mcp")
-    folder = write_app(tmp_path, code, prefix="api")
+    folder = write_app(tmp_path, SIGN_IN.replace(*change), prefix=prefix)
     run = subprocess.run(
         [sys.executable, "function_app.py"], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
-    assert '"routePrefix": "" in host.json' in run.stderr
+    assert message in run.stderr

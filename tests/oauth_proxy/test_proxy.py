@@ -341,9 +341,32 @@ def test_auth_refuses_metadata_that_lead_elsewhere() -> None:
         Auth(first_of(proxy(), proxy("https://menu.example.com/mcp")))
 
 
+async def test_the_endpoints_can_be_below_a_path_of_the_host() -> None:
+    issuer = f"{ISSUER}/team/orders"
+    stage = Stage()
+    stage.proxy = stage.instance(url=f"{issuer}/mcp", issuer=f"{issuer}/")
+    assert stage.proxy.callback == f"{issuer}/oauth/callback"
+    documents = [path for path in stage.proxy.paths if "/.well-known/" in path]
+    assert documents == [
+        "/.well-known/oauth-authorization-server/team/orders",
+        "/.well-known/openid-configuration/team/orders",
+        "/team/orders/.well-known/openid-configuration",
+    ]
+    for path in documents:
+        document = (await stage.send("GET", path)).json
+        assert (document["issuer"], document["token_endpoint"]) == (issuer, f"{issuer}/oauth/token")
+    assert stage.proxy.resource.authorization_servers == [issuer]
+    assert (await stage.send("POST", "/team/orders/oauth/token")).status == 400
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
+        ({"issuer": "https://orders.example.com/other"}, "must be the beginning of the URL"),
+        ({"issuer": "https://orders.example.com.evil.example"}, "must be the beginning of the URL"),
+        ({"issuer": "https:"}, "must be the beginning of the URL"),
+        ({"url": "https://orders.example.com/a/../mcp", "issuer": "https://orders.example.com/a/.."}, "letters"),
+        ({"url": "https://orders.example.com/%61/mcp", "issuer": "https://orders.example.com/%61"}, "letters"),
         ({"url": "orders.example.com"}, "absolute"),
         ({"url": "https://orders.example.com/mcp?a=1"}, "query"),
         ({"url": "https://orders.example.com/mcp#a"}, "fragment"),

@@ -1,4 +1,4 @@
-"""Signs in with FastMCP's own client, calls, steps up, and renews the tokens. Argument: the endpoint's URL.
+"""Signs in with FastMCP's own client, calls, steps up, and renews the tokens. Arguments: the URLs of endpoints.
 
 It runs in the virtual environment of scripts/setup-differential.sh, without funcmcp. It prints the results as JSON.
 """
@@ -26,4 +26,4 @@ async def drive(url: str) -> dict[str, Any]:
     return {"results": [first, ordered, second], "is_renewed": tokens[0] != tokens[1]}
 
 
-print(json.dumps(asyncio.run(drive(sys.argv[1]))))
+print(json.dumps([asyncio.run(drive(url)) for url in sys.argv[1:]]))

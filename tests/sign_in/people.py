@@ -1,24 +1,19 @@
-"""A server with a proxy in front of a real OpenID provider, and a person with a browser, without a person."""
+"""A server with a proxy in front of a real OpenID provider."""
 
 from __future__ import annotations
 
-import html
-import re
 import subprocess
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+from urllib.parse import urlsplit
 
-import httpx2
-
-from funcmcp import Context, MCPServer
+from funcmcp import Context, HTTPOptions, MCPServer
 from funcmcp._adapters.uvicorn.server import listen, origin_of
 from funcmcp.auth import OIDC, Auth, OAuthProxy
 from tests import nodejs
 from tests.clients.signing_in import Recorder, serving_in_thread
-from tests.patience import PATIENCE
 from tests.requirements import require
 from tests.serving import REPOSITORY
 
@@ -30,15 +25,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 HOST = "127.0.0.1"
-BACK = "http://127.0.0.1:1/back"
-"""Where a client's users return to; the browser stops there."""
-
 CLIENT_ID, SECRET = "funcmcp", "a secret: with +, % and &"
 SCOPES = {"orders.read": "See your orders", "orders.write": "Place and cancel orders"}
-
-_FORM = re.compile(r'<form[^>]* action="([^"]*)"', re.DOTALL)
-_INPUT = re.compile(r"<input[^>]*>")
-_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -47,7 +35,7 @@ class SignIn:
 
     Attributes:
         url: The endpoint.
-        origin: The origin of the endpoint, which is the issuer of its tokens.
+        origin: The issuer of its tokens, which is the origin of the endpoint unless a test says otherwise.
         upstream: The issuer of the OpenID provider.
         log: The requests to the server.
     """
@@ -61,7 +49,8 @@ class SignIn:
 def orders(url: str, upstream: str, **options: Any) -> MCPServer:
     """Return a server with two tools, one of which takes a further scope, and a proxy with these options."""
     proxy = OAuthProxy(url, upstream=OIDC(upstream, CLIENT_ID, SECRET), scopes=SCOPES, **options)
-    mcp = MCPServer("Orders", auth=Auth(proxy, scopes=["orders.read"]))
+    http = HTTPOptions(path=urlsplit(url).path)
+    mcp = MCPServer("Orders", auth=Auth(proxy, scopes=["orders.read"]), http=http)
 
     @mcp.tool
     def who(context: Context) -> dict[str, Any]:
@@ -106,53 +95,14 @@ def django(redirect_uri: str) -> Iterator[str]:
 
 @contextmanager
 def signed_in(
-    provider: Callable[[str], AbstractContextManager[str]] = oidc_provider, **options: Any
+    provider: Callable[[str], AbstractContextManager[str]] = oidc_provider, *, path: str = "", **options: Any
 ) -> Iterator[SignIn]:
-    """Serve everything on loopback ports, with these options of the proxy."""
+    """Serve everything on loopback ports, the sign-in below a path of the host, with these options of the proxy."""
     listener = listen(HOST, 0)
     origin = origin_of(HOST, listener)
     log: list[Asked] = []
-    with provider(f"{origin}/oauth/callback") as upstream:
-        mcp = orders(f"{origin}/mcp", upstream, **options)
+    issuer = f"{origin}{path}"
+    with provider(f"{issuer}/oauth/callback") as upstream:
+        mcp = orders(f"{issuer}/mcp", upstream, issuer=issuer, **options)
         with serving_in_thread(Recorder("orders", mcp, log), listener):
-            yield SignIn(f"{origin}/mcp", origin, upstream, log)
-
-
-async def browse(url: str, *, user: str = "ada", decision: str = "allow", back: str = BACK) -> dict[str, str]:
-    """Do as a person with a browser: follow redirects and fill in forms, until the client is reached."""
-    async with httpx2.AsyncClient(follow_redirects=False, timeout=PATIENCE) as browser:
-        answer = await browser.get(url)
-        for _ in range(20):
-            if answer.is_redirect:
-                location = str(answer.url.join(answer.headers["location"]))
-                if location.startswith(back):
-                    return dict(parse_qsl(urlsplit(location).query))
-                answer = await browser.get(location)
-                continue
-            form = _FORM.search(answer.text)
-            if form is None:
-                raise AssertionError(f"{answer.status_code} {answer.text}")
-            fields = filled_in(answer.text, user)
-            if 'name="decision"' in answer.text:
-                fields["decision"] = decision
-            headers = {"origin": f"{answer.url.scheme}://{answer.url.netloc.decode()}"}
-            answer = await browser.post(answer.url.join(html.unescape(form[1])), data=fields, headers=headers)
-    raise AssertionError("The sign-in has no end.")
-
-
-async def visit(address: str, user: str) -> None:
-    """Sign in, and open the page to which the user returns."""
-    back = parse_qs(urlsplit(address).query)["redirect_uri"][0]
-    query = await browse(address, user=user, back=back)
-    async with httpx2.AsyncClient(timeout=PATIENCE) as browser:
-        assert (await browser.get(f"{back}?{urlencode(query)}")).status_code == 200
-
-
-def filled_in(page: str, user: str) -> dict[str, str]:
-    """Return the fields of the form in a page, with the user in those without a value."""
-    fields = {}
-    for tag in _INPUT.findall(page):
-        attributes = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(tag)}
-        if "name" in attributes:
-            fields[attributes["name"]] = attributes.get("value", user)
-    return fields
+            yield SignIn(f"{issuer}/mcp", issuer, upstream, log)

@@ -96,7 +96,15 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
+def site(shared_site: Site) -> Site:
+    """Return the shared site as if it had just started."""
+    shared_site.login.requests.clear()
+    shared_site.login.attack = ""
+    return shared_site
+
+
+@pytest.fixture(scope="module")
+def shared_site() -> Iterator[Site]:
     here, there = listen(HOST, 0), listen(HOST, 0)
     origin = origin_of(HOST, here)
     # A name and an address are two sites for a browser.

@@ -33,7 +33,8 @@ from tests.oauth_proxy.test_client_documents import serving as serving_documents
 from tests.oauth_proxy.test_oidc import running as running_provider
 from tests.patience import PATIENCE
 from tests.redis_server import redis_server
-from tests.sign_in.people import HOST, SCOPES, filled_in, oidc_provider, orders, visit
+from tests.sign_in.browsing import filled_in, visit
+from tests.sign_in.people import HOST, SCOPES, oidc_provider, orders
 from tests.sign_in.people import SignIn as Served
 from tests.sign_in.test_clients import call_official, expire
 

@@ -19,7 +19,8 @@ import pytest
 from funcmcp.state import SQLiteSignIns
 from tests import nodejs
 from tests.patience import PATIENCE
-from tests.sign_in.people import BACK, SignIn, signed_in, visit
+from tests.sign_in.browsing import BACK, visit
+from tests.sign_in.people import SignIn, signed_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -52,8 +53,10 @@ if TYPE_CHECKING:
 
 _MAX_ACCESS_SECONDS: Final = 86_400
 _MAX_REFRESH_SECONDS: Final = 86_400
+_ISSUER_PATH: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)*")
 _PORTS: Final = {"https": 443, "http": 80}
-_METADATA: Final = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
+_OPENID_METADATA: Final = "/.well-known/openid-configuration"
+_METADATA: Final = ("/.well-known/oauth-authorization-server", _OPENID_METADATA)
 _ERRORS: Final = {429: "temporarily_unavailable", 500: "server_error", 503: "temporarily_unavailable"}
 """The errors of OAuth for refusals; ``invalid_request`` for all other statuses."""
 
@@ -141,8 +144,8 @@ async def _register(settings: Settings, request: WebRequest) -> WebAnswer:
     return json_answer(201, answer)
 
 
+_METADATA_ENDPOINT: Final = _Endpoint(_READ, _metadata, is_for_clients=True)
 _ENDPOINTS: Final[Mapping[str, _Endpoint]] = {
-    **dict.fromkeys(_METADATA, _Endpoint(_READ, _metadata, is_for_clients=True)),
     "/oauth/keys": _Endpoint(_READ, _keys, is_for_clients=True),
     "/oauth/register": _Endpoint(("POST",), _register, is_for_clients=True),
     "/oauth/authorize": _Endpoint(("GET",), authorize, is_for_clients=False),
@@ -163,8 +166,8 @@ class OAuthProxy:
     ended. See docs/guides/sign-in.md.
 
     Args:
-        url: The public URL of the endpoint, such as ``"https://orders.example.com/mcp"``. Its origin is the issuer of
-            the tokens, so a host has one proxy. http is allowed on a loopback address only.
+        url: The public URL of the endpoint, such as ``"https://orders.example.com/mcp"``. http is allowed on a
+            loopback address only.
         upstream: The identity provider, such as `OIDC`.
         scopes: The scopes of the server, each with a sentence that tells users what it allows. A client that names no
             scope requests all of them.
@@ -185,6 +188,9 @@ class OAuthProxy:
         identity_assertions: Clients that may bring an identity assertion of the upstream (ID-JAG) in place of a
             sign-in: the secret for each client id, or None for a public client such as the URL of a document. It needs
             a store. None: no client.
+        issuer: The issuer of the tokens, below which the endpoints of the sign-in are. None: the origin of the URL, so
+            a host has one proxy. For several servers of one host, a part of the URL, such as
+            ``"https://mcp.example.com/orders"`` for ``"https://mcp.example.com/orders/mcp"``.
         keys: The keys of the proxy. By default the keys in the environment variable ``FUNCMCP_KEYS``, those of the
             platform, or a random key of this process, whichever exists first. Keys for the URL are derived from them.
         clock: A function that returns seconds since 1970.
@@ -195,9 +201,9 @@ class OAuthProxy:
 
     Raises:
         TypeError: *scopes* is not a dict, or *clients* is one string.
-        ValueError: The URL is not https, or has a query or another spelling than clients use; there are no scopes, one
-            is invalid, or has no sentence; an entry of *clients* has another form; *identity_assertions* has no store,
-            no client or a short secret; or a number of seconds is not allowed.
+        ValueError: The URL is not https, or has a query or another spelling than clients use; *issuer* is not a part of
+            it; there are no scopes, one is invalid, or has no sentence; an entry of *clients* has another form;
+            *identity_assertions* has no store, no client or a short secret; or a number of seconds is not allowed.
 
     Example:
         ```python
@@ -225,10 +231,13 @@ class OAuthProxy:
         refresh_seconds: int | None = None,
         store: SignInStore | None = None,
         identity_assertions: Mapping[str, str | None] | None = None,
+        issuer: str | None = None,
         keys: KeyRing | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
-        url, issuer = _checked_url(url)
+        url, origin = _checked_url(url)
+        issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
+        self._endpoints = _endpoints_below(issuer.removeprefix(origin))
         if not 0 < access_seconds <= _MAX_ACCESS_SECONDS:
             raise ValueError(f"OAuthProxy.access_seconds must be between 1 and {_MAX_ACCESS_SECONDS}.")
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
@@ -291,7 +300,7 @@ class OAuthProxy:
     @property
     def paths(self) -> tuple[str, ...]:
         """The paths of the endpoints."""
-        return tuple(_ENDPOINTS)
+        return tuple(self._endpoints)
 
     @property
     def upstream(self) -> Upstream:
@@ -333,7 +342,7 @@ class OAuthProxy:
 
     async def answer(self, request: WebRequest) -> WebAnswer:
         """Answer a request to one of the paths."""
-        endpoint = _ENDPOINTS[request.path]
+        endpoint = self._endpoints[request.path]
         methods = ", ".join(endpoint.methods)
         if not endpoint.is_for_clients:
             if request.method not in endpoint.methods:
@@ -357,7 +366,7 @@ class OAuthProxy:
             reason: A sentence for developers.
             headers: More header fields.
         """
-        if not _ENDPOINTS[request.path].is_for_clients:
+        if not self._endpoints[request.path].is_for_clients:
             advice = "Start the sign-in again in your application."
             return refusal_page(request, status, "This request can't be answered", reason, advice).with_headers(
                 *headers
@@ -396,6 +405,30 @@ def _checked_url(url: str) -> tuple[str, str]:
             f"default port; got {url!r}."
         )
     return url.removesuffix("/"), f"{parts.scheme}://{parts.netloc}"
+
+
+def _checked_issuer(issuer: str, url: str, origin: str) -> str:
+    """Return an issuer without a slash at the end; raise ValueError if it is not the beginning of the URL."""
+    issuer = issuer.removesuffix("/")
+    if not f"{url}/".startswith(f"{issuer}/") or not issuer.startswith(origin):
+        raise ValueError(
+            f"OAuthProxy.issuer must be the beginning of the URL, such as {origin!r} or {url.rpartition('/')[0]!r}; "
+            f"got {issuer!r}. The endpoints of the sign-in are below it."
+        )
+    if not _ISSUER_PATH.fullmatch(issuer.removeprefix(origin)):
+        raise ValueError(
+            f"The path of OAuthProxy.issuer can have letters, digits and the characters . _ ~ - only; got {issuer!r}."
+        )
+    return issuer
+
+
+def _endpoints_below(path: str) -> dict[str, _Endpoint]:
+    """Return the endpoints of an issuer by path. Clients look for its metadata at several (RFC 8414 section 3.1)."""
+    metadata = [f"{name}{path}" for name in _METADATA]
+    if path:
+        metadata.append(f"{path}{_OPENID_METADATA}")
+    endpoints = {f"{path}{name}": endpoint for name, endpoint in _ENDPOINTS.items()}
+    return dict.fromkeys(metadata, _METADATA_ENDPOINT) | endpoints
 
 
 def _checked_refresh_seconds(seconds: int | None, *, has_store: bool) -> int:

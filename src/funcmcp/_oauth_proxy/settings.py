@@ -6,6 +6,7 @@ import hashlib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from funcmcp._oauth_proxy.client_documents import MAX_URL, is_document_url
 from funcmcp._state.rates import MemoryRates
@@ -57,7 +58,7 @@ class Settings:
 
     Attributes:
         url: The URL of the endpoint that tokens are for, without a slash at the end.
-        issuer: The origin of the URL, which is the issuer of the tokens.
+        issuer: The issuer of the tokens, below which the endpoints are: the origin of the URL, or a path of it.
         upstream: The identity provider.
         scopes: What each scope allows, in a sentence for users.
         keys: The keys of the proxy.
@@ -90,6 +91,12 @@ class Settings:
     sign_ins: StoredSignIns | None
     refresh_seconds: float
     clock: Callable[[], float]
+
+    @property
+    def origin(self) -> str:
+        """The origin of the endpoints, which browsers send with the form."""
+        parts = urlsplit(self.issuer)
+        return f"{parts.scheme}://{parts.netloc}"
 
     @property
     def callback(self) -> str:

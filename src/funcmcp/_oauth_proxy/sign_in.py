@@ -125,7 +125,7 @@ async def authorize(settings: Settings, request: WebRequest) -> WebAnswer:
 
 async def consent(settings: Settings, request: WebRequest) -> WebAnswer:
     """Take the decision of the user, and send the browser on."""
-    if request.headers.get("origin") != settings.issuer:
+    if request.headers.get("origin") != settings.origin:
         return _not_this_page(request)
     if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
         return _not_this_page(request)

@@ -353,6 +353,8 @@ def _sign_in_routes(proxy: OAuthProxy | None, app: func.FunctionApp) -> list[str
             f'Clients look for the sign-in at the root of the host, but the functions of the app are below "{prefix}/".'
             ' Set "routePrefix": "" in host.json.'
         )
+    if "/oauth/token" not in proxy.paths:
+        raise ValueError("A function app has its sign-in at the root of the host. Leave out OAuthProxy(issuer=...).")
     routes = list(dict.fromkeys(_SIGN_IN if path.startswith("/oauth/") else path.strip("/") for path in proxy.paths))
     for route in routes:
         if _has_route(app, route):
