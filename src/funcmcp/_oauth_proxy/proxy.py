@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _MAX_ACCESS_SECONDS: Final = 86_400
 _MAX_REFRESH_SECONDS: Final = 86_400
-_ISSUER_PATH: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)*")
+_SEGMENT: Final = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]+")
 _PORTS: Final = {"https": 443, "http": 80}
 _OPENID_METADATA: Final = "/.well-known/openid-configuration"
 _METADATA: Final = ("/.well-known/oauth-authorization-server", _OPENID_METADATA)
@@ -415,7 +415,8 @@ def _checked_issuer(issuer: str, url: str, origin: str) -> str:
             f"OAuthProxy.issuer must be the beginning of the URL, such as {origin!r} or {url.rpartition('/')[0]!r}; "
             f"got {issuer!r}. The endpoints of the sign-in are below it."
         )
-    if not _ISSUER_PATH.fullmatch(issuer.removeprefix(origin)):
+    segments = issuer.removeprefix(origin).split("/")[1:]
+    if not all(map(_SEGMENT.fullmatch, segments)):
         raise ValueError(
             f"The path of OAuthProxy.issuer can have letters, digits and the characters . _ ~ - only; got {issuer!r}."
         )
