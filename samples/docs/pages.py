@@ -19,6 +19,9 @@ SCHEME = "docs"
 WEIGHTS = {"development/": 0.5, "reference/api/": 0.6}
 """Folders for few readers, whose pages come after others that match as well."""
 
+MAX_PASSAGE = 3_000
+"""Characters of a passage in a list of results."""
+
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _HEADING = re.compile(r"(#{1,6}) +(.+?)\s*$")
 _LINK = re.compile(r"\]\(([^)\s:#]+\.md)(#[^)\s]*)?\)")
@@ -106,10 +109,10 @@ class Library:
 
     def __init__(self, folder: Path) -> None:
         files = {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
-        self.pages = {
-            name: Page(name, tuple(_parts(_with_uris(path.read_text(encoding="utf-8"), name, files.keys()))))
-            for name, path in files.items()
-        }
+        self.pages: dict[str, Page] = {}
+        for name, path in files.items():
+            text = _with_uris(path.read_text(encoding="utf-8", errors="replace"), name, files.keys())
+            self.pages[name] = Page(name, tuple(_parts(text)))
         self._index = sqlite3.connect(":memory:", check_same_thread=False)
         self._index.execute(_CREATE)
         rows = ((page.name, page.title, part.heading, part.text) for page in self.pages.values() for part in page.parts)
@@ -117,7 +120,7 @@ class Library:
 
     def search(self, query: str, limit: int) -> list[Passage]:
         """Return the passages that match most words of a query, the best first."""
-        words = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", query))
+        words = " OR ".join(f'"{word}"' for word in sorted(set(re.findall(r"\w+", query.casefold()))))
         if not words:
             return []
         cases = " ".join(f"WHEN page LIKE '{folder}%' THEN {weight}" for folder, weight in WEIGHTS.items())
@@ -125,13 +128,20 @@ class Library:
             _SEARCH.format(weight=f"CASE {cases} ELSE 1 END"), {"words": words, "limit": limit}
         ).fetchall()
         return [
-            Passage(page=page, title=title, heading=heading, uri=self.pages[page].uri, text=text)
+            Passage(page=page, title=title, heading=heading, uri=self.pages[page].uri, text=_shortened(text))
             for page, title, heading, text in rows
         ]
 
     def similar(self, name: str) -> str | None:
         """Return the name of the page that looks most like a name."""
         return next(iter(get_close_matches(name, self.pages, n=1, cutoff=0.5)), None)
+
+
+def _shortened(text: str) -> str:
+    """Return the beginning of a passage, so that a search has room for others."""
+    if len(text) <= MAX_PASSAGE:
+        return text
+    return f"{text[:MAX_PASSAGE]}\n\n(The passage goes on: call read_page with its heading.)"
 
 
 def _parts(text: str) -> Iterator[Part]:

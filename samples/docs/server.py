@@ -7,6 +7,7 @@ folder that ``DOCS_FOLDER`` names.
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -39,6 +40,13 @@ def library() -> Library:
     if not pages.pages:
         raise FileNotFoundError(f"There are no Markdown files in {folder}. Set DOCS_FOLDER to a folder that has some.")
     return pages
+
+
+@mcp.add_lifespan
+async def read_pages() -> AsyncIterator[None]:
+    """Read the pages before the server accepts calls, so that a wrong folder is an error at the start."""
+    library()
+    yield
 
 
 @mcp.tool(read_only=True, open_world=False)

@@ -43,6 +43,16 @@ async def test_a_search_finds_the_passage_and_says_where_it_is(client: Client) -
     assert first["text"] in await text_of(client, page=first["page"], heading=first["heading"])
 
 
+def test_a_long_passage_is_cut_in_results_and_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "long.md").write_bytes(b"# Long\n\ncaf\xe9 " + b"word " * 5_000)
+    library = Library(tmp_path)
+    [passage] = library.search("word word WORD", 5)
+    assert passage.text.startswith("# Long\n\ncaf\ufffd word")
+    assert len(passage.text) < 3_100
+    assert passage.text.endswith("(The passage goes on: call read_page with its heading.)")
+    assert len(library.pages["long"].text) > 25_000
+
+
 @pytest.mark.parametrize("query", ["", '"', "( * ^ -", "zzyzx"])
 async def test_a_search_without_a_word_of_the_pages_is_an_error_for_the_model(client: Client, query: str) -> None:
     result = await client.call_tool("search_docs", {"query": query})
