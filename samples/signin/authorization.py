@@ -7,12 +7,13 @@ section 3 for issuers with a path), OpenID Connect Discovery 1.0 section 4 (the 
 from __future__ import annotations
 
 import html
-import json
 import secrets
+import sys
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from authlib.oauth2.rfc6749.errors import OAuth2Error
+from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -36,6 +37,17 @@ PAGE = """<!doctype html>
 </form>
 """
 GUARDED = {"cache-control": "no-store", "content-security-policy": "default-src 'none'; frame-ancestors 'none'"}
+
+
+class Registration(BaseModel, strict=True, extra="allow"):
+    """The members of a registration that are read (RFC 7591)."""
+
+    redirect_uris: list[str] = []
+    grant_types: list[str] = []
+    response_types: list[str] = []
+    token_endpoint_auth_method: str = ""
+    client_name: str = ""
+    scope: str = ""
 
 
 class AuthorizationServer:
@@ -72,6 +84,7 @@ class AuthorizationServer:
                 Route(f"{path}/consent", self.consent, methods=["POST"]),
                 Route(f"{path}/token", self.token, methods=["POST"]),
             ],
+            exception_handlers={ValueError: _refuse},
             middleware=[Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"])],
         )
 
@@ -101,11 +114,7 @@ class AuthorizationServer:
 
     async def register(self, request: Request) -> Response:
         """Register a client."""
-        try:
-            document = json.loads(await _body(request))
-        except ValueError:
-            document = None
-        metadata = document if isinstance(document, dict) else {}
+        metadata = Registration.model_validate_json(await _body(request)).model_dump(exclude_unset=True)
         registration = FormRequest("POST", str(request.url), request.headers, metadata)
         return _response(self.oauth.create_endpoint_response("client_registration", registration))
 
@@ -160,6 +169,11 @@ def _form_request(request: Request, encoded: str) -> FormRequest | None:
     return FormRequest(request.method, str(request.url), request.headers, dict(pairs))
 
 
+async def _refuse(_request: Request, _error: Exception) -> Response:
+    """Answer a request that is too large, or not JSON or UTF-8."""
+    return JSONResponse({"error": "invalid_request", "error_description": "The body can't be read."}, 400)
+
+
 async def _body(request: Request) -> bytes:
     body = b""
     async for part in request.stream():
@@ -184,6 +198,7 @@ def main() -> None:
 
     address = urlsplit(ISSUER)
     server = AuthorizationServer(ISSUER, {URL: SCOPES})
+    sys.stderr.write(f"The authorization server is at {ISSUER}. It accepts any user name.\n")
     uvicorn.run(server.app, host=address.hostname or "127.0.0.1", port=address.port or 80, log_level="warning")
 
 

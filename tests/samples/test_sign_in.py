@@ -159,6 +159,20 @@ async def test_a_request_that_nobody_should_be_asked_about_goes_back_with_an_err
 
 
 @pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("register", b'{"redirect_uris": [1]}'),
+        ("register", b'{"redirect_uris": ["http://127.0.0.1:1/"], "scope": 5}'),
+        ("register", b"[]"),
+        ("consent", b"x" * 100_000),
+    ],
+)
+async def test_bad_bytes_are_a_bad_request(served: SignIn, http: httpx2.AsyncClient, path: str, body: bytes) -> None:
+    answer = await http.post(f"{served.issuer}/{path}", content=body)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize(
     "wrong", [{"redirect_uri": "https://evil.example.com/"}, {"redirect_uri": f"{BACK}/more"}, {"client_id": "nobody"}]
 )
 async def test_a_browser_is_sent_nowhere_that_was_not_registered(
