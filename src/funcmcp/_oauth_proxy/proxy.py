@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import replace
 from time import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from funcmcp._auth.access import distinct
@@ -423,13 +424,13 @@ def _checked_issuer(issuer: str, url: str, origin: str) -> str:
     return issuer
 
 
-def _endpoints_below(path: str) -> dict[str, _Endpoint]:
+def _endpoints_below(path: str) -> Mapping[str, _Endpoint]:
     """Return the endpoints of an issuer by path. Clients look for its metadata at several (RFC 8414 section 3.1)."""
     metadata = [f"{name}{path}" for name in _METADATA]
     if path:
         metadata.append(f"{path}{_OPENID_METADATA}")
     endpoints = {f"{path}{name}": endpoint for name, endpoint in _ENDPOINTS.items()}
-    return dict.fromkeys(metadata, _METADATA_ENDPOINT) | endpoints
+    return MappingProxyType(dict.fromkeys(metadata, _METADATA_ENDPOINT) | endpoints)
 
 
 def _checked_refresh_seconds(seconds: int | None, *, has_store: bool) -> int:
