@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
-from funcmcp import MCPServer, RegistrationError
-from funcmcp.client import Client, ContentBlock, Tool
+from funcmcp import MCPServer, RegistrationError, ToolError
+from funcmcp.client import Client, ClientError, ContentBlock, Tool
 from funcmcp.content import Content, ToolResult
 
 HINTS = {
@@ -52,8 +52,13 @@ mcp.mount(math, prefix="math")
 
 def remote_servers() -> dict[str, str]:
     """Return the URL of each server elsewhere, by its prefix."""
-    pairs = (entry.partition("=") for entry in os.environ.get("GATEWAY_SERVERS", "").split())
-    return {prefix: url for prefix, _, url in pairs}
+    servers: dict[str, str] = {}
+    for entry in os.environ.get("GATEWAY_SERVERS", "").split():
+        prefix, _, url = entry.partition("=")
+        if not url or prefix in servers:
+            raise ValueError("GATEWAY_SERVERS must be prefix=URL prefix=URL, with prefixes that differ.")
+        servers[prefix] = url
+    return servers
 
 
 @mcp.add_lifespan
@@ -65,7 +70,7 @@ async def connect() -> AsyncIterator[None]:
             for tool in await client.list_tools():
                 name = f"{prefix}_{tool.name}"
                 try:
-                    mcp.tool(name, **options_of(tool))(passing_on(client, tool.name))
+                    mcp.tool(name, **options_of(tool))(passing_on(prefix, client, tool.name))
                 except RegistrationError as error:  # a name or a schema that this server may not have
                     log.warning("%s has a tool that the gateway leaves out. %s", prefix, error)
                     continue
@@ -91,11 +96,15 @@ def options_of(tool: Tool) -> dict[str, Any]:
     return options
 
 
-def passing_on(client: Client, name: str) -> Callable[[dict[str, Any]], Awaitable[ToolResult]]:
+def passing_on(prefix: str, client: Client, name: str) -> Callable[[dict[str, Any]], Awaitable[ToolResult]]:
     """Return a function that calls a tool of another server with the same arguments."""
 
     async def call(arguments: dict[str, Any]) -> ToolResult:
-        result = await client.call_tool(name, arguments)
+        try:
+            result = await client.call_tool(name, arguments)
+        except ClientError as error:
+            log.warning("A call of %s has failed. %s", prefix, error)
+            raise ToolError(f"The server of {prefix} does not answer. It may have started the call.") from error
         return ToolResult(
             [Block(block) for block in result.content],
             structured_content=result.structured_content,

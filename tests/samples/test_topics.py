@@ -151,18 +151,24 @@ async def test_a_tool_behind_the_gateway_keeps_its_definition_and_its_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "clock.py").write_text(BEHIND)
-    with serve(tmp_path / "clock.py", folder=tmp_path) as behind:
+    with contextlib.ExitStack() as processes:
+        behind = processes.enter_context(serve(tmp_path / "clock.py", folder=tmp_path))
         monkeypatch.setenv("GATEWAY_SERVERS", f"clock={behind.url}")
         mcp = sample("gateway.server").mcp
-        async with mcp.lifespan(), Client(mcp) as client, Client(behind.url) as direct:
-            original = dict((await direct.list_tools())[0])
+        async with mcp.lifespan(), Client(mcp) as client:
             passed_on = next(dict(tool) for tool in await client.list_tools() if tool.name == "clock_now")
-            assert original["outputSchema"]["type"] == "object"
-            assert passed_on == {**original, "name": "clock_now", "_meta": {"example.com/cost": 3}}
-            result, expected = await client.call_tool("clock_now"), await direct.call_tool("now")
-            assert result.content == expected.content
-            assert result.structured_content == expected.structured_content == {"hour": 12}
-            assert result.meta["example.com/zone"] == "UTC"
+            result = await client.call_tool("clock_now")
+            async with Client(behind.url) as direct:
+                original = dict((await direct.list_tools())[0])
+                expected = await direct.call_tool("now")
+            processes.close()
+            failed = await client.call_tool("clock_now")
+    assert original["outputSchema"]["type"] == "object"
+    assert passed_on == {**original, "name": "clock_now", "_meta": {"example.com/cost": 3}}
+    assert result.content == expected.content
+    assert result.structured_content == expected.structured_content == {"hour": 12}
+    assert result.meta["example.com/zone"] == "UTC"
+    assert failed.text == "The server of clock does not answer. It may have started the call."
 
 
 def call_of(name: str, **arguments: Any) -> dict[str, Any]:
