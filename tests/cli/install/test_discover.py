@@ -18,7 +18,8 @@ VSCODE = """{
       "command": "npx",
       "args": ["-y", "mcp-remote", "https://ann:SECRET-3@x.example/y?k=SECRET-4", "--header", "A: SECRET-5",
                "--api-key=SECRET-6", "API_TOKEN=SECRET-7", "--verbose", "-H",
-               "Authorization: Bearer SECRET-10", "Basic SECRET-11", "https://SECRET-12@x.example/z"],
+               "Authorization: Bearer SECRET-10", "Basic SECRET-11", "https://SECRET-12@x.example/z",
+               "Server=x;Password=SECRET-13", "--pwd", "SECRET-14", "https://x.example/sk-SECRET-15-long-enough/mcp"],
       "env": {"TOKEN": "SECRET-8"},
     },
     "odd": 7,
@@ -51,7 +52,8 @@ def test_servers_of_all_clients_are_listed_without_secrets(tmp_path: Path) -> No
             "bridge",
             (
                 "npx -y mcp-remote 'https://ann:***@x.example/y?***' --header '***' '--api-key=***' 'API_TOKEN=***' "
-                "--verbose -H 'Authorization:***' 'Basic ***' 'https://***@x.example/z'"
+                "--verbose -H 'Authorization:***' 'Basic ***' 'https://***@x.example/z' "
+                "'Server=x;Password=***' --pwd '***' 'https://x.example/***/mcp'"
             ),
         ),
         ("vscode", "odd", "'?'"),

@@ -27,13 +27,19 @@ if TYPE_CHECKING:
 
     from funcmcp._cli.install.clients import Client
 
-_SECRET = re.compile(r"(?i)key|token|secret|password|header|credential|auth")
+_SECRET = re.compile(r"(?i)key|token|secret|pass|pwd|header|credential|auth|cookie")
 """Words in the names of options whose values are not shown."""
 
 _FIELD = re.compile(
     r"(?i)([\w-]*(?:key|token|secret|password|credential|auth|cookie)[\w-]*:|bearer |basic ).+", re.DOTALL
 )
 """A header field or credentials as a word of its own, such as ``Authorization: Bearer ...`` after ``-H``."""
+
+_ASSIGNED = re.compile(r"(?i)([\w -]*(?:key|token|secret|pass|pwd|credential)[\w-]*=)[^;&\s]+")
+"""A part of a word, such as that of a connection string: ``Server=db;Password=...``."""
+
+_KNOWN_KEY = re.compile(r"(?<![\w-])(?:sk-|gh[opsu]_|github_pat_|glpat-|xox[a-z]-|eyJ)[\w.-]{16,}")
+"""A key or a token that says by its first characters what it is, also in the path of a URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ def discover(*, as_json: Annotated[bool, typer.Option("--json", help="Print one 
     """List the servers that MCP clients on this machine have in their files, for the user and for this folder.
 
     Environment variables, header fields, users and queries of URLs and other secrets of an entry are not shown. A key
-    in the path of a URL is shown. The exit code is 1 if a file cannot be read.
+    in the path of a URL is shown, unless it has a known form. The exit code is 1 if a file cannot be read.
     """
     from funcmcp._cli.show import print_rows
 
@@ -114,7 +120,7 @@ def _server_of(client: Client, entry: Any) -> str:
     """Return the URL or the command of an entry, without what may be secret."""
     for member in (client.url, "url", "httpUrl", "serverUrl"):
         if member is not None and isinstance(entry.get(member), str):
-            return visible_url(entry[member])
+            return _KNOWN_KEY.sub("***", visible_url(entry[member]))
     command = entry.get("command")
     program = as_list(command) if isinstance(command, list) else [command or "?", *as_list(entry.get("args"))]
     return shlex.join(_without_secrets([str(word) for word in program]))
@@ -133,6 +139,7 @@ def _without_secrets(words: list[str]) -> list[str]:
         elif is_secret and equals:
             shown.append(f"{option}=***")
         else:
-            shown.append(visible_url(word) if is_url else _FIELD.sub(r"\1***", word))
+            text = visible_url(word) if is_url else _ASSIGNED.sub(r"\1***", _FIELD.sub(r"\1***", word))
+            shown.append(_KNOWN_KEY.sub("***", text))
         hides_next = is_secret and not equals and not hides_next
     return shown
