@@ -148,3 +148,67 @@ def has_all_of(sent: Any, value: Any) -> bool:
     if isinstance(value, list) and isinstance(sent, list):
         return len(sent) == len(value) and all(map(has_all_of, sent, value))
     return bool(sent == value)
+
+
+WHOLE_FORM = """
+await page.setContent('<main></main><div id="announcement"></div>');
+return await page.evaluate(({ source, schemas }) => {
+    const { schemaForm } = new Function(`${source}; return { schemaForm };`)();
+    return schemas.map((schema) => {
+        const form = schemaForm(schema, "Arguments");
+        document.querySelector("main").replaceChildren(form.element);
+        return { sent: form.read(), text: form.element.textContent, parts: form.element.querySelectorAll("*").length };
+    });
+}, args);
+"""
+
+
+def of(**members: Any) -> dict[str, Any]:
+    """Return the schema of an object."""
+    return {"type": "object", "properties": members}
+
+
+TEXT_OR_LIST = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+EMPTY_TEXTS: dict[str, Any] = {
+    "union": TEXT_OR_LIST | {"default": ""},
+    "list": {"type": "array", "items": TEXT_OR_LIST, "default": [""]},
+    "map": {"type": "object", "additionalProperties": {"type": "string"}, "default": {"": ""}},
+    "person": PERSON | {"default": {"name": ""}},
+    "number": {"type": ["integer", "string"], "default": ""},
+    "plain": {"type": "string", "default": ""},
+}
+
+
+def test_defaults_that_are_empty_texts_are_sent_and_others_are_asked_for(browser: Browser) -> None:
+    forms = [of(**EMPTY_TEXTS), PERSON]
+    sent, asked = browser.play(WHOLE_FORM, {"source": SCRIPT, "schemas": forms})
+    expected = {name: schema["default"] for name, schema in EMPTY_TEXTS.items()}
+    assert sent["sent"] | {"plain": "", "number": ""} == expected  # the defaults of optional texts need not be sent
+    assert asked["sent"] is None
+    assert "Enter a value. To send an empty text, use Edit as JSON." in asked["text"]
+
+
+def test_a_schema_without_a_form_and_a_large_one_show_a_sentence(browser: Browser) -> None:
+    shared = {"enum": list(range(50_000))}
+    row = {"type": "object", "properties": {"a": {"type": "string"}}}
+    many = {f"p{number}": {"type": "string"} for number in range(6000)}
+    json_only = [
+        of(**many),
+        of(a={"type": "array", "items": row, "default": [{}] * 6000}),
+    ]
+    with_form = [
+        of(a={"$ref": "#/%"}, b={"allOf": [{"$ref": "#/properties/b"}]}),
+        of(a=shared, b={"type": "array", "items": shared}),
+        of(a={"anyOf": [{"$ref": "#/$defs/e"}] * 90}) | {"$defs": {"e": shared}},
+        of(a={"anyOf": [{"$ref": "#/properties/a"}] * 90, "default": {}}),
+    ]
+    seen = browser.play(WHOLE_FORM, {"source": SCRIPT, "schemas": json_only + with_form})
+    for form in seen:
+        assert form["parts"] < 30_000
+    for form in seen[: len(json_only)]:
+        assert "It would have too many fields. Edit the values as JSON." in form["text"]
+        assert form["sent"] == {}
+    for form in seen[len(json_only) :]:
+        assert "Edit as JSON" in form["text"]
+    assert "The first 1,000 values are listed." in seen[len(json_only) + 1]["text"]

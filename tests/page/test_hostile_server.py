@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from tests.page.browser import serving
 if TYPE_CHECKING:
     from tests.page.browser import Browser
 
+FILES = Path(__file__).parents[2] / "src" / "funcmcp" / "_transports" / "http" / "endpoints" / "page_files"
 HTML = '<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>\u202egnp.exe\u2069\u061c\u200b\U000e0041'
 SHOWN = HTML.replace("\u202e", "\\u202e").replace("\u2069", "\\u2069").replace("\u061c", "\\u061c")
 SHOWN = SHOWN.replace("\u200b", "\\u200b").replace("\U000e0041", "\\U000e0041")
@@ -139,9 +141,12 @@ class Hostile:
         message = json.loads(body)
         messages = self._answers(message)
         data = b"".join(b"data: %b\n\n" % json.dumps(answer).encode() for answer in messages)
-        headers = [(b"content-type", b"text/event-stream")]
+        headers = self._headers(message)
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": data})
+
+    def _headers(self, message: dict[str, Any]) -> list[tuple[bytes, bytes]]:
+        return [(b"content-type", b"text/event-stream")]
 
     def _answers(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         params = message["params"]
@@ -226,3 +231,146 @@ def test_texts_of_a_hostile_server_are_shown_and_not_interpreted(browser: Browse
     assert (seen["state"]["elements"], seen["state"]["handlers"]) == (0, 0)
     assert set(seen["state"]["links"]) == {"http:"}
     assert json.loads(app.arguments) == {"__proto__": "there"}
+
+
+def tool_of(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the definition of a tool."""
+    return {"name": name, "inputSchema": {"type": "object"} | schema}
+
+
+class Huge(Hostile):
+    """A server whose schemas lead nowhere, and whose answers are too large for a view."""
+
+    tools = (
+        tool_of("plain", {"properties": {"text": {"type": "string"}}})
+        | {"description": "# Plain tool\n\n- Sends **a text**\n  to its end. And more."},
+        tool_of("broken", {"properties": {"text": {"$ref": "#/%"}}}),
+        tool_of("cycle", {"allOf": [{"$ref": "#"}]}),
+        tool_of("wide", {"properties": {f"p{number}": {"type": "string"} for number in range(6000)}}),
+        tool_of("lines", {"properties": {"step": {"type": "string"}}}),
+        tool_of("blocks", {}),
+        tool_of("questions", {}),
+        tool_of("half \ud800", {}),
+        tool_of("cut", {}),
+    )
+
+    def _headers(self, message: dict[str, Any]) -> list[tuple[bytes, bytes]]:
+        if message["params"].get("name") == "cut":  # the connection ends before the announced end of the body
+            return [(b"content-type", b"application/json"), (b"content-length", b"100000000")]
+        return super()._headers(message)
+
+    def _answers(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        params = message["params"]
+        if message["method"] == "tools/list":
+            result: dict[str, Any] = {"tools": self.tools}
+        elif message["method"] != "tools/call":
+            return super()._answers(message)
+        elif params["name"] == "questions":
+            question = {
+                "method": "elicitation/create",
+                "params": {"message": "?", "requestedSchema": {"type": "object"}},
+            }
+            result = {"resultType": "input_required", "inputRequests": {str(key): question for key in range(2000)}}
+        elif params["name"] == "blocks":
+            result = {"content": [{"type": "text", "text": f"block {number}"} for number in range(5000)]}
+        else:
+            step = params["arguments"].get("step", "")
+            result = {"content": [], "structuredContent": {"lines": [f"{step} {number}" for number in range(100_000)]}}
+        return [{"jsonrpc": "2.0", "id": message["id"], "result": result}]
+
+
+def test_no_schema_and_no_answer_is_too_much_for_the_page(browser: Browser) -> None:
+    with serving(Huge()) as url:
+        seen = browser.play(
+            """
+            const press = (name) => page.getByRole("button", { name, exact: true }).click();
+            const text = () => page.locator("main").innerText();
+            const seen = { views: {} };
+            await page.goto(args.url);
+            await page.getByText("Sends a text").waitFor();
+            seen.overview = await text();
+            for (const name of ["plain", "broken", "cycle", "wide", "half \ufffd"]) {
+                await page.goto(`${args.url}#tool/${encodeURIComponent(name)}`);
+                await page.locator("nav li a[aria-current]").waitFor();
+                const form = await page.locator("main form").innerText();
+                seen.views[name] = [await page.locator("main h2").innerText(), form];
+            }
+            await page.goto(`${args.url}#tool/blocks`);
+            await press("Call");
+            await page.getByText("4,900 more blocks of the result are not shown here.").waitFor();
+            seen.blocks = await page.locator(".result .code").count();
+            await page.goto(`${args.url}#tool/cut`);
+            await press("Call");
+            seen.cut = await page.locator(".result .failure").innerText();
+            await page.goto(`${args.url}#tool/questions`);
+            await press("Call");
+            await page.getByText("1,990 more questions will follow.").waitFor();
+            await page.getByRole("button", { name: "Decline" }).first().click();
+            await page.getByText("1,989 more questions will follow.").waitFor();
+            seen.questions = await page.locator(".question").count();
+            await press("Cancel");
+            await page.goto(`${args.url}#tool/lines`);
+            for (const step of ["a", "b"]) {
+                await page.getByRole("textbox", { name: "step" }).fill(step);
+                await press("Call");
+                await page.waitForFunction(() => document.querySelector(".run.done"));
+            }
+            await page.getByText("Earlier calls").click();
+            await page.getByRole("button", { name: /^Compare/ }).nth(1).click();
+            seen.note = await page.getByText("more lines are not shown. Copy has all of them.").innerText();
+            return seen;
+            """,
+            {"url": url},
+            errors=["Failed to load resource", "ERR_CONTENT_LENGTH_MISMATCH"],
+        )
+    assert seen["cut"] == "The connection ended before the answer. The server may have run the request."
+    assert "\nSends a text to its end.\n" in seen["overview"]
+    titles = {name: title for name, (title, _) in seen["views"].items()}
+    assert titles == {name: name for name in ("plain", "broken", "cycle", "wide")} | {"half \ufffd": "half \ud800"}
+    forms = {name: form for name, (_, form) in seen["views"].items()}
+    assert "Edit as JSON" in forms["broken"]
+    assert "This page can't make a form of the schema. It would have too many fields." in forms["wide"]
+    assert "Arguments as JSON" in forms["cycle"]
+    assert (seen["blocks"], seen["questions"]) == (100, 10)
+    assert seen["note"].startswith("199,")
+
+
+MARKED = [
+    *(
+        "<h2>X</h2>",
+        "<p>X</p>",
+        "<ul><li>X</li></ul>",
+        "<dl><dd>X</dd></dl>",
+        "<div class=field><label>X</label></div>",
+    ),
+    *("<fieldset><legend>X</legend></fieldset>", "<table><tr><td>X</td></tr></table>"),
+    *('<div class="markdown"><ul><li>X</li></ul></div>', '<div class="code"><pre>X</pre></div>'),
+    '<nav><ul><li><a href="#"><span class="title">X</span></a></li></ul></nav>',
+]
+BETWEEN = """
+nav { position: static; height: auto; padding: 0; }
+i { display: block; height: 60px; }
+.block { padding: 10px; }
+"""
+
+
+def test_marks_that_are_stacked_on_a_letter_are_not_drawn_over_other_texts(browser: Browser) -> None:
+    style = (FILES / "style.css").read_text(encoding="utf-8") + BETWEEN
+    play = """
+    const shots = async (text, style) => {
+        const blocks = args.blocks.map((block) => `<i></i><div class="block">${block.replace("X", text)}</div>`);
+        await page.setContent(`<style>${args.style} ${style}</style>${blocks.join("")}<i></i>`);
+        const tops = await page.locator("i").evaluateAll((list) => list.map((node) => node.getBoundingClientRect().y));
+        const pictures = [];
+        for (const y of tops) pictures.push(await page.screenshot({ clip: { x: 0, y, width: 300, height: 60 } }));
+        return pictures.map((picture) => picture.toString("base64"));
+    };
+    const marks = "Z" + "\u0301\u0323".repeat(100);
+    const plain = await shots("Z", "");
+    const different = (list) => list.flatMap((picture, index) => (picture === plain[index] ? [] : [index]));
+    return [different(await shots(marks, "")), different(await shots(marks, "* { overflow: visible !important; }"))];
+    """
+    viewport = {"width": 300, "height": 1600}
+    clipped, unclipped = browser.play(play, {"blocks": MARKED, "style": style}, viewport=viewport)
+    assert clipped == []
+    assert len(unclipped) == len(MARKED) + 1

@@ -171,7 +171,8 @@ def test_an_empty_form_leaves_optional_fields_out_and_names_what_is_missing(
         """,
         {"url": url},
     )
-    assert problems == [*["Enter a value."] * 3, "Enter an integer."]
+    text = "Enter a value. To send an empty text, use Edit as JSON."
+    assert problems == [text, "Enter a value.", text, "Enter an integer."]
     assert focused.startswith("text")
     assert features.calls == [
         {"text": "Hello", "whole": 0, "sure": False, "size": "l", "tags": [], "person": {"name": "Ada"}, "note": ""}

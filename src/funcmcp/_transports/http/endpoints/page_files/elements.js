@@ -45,6 +45,18 @@ function element(tag, attributes, ...children) {
   return node;
 }
 
+/** Returns a text without percent-encoding; the text itself, if it is not encoded rightly. */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Returns the beginning of a text that is too long for a name or a line. */
+const brief = (text, length) => (text.length > length ? `${text.slice(0, length)}…` : text);
+
 /** Returns a value of the server as a string, whatever its type is. */
 function asText(value) {
   if (value === undefined || value === null) return "";
@@ -66,7 +78,8 @@ const stringify = (value) => JSON.stringify(value, null, 2) ?? "";
 
 const JSON_TOKENS = /("(?:\\.|[^"\\])*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const MAX_COLOURED = 100_000;
-const MAX_SHOWN = 1_000_000;
+const MAX_SHOWN = 250_000;
+const MAX_FAILURE = 10_000;
 
 /** Returns the text of a JSON value with colours. */
 function jsonCode(value) {
@@ -164,6 +177,6 @@ function details(summary, ...content) {
   return element("details", {}, element("summary", {}, summary), ...content);
 }
 
-function failure(message) {
-  return element("p", { class: "failure" }, message);
+function failure(sentence) {
+  return element("p", { class: "failure" }, brief(asText(sentence), MAX_FAILURE));
 }

@@ -5,31 +5,41 @@ const ABSENT = Symbol("absent");
 const MAX_DEPTH = 6;
 const MAX_REFERENCES = 20;
 const MAX_FIELDS = 300;
+const MAX_FORM = 50_000; // what a form shows: a field counts as ten, a value of a list as one
+const MAX_CHOICES = 1000; // in a list
+const MAX_EXAMINED = 10_000; // values of one schema
+const MAX_VARIANTS = 100;
+const MAX_ATTEMPTS = 100_000;
 const MAX_FIRST_ITEMS = 5;
+const MAX_NAME = 200;
+const MAX_HELP = 5000;
 const ANNOTATIONS = ["title", "description", "default", "examples"];
 
 /** Returns the schema that a reference within the document leads to, with the annotations beside the reference. */
 function resolved(schema, root) {
   let node = isObject(schema) ? schema : {};
-  for (let count = 0; typeof get(node, "$ref") === "string"; count += 1) {
-    const target = count < MAX_REFERENCES ? targetOf(node.$ref, root) : undefined;
-    if (!isObject(target)) return {};
-    const { $ref: _, ...siblings } = node;
-    node = { ...target, ...siblings };
+  for (let count = 0; count <= MAX_REFERENCES; count += 1) {
+    const all = listOf(get(node, "allOf"));
+    if (typeof get(node, "$ref") === "string") {
+      const target = targetOf(node.$ref, root);
+      if (!isObject(target)) return {};
+      const { $ref: _, ...siblings } = node;
+      node = { ...target, ...siblings };
+    } else if (all.length === 1 && isObject(all[0])) {
+      const { allOf: _, ...siblings } = node;
+      node = { ...all[0], ...siblings };
+    } else {
+      return node;
+    }
   }
-  const [only, ...further] = listOf(get(node, "allOf"));
-  if (isObject(only) && further.length === 0) {
-    const { allOf: _, ...siblings } = node;
-    return { ...resolved(only, root), ...siblings };
-  }
-  return node;
+  return {};
 }
 
 function targetOf(reference, root) {
   if (!reference.startsWith("#")) return undefined;
   let node = root;
   for (const part of reference.slice(1).split("/").slice(1)) {
-    const name = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+    const name = decoded(part).replaceAll("~1", "/").replaceAll("~0", "~");
     node = Array.isArray(node) ? node[Number(name)] : get(node, name);
   }
   return node;
@@ -61,11 +71,11 @@ function onlyValueOf(schema) {
   return Array.isArray(choices) && choices.length === 1 ? choices[0] : get(schema, "const");
 }
 
-/** Returns the values that a schema allows, with a label for each; null if it does not list them. */
+/** Returns the first of the values that a schema allows, with a label for each; null if it does not list them. */
 function choicesOf(schema) {
   if (get(schema, "const") !== undefined) return labelled([schema.const], []);
-  if (Array.isArray(get(schema, "enum"))) return labelled(schema.enum, listOf(get(schema, "enumNames")));
-  const branches = listOf(get(schema, "oneOf") ?? get(schema, "anyOf"));
+  if (Array.isArray(get(schema, "enum"))) return labelled(schema.enum.slice(0, MAX_EXAMINED), listOf(get(schema, "enumNames")));
+  const branches = listOf(get(schema, "oneOf") ?? get(schema, "anyOf")).slice(0, MAX_EXAMINED);
   if (branches.length === 0 || !branches.every((branch) => get(branch, "const") !== undefined)) return null;
   return labelled(branches.map((branch) => branch.const), branches.map((branch) => get(branch, "title")));
 }
@@ -76,20 +86,20 @@ function labelled(values, names) {
   const isMixed = types.size > 1 || (values.includes(null) && values.includes("null"));
   return values.map((value, index) => {
     const name = names[index];
-    if (name !== undefined && name !== null) return { value, label: asText(name) };
-    return { value, label: isMixed || value === "" ? JSON.stringify(value) : compactText(value) };
+    if (name !== undefined && name !== null) return { value, label: brief(asText(name), MAX_NAME) };
+    return { value, label: brief(isMixed || value === "" ? JSON.stringify(value) : compactText(value), MAX_NAME) };
   });
 }
 
 const SCALARS = ["string", "integer", "number"];
 
-/** Returns the schemas of which a value has to fit one; none if the schema is not such a union. */
+/** Returns the schemas of which a value has to fit one, and not many more than a form shows; none if there is no such union. */
 function variantsOf(schema, root) {
   const types = get(schema, "type");
-  if (Array.isArray(types)) return types.map((type) => ({ ...schema, type }));
+  if (Array.isArray(types)) return types.slice(0, MAX_VARIANTS + 1).map((type) => ({ ...schema, type }));
   if (get(schema, "allOf") || get(schema, "not") || get(schema, "if") || get(schema, "properties")) return [];
   const branches = listOf(get(schema, "oneOf") ?? get(schema, "anyOf"));
-  return branches.length > 1 ? branches.map((branch) => resolved(branch, root)) : [];
+  return branches.length > 1 ? branches.slice(0, MAX_VARIANTS + 1).map((branch) => resolved(branch, root)) : [];
 }
 
 /** Returns whether one text field can be for all variants: they are texts and numbers without further rules. */
@@ -98,6 +108,7 @@ const isOneText = (variants) => variants.every((variant) => SCALARS.includes(get
 function kindOf(schema, root, depth) {
   if (choicesOf(schema)) return "choice";
   const variants = variantsOf(schema, root);
+  if (variants.length > MAX_VARIANTS) return "json";
   if (variants.length > 0 && depth < MAX_DEPTH) return isOneText(variants) ? "scalar" : "variant";
   const hasMembers = Object.keys(get(schema, "properties") ?? {}).length > 0;
   if (hasMembers && ["object", undefined].includes(get(schema, "type")) && depth < MAX_DEPTH) return "object";
@@ -122,8 +133,28 @@ function kindOf(schema, root, depth) {
 
 const FORMATS = { date: "date", "date-time": "dateTime", time: "time", duration: "duration" };
 
-/** The number of fields that a form may still have, so that no schema can make an endless form. */
-const newBudget = () => ({ left: MAX_FIELDS });
+/**
+ * Returns the number of fields that a form, or an item of a list in it, may still have before the others are JSON text, and
+ * what the form may still show in total. So no schema and no default makes an endless form.
+ */
+const newBudget = (total = { left: MAX_FORM }) => ({ left: MAX_FIELDS, total });
+
+/** Counts what a form shows. Throws an error if that is too much. */
+function spend(budget, count) {
+  budget.total.left -= count;
+  if (budget.total.left < 0) throw new Error("It would have too many fields.");
+}
+
+/** Makes a change of a form for which a person asks. Where the form would become too large, a sentence takes its place. */
+function change(budget, node, make) {
+  budget.total.left = MAX_FORM;
+  node.replaceChildren();
+  try {
+    make();
+  } catch (error) {
+    node.replaceChildren(failure(`This can't be shown as a form. ${error.message} Use Edit as JSON.`));
+  }
+}
 
 /**
  * Returns the field for a schema. place is {name, label, root, required, depth, budget}. The label is by default the
@@ -133,6 +164,7 @@ function makeField(rawSchema, place) {
   const { schema, nullable } = withoutNull(resolved(rawSchema, place.root), place.root);
   const context = { ...place, schema, nullable, label: labelOf(schema, place.name, place.label) };
   place.budget.left -= 1;
+  spend(place.budget, 10);
   const kind = place.budget.left < 0 ? "json" : kindOf(schema, place.root, place.depth);
   const field = FIELDS[kind](context);
   const initial = get(schema, "default");
@@ -142,8 +174,8 @@ function makeField(rawSchema, place) {
 }
 
 function labelOf(schema, name, label) {
-  if (label) return label;
-  return (typeof get(schema, "title") === "string" && schema.title) || name || "Value";
+  const title = typeof get(schema, "title") === "string" ? schema.title : "";
+  return brief(label || title || name || "Value", MAX_NAME);
 }
 
 const FIELDS = {
@@ -169,7 +201,7 @@ const FIELDS = {
 
 // One control with a label
 
-const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+const counted = (count, noun) => `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
 const constraints = [
   ["minLength", (value) => `at least ${counted(value, "character")}`],
   ["maxLength", (value) => `at most ${counted(value, "character")}`],
@@ -192,12 +224,12 @@ function helpOf(schema, note) {
   }
   const sentence = limits.join(", ");
   const parts = [asText(get(schema, "description")), sentence && sentence[0].toUpperCase() + sentence.slice(1), note];
-  return parts.filter(Boolean).map((part) => part.replace(/([^.!?:…])$/, "$1.")).join(" ");
+  return brief(parts.filter(Boolean).map((part) => part.replace(/([^.!?:…])$/, "$1.")).join(" "), MAX_HELP);
 }
 
 function labelContent({ label, name, required, nullable }) {
   const content = [label];
-  if (name && name !== label) content.push(" ", element("code", {}, name));
+  if (name && brief(name, MAX_NAME) !== label) content.push(" ", element("code", {}, brief(name, MAX_NAME)));
   if (required && !nullable) content.push(" ", element("span", { class: "required" }, "required"));
   return content;
 }
@@ -246,9 +278,16 @@ function frame(context, control, { note, before } = {}) {
   };
 }
 
-/** Returns a field around one control. read and write convert its text; empty is what an empty control means. */
-function controlField(context, control, { read, write, empty, note }) {
+const NO_TEXT = "Enter a value. To send an empty text, use Edit as JSON.";
+
+/**
+ * Returns a field around one control. read and write convert its text; empty is what an empty control means. A control that
+ * takesEmpty sends an empty text again that was written into it, as a default or by Edit as JSON.
+ */
+function controlField(context, control, { read, write, empty, note, takesEmpty = false }) {
   const outer = frame(context, control, { note });
+  const isDefault = !context.required && get(context.schema, "default") === "";
+  let written = ABSENT;
   return {
     element: outer.node,
     focus: () => control.focus(),
@@ -256,9 +295,10 @@ function controlField(context, control, { read, write, empty, note }) {
       outer.clear();
       if (outer.isNull()) return null;
       if (control.value === "") {
+        if (takesEmpty && written === "" && !isDefault) return "";
         const value = empty?.() ?? ABSENT;
         if (value !== ABSENT || !context.required) return value;
-        return context.nullable ? null : outer.report(problems, "Enter a value.");
+        return context.nullable ? null : outer.report(problems, takesEmpty ? NO_TEXT : "Enter a value.");
       }
       try {
         return read(control.value);
@@ -267,15 +307,16 @@ function controlField(context, control, { read, write, empty, note }) {
       }
     },
     write(value) {
+      written = value;
       outer.setNull(value === null);
       control.value = value === ABSENT || (value === null && context.nullable) ? "" : write(value);
     },
   };
 }
 
-function inputField(context, attributes, { read = (text) => text, write = asText, empty, note } = {}) {
+function inputField(context, attributes, { read = (text) => text, write = asText, ...options } = {}) {
   const control = element("input", { id: newId("field"), autocomplete: "off", spellcheck: "false", ...attributes });
-  return controlField(context, control, { read, write, empty, note });
+  return controlField(context, control, { read, write, ...options });
 }
 
 function stringField(context) {
@@ -285,14 +326,14 @@ function stringField(context) {
   const types = { email: "email", uri: "url", password: "password" };
   const isLong = get(schema, "maxLength") > 200 || /\n/.test(get(schema, "default")) || get(schema, "contentMediaType");
   const type = get(schema, "writeOnly") === true ? "password" : types[get(schema, "format")] ?? "text";
-  if (!isLong && type !== "text") return inputField(context, { type }, { empty });
+  if (!isLong && type !== "text") return inputField(context, { type }, { empty, takesEmpty: true });
   const control = element("textarea", { id: newId("field"), rows: isLong ? 4 : 1, spellcheck: "false", class: "line" });
   control.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || isLong || event.isComposing || !control.form) return;
     event.preventDefault();
     control.form.requestSubmit();
   });
-  return controlField(context, control, { read: (text) => text, write: asText, empty });
+  return controlField(context, control, { read: (text) => text, write: asText, empty, takesEmpty: true });
 }
 
 const INTEGER = /^[+-]?\d+$/;
@@ -372,7 +413,7 @@ function durationField(context) {
 /** Returns a field for bytes: its text is base64, and a file can be chosen for it. */
 function fileField(context) {
   const control = element("textarea", { id: newId("field"), rows: 1, spellcheck: "false", class: "line" });
-  const field = controlField(context, control, { read: (text) => text.trim(), write: asText, note: "A file, or base64" });
+  const field = controlField(context, control, { read: (text) => text.trim(), write: asText, note: "A file, or base64", takesEmpty: true });
   const chooser = element("input", { type: "file", "aria-label": `File for ${context.label}` });
   chooser.addEventListener("change", async () => {
     if (chooser.files.length) control.value = base64Of(new Uint8Array(await chooser.files[0].arrayBuffer()));
@@ -404,7 +445,7 @@ function scalarField(context) {
   };
   const write = (value) => (typeof value === "string" && number.test(value) ? `"${value}"` : asText(value));
   const note = takesText ? "A number is sent as a number; in quotes it is text" : null;
-  return inputField(context, { type: "text" }, { read, write, note });
+  return inputField(context, { type: "text" }, { read, write, note, takesEmpty: takesText });
 }
 
 /** Returns a list of the variants of a union, and the field for the chosen one. */
@@ -424,7 +465,7 @@ function variantField(context) {
     field = variant === undefined ? null : makeField(variant, place);
     body.replaceChildren(...(field ? [field.element] : []));
   };
-  control.addEventListener("change", () => choose(control.value));
+  control.addEventListener("change", () => change(budget, body, () => choose(control.value)));
   const outer = group({ ...context, isPlain: true }, control, body);
   choose(control.options[0].value);
   return {
@@ -436,7 +477,8 @@ function variantField(context) {
         choose(value === null ? "null" : control.options[0].value);
         return;
       }
-      const index = variants.findIndex((variant) => fits(value, withoutNull(variant, root).schema, root, depth));
+      const attempts = { left: MAX_ATTEMPTS };
+      const index = variants.findIndex((variant) => fits(value, withoutNull(variant, root).schema, root, depth, attempts));
       choose(String(Math.max(index, 0)));
       field.write(value);
     },
@@ -455,17 +497,24 @@ function nameOfVariant(variant) {
 }
 
 /** Returns whether a value can be of a variant, as far as its type, its constants and its required members say. */
-function fits(value, schema, root, depth) {
+function fits(value, schema, root, depth, attempts) {
+  attempts.left -= 1;
+  if (attempts.left < 0) return false;
   const choices = choicesOf(schema);
-  if (choices) return choices.some((choice) => stringify(choice.value) === stringify(value));
+  if (choices) {
+    attempts.left -= choices.length;
+    const text = stringify(value);
+    return choices.some((choice) => stringify(choice.value) === text);
+  }
   const inner = variantsOf(schema, root);
-  if (inner.length && depth < MAX_DEPTH) return inner.some((variant) => fits(value, variant, root, depth + 1));
+  if (inner.length && depth < MAX_DEPTH) return inner.some((variant) => fits(value, variant, root, depth + 1, attempts));
   const type = get(schema, "type");
   if (isObject(value)) {
     const members = Object.entries(get(schema, "properties") ?? {});
     const constants = members.filter(([name, member]) => get(value, name) !== undefined && onlyValueOf(member) !== undefined);
     if (constants.some(([name, member]) => stringify(value[name]) !== stringify(onlyValueOf(member)))) return false;
-    if (get(schema, "additionalProperties") === false && !Object.keys(value).every((name) => members.some(([member]) => member === name))) return false;
+    const names = new Set(members.map(([name]) => name));
+    if (get(schema, "additionalProperties") === false && !Object.keys(value).every((name) => names.has(name))) return false;
     return [undefined, "object"].includes(type) && listOf(get(schema, "required")).every((name) => Object.hasOwn(value, name));
   }
   if (Array.isArray(value)) return [undefined, "array"].includes(type);
@@ -487,17 +536,31 @@ function checkboxField(context) {
 function choiceField(context, choices) {
   const control = element("select", { id: newId("field") });
   if (!context.required) control.append(element("option", { value: "" }, "(not set)"));
-  choices.forEach((choice, index) => control.append(element("option", { value: index }, choice.label)));
+  const shown = shownChoices(choices, context.budget);
+  const option = (index) => element("option", { value: index }, choices[index].label);
+  control.append(...shown.map((_, index) => option(index)));
   const hasNull = choices.some((choice) => choice.value === null);
-  const field = controlField({ ...context, nullable: context.nullable && !hasNull }, control, {
+  return controlField({ ...context, nullable: context.nullable && !hasNull }, control, {
     read: (index) => choices[Number(index)].value,
     write: (value) => {
-      const index = choices.findIndex((choice) => stringify(choice.value) === stringify(value));
+      const text = stringify(value);
+      const index = choices.findIndex((choice) => stringify(choice.value) === text);
+      if (index < 0 && value !== null && choices.length === MAX_EXAMINED) throw new Error("A value is not in its list.");
+      if (index >= shown.length && ![...control.options].some((other) => other.value === String(index))) control.append(option(index));
       return index < 0 ? "" : String(index);
     },
+    note: choices.length > shown.length ? NOT_LISTED : null,
   });
-  return field;
 }
+
+/** Returns the first of the values that a list offers. */
+function shownChoices(choices, budget) {
+  const shown = choices.slice(0, MAX_CHOICES);
+  spend(budget, shown.length);
+  return shown;
+}
+
+const NOT_LISTED = `The first ${MAX_CHOICES.toLocaleString()} values are listed. Use Edit as JSON to send another one.`;
 
 function jsonField(context) {
   const control = element("textarea", { id: newId("field"), rows: 3, spellcheck: "false", class: "json" });
@@ -550,9 +613,9 @@ const constantField = (value) => ({ element: null, focus() {}, read: () => value
 
 function objectField(context) {
   const { schema, root, depth, budget } = context;
-  const required = listOf(get(schema, "required"));
+  const required = new Set(listOf(get(schema, "required")));
   const members = Object.entries(schema.properties).map(([name, property]) => {
-    const isRequired = required.includes(name);
+    const isRequired = required.has(name);
     const member = resolved(property, root);
     const value = onlyValueOf(member);
     const isDefault = stringify(get(member, "default")) === stringify(value);
@@ -615,7 +678,9 @@ function rows(context, makeRow, noun) {
     number();
     return item;
   };
-  add.addEventListener("click", () => append().focus());
+  const sentence = element("div", {});
+  add.after(sentence);
+  add.addEventListener("click", () => change(context.budget, sentence, () => append().focus()));
   const clear = () => items.splice(0).forEach((item) => item.node.remove());
   for (let count = 0; count < least; count += 1) append();
   number();
@@ -628,7 +693,7 @@ function listField(context) {
   const { schema, root, depth } = context;
   const { outer, items, append, clear } = rows({ ...context, isPlain: true }, () => {
     const label = `Item of ${context.label}`;
-    const field = makeField(schema.items, { name: null, label, root, required: true, depth: depth + 1, budget: newBudget() });
+    const field = makeField(schema.items, { name: null, label, root, required: true, depth: depth + 1, budget: newBudget(context.budget.total) });
     return { elements: [field.element], field, focus: field.focus };
   }, "item");
   return {
@@ -648,7 +713,7 @@ function listField(context) {
 function mapField(context) {
   const { schema, root, depth } = context;
   const { outer, items, append, clear } = rows({ ...context, isPlain: true }, () => {
-    const place = { root, required: true, depth: depth + 1, budget: newBudget() };
+    const place = { root, required: true, depth: depth + 1, budget: newBudget(context.budget.total) };
     const key = makeField({ type: "string" }, { ...place, name: "Name" });
     const field = makeField(schema.additionalProperties, { ...place, name: "Value" });
     return { elements: [key.element, field.element], key, field, focus: key.focus };
@@ -678,9 +743,17 @@ function mapField(context) {
 
 function choicesField(context) {
   const choices = choicesOf(resolved(context.schema.items, context.root));
-  const boxes = choices.map((choice) => ({ choice, box: element("input", { type: "checkbox" }) }));
-  const labels = boxes.map(({ choice, box }) => element("label", { class: "choice" }, box, " ", choice.label));
-  const outer = group({ ...context, isPlain: true }, labels);
+  const shown = shownChoices(choices, context.budget);
+  const unlisted = new Map(choices.slice(shown.length).map((choice) => [stringify(choice.value), choice]));
+  const list = element("div", {});
+  const boxes = [];
+  const addBox = (choice) => {
+    const box = element("input", { type: "checkbox" });
+    boxes.push({ choice, box });
+    list.append(element("label", { class: "choice" }, box, " ", choice.label));
+  };
+  shown.forEach(addBox);
+  const outer = group({ ...context, isPlain: true }, list, unlisted.size > 0 && element("p", { class: "help" }, NOT_LISTED));
   return {
     element: outer.node,
     focus: () => boxes[0]?.box.focus(),
@@ -690,6 +763,15 @@ function choicesField(context) {
     },
     write(value) {
       const texts = new Set(listOf(value).map(stringify));
+      for (const text of texts) {
+        if (unlisted.has(text)) {
+          spend(context.budget, 10);
+          addBox(unlisted.get(text));
+          unlisted.delete(text);
+        } else if (choices.length === MAX_EXAMINED && !boxes.some(({ choice }) => stringify(choice.value) === text)) {
+          throw new Error("A value is not in its list.");
+        }
+      }
       for (const { choice, box } of boxes) box.checked = texts.has(stringify(choice.value));
     },
   };
@@ -707,43 +789,79 @@ function checked(read) {
 
 // A form with its JSON
 
-/** Returns a form for an object schema that can be changed to JSON text: {element, read}. */
+/**
+ * Returns a form for an object schema that can be changed to JSON text: {element, read, write}. If there can't be a form, there
+ * is the JSON text with a sentence.
+ */
 function schemaForm(schema, label) {
   const root = isObject(schema) ? schema : {};
-  const isPlain = kindOf(resolved(root, root), root, 0) === "object";
-  const isEmpty = !isPlain && !Object.keys(get(root, "properties") ?? {}).length &&
-    (get(root, "additionalProperties") === false || Object.keys(root).every((name) => ["type", "title", "$schema", "properties"].includes(name)));
-  const form = isPlain ? objectField({ schema: resolved(root, root), root, required: true, depth: 0, name: null, label, budget: newBudget() }) : null;
+  const budget = newBudget();
   const text = jsonField({ schema: {}, name: null, required: false, label: `${label} as JSON` });
   text.write({});
-  if (form === null) text.element.hidden = isEmpty;
+  let form = null;
+  let reason = null;
+  try {
+    form = objectForm(root, label, budget);
+  } catch (error) {
+    reason = failure(`This page can't make a form of the schema. ${error.message} Edit the values as JSON.`);
+  }
+  const isEmpty = form === null && reason === null && hasNoMembers(root);
   let showsText = form === null;
   const problem = element("div", {});
   const toggle = element("button", { type: "button", class: "small", "aria-pressed": "false" }, "Edit as JSON");
-  toggle.addEventListener("click", () => {
+  const show = (isText) => {
+    showsText = isText;
+    toggle.setAttribute("aria-pressed", String(isText));
+    if (form) form.element.hidden = isText;
+    text.element.hidden = !isText || isEmpty;
+  };
+  /** Writes values into the form; into the text, if they are too many for a form. Returns whether the form shows them. */
+  const write = (values) => {
     problem.replaceChildren();
-    if (showsText) {
-      const problems = [];
-      const value = text.read(problems);
-      if (problems.length) return;
-      form.write(value);
-    } else {
-      text.write(form.read([]));
+    try {
+      budget.total.left = MAX_FORM;
+      form.write(values);
+      show(false);
+      return true;
+    } catch (error) {
+      text.write(values);
+      show(true);
+      problem.replaceChildren(failure(`The form can't show these values. ${error.message}`));
+      return false;
     }
-    showsText = !showsText;
-    toggle.setAttribute("aria-pressed", String(showsText));
-    form.element.hidden = showsText;
-    text.element.hidden = !showsText;
-    (showsText ? text : form).focus();
+  };
+  toggle.addEventListener("click", () => {
+    if (!showsText) {
+      text.write(form.read([]));
+      show(true);
+      text.focus();
+      return;
+    }
+    const problems = [];
+    const values = text.read(problems);
+    if (problems.length === 0 && write(values)) form.focus();
   });
-  if (form) text.element.hidden = true;
+  show(showsText);
   return {
     element: element("div", { class: "schema-form" },
-      form && element("div", { class: "toggle" }, toggle),
+      form && element("div", { class: "toggle" }, toggle), reason,
       form?.element, text.element, problem,
       isEmpty && element("p", { class: "quiet" }, "No arguments."),
     ),
     read: () => checked((problems) => (showsText ? text : form).read(problems)),
-    write: (values) => (showsText ? text : form).write(values),
+    write: (values) => (showsText ? text.write(values) : write(values)),
   };
+}
+
+/** Returns the fields of an object schema; null if the schema does not name its members. */
+function objectForm(root, label, budget) {
+  const schema = resolved(root, root);
+  if (kindOf(schema, root, 0) !== "object") return null;
+  return objectField({ schema, root, required: true, depth: 0, name: null, label, budget });
+}
+
+/** Returns whether a schema allows no member, or says nothing about members. */
+function hasNoMembers(root) {
+  if (Object.keys(get(root, "properties") ?? {}).length) return false;
+  return get(root, "additionalProperties") === false || Object.keys(root).every((name) => ["type", "title", "$schema", "properties"].includes(name));
 }

@@ -4,6 +4,7 @@ const MAX_EARLIER = 20;
 const MAX_COMPARED = 2_000_000; // cells of the table below
 const MAX_EQUAL_LINES = 3;
 const MAX_LINE = 500;
+const MAX_DIFFERENT_LINES = 1000;
 
 /**
  * Returns the list of the calls of a form: {node, add}. `add(values)` returns the entry; its `outcome` is set at the end
@@ -53,19 +54,21 @@ function differences(before, after) {
     element("h4", {}, `From ${before.time} to ${after.time}`),
     ...difference("arguments", before.values, after.values),
     ...difference("result", before.outcome, after.outcome),
-  ];
+  ].filter(Boolean);
 }
 
 function difference(name, before, after) {
   const [first, second] = [before, after].map((value) => (value === null ? "No result yet." : stringify(value)));
   if (first === second) return [element("p", { class: "quiet" }, `The ${name} ${name === "arguments" ? "are" : "is"} the same.`)];
   const lines = shortenedLines(lineDifference(first.split("\n"), second.split("\n")));
-  const content = lines.map(([mark, line]) => {
+  const content = lines.slice(0, MAX_DIFFERENT_LINES).map(([mark, line]) => {
     const text = `${mark} ${line.length > MAX_LINE ? `${line.slice(0, MAX_LINE)}…` : line}\n`;
     return mark === " " ? text : element(mark === "+" ? "ins" : "del", {}, text);
   });
   const text = () => lines.map(([mark, line]) => `${mark} ${line}\n`).join("");
-  return [element("h4", {}, `Difference of the ${name}`), codeBlock(`difference of the ${name}`, element("code", {}, content), text)];
+  const left = lines.length - content.length;
+  const sentence = left > 0 && element("p", { class: "quiet" }, `${left.toLocaleString()} more lines are not shown. Copy has all of them.`);
+  return [element("h4", {}, `Difference of the ${name}`), sentence, codeBlock(`difference of the ${name}`, element("code", {}, content), text)];
 }
 
 /** Returns the lines of two texts as [mark, line]; the mark is "-" for the first, "+" for the second, " " for both. */

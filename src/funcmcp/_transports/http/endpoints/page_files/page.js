@@ -16,7 +16,7 @@ let loadError = null;
 let signInReason = null;
 let isLoading = true;
 
-const place = (kind, id) => `${kind}/${encodeURIComponent(id)}`;
+const place = (kind, id) => `${kind}/${encodeURIComponent(id.toWellFormed())}`;
 const heading = (...content) => element("h2", { tabindex: -1 }, content);
 
 /** Loads what the server offers and shows it. */
@@ -34,12 +34,12 @@ async function start() {
     const info = get(get(discovered, "_meta"), `${META}serverInfo`) ?? {};
     server = {
       name: asText(get(info, "name")) || "server",
-      title: asText(get(info, "title") ?? get(info, "name")) || "MCP server",
-      version: asText(get(info, "version")),
+      title: brief(asText(get(info, "title") ?? get(info, "name")), MAX_NAME) || "MCP server",
+      version: brief(asText(get(info, "version")), MAX_NAME),
       website: get(info, "websiteUrl"),
       description: asText(get(info, "description")),
       instructions: asText(get(discovered, "instructions")),
-      versions: listOf(get(discovered, "supportedVersions")).map(asText),
+      versions: listOf(get(discovered, "supportedVersions")).slice(0, MAX_NAME).map(asText),
       capabilities: get(discovered, "capabilities") ?? {},
     };
     document.title = visible(server.title);
@@ -56,7 +56,11 @@ async function start() {
     }
   }
   isLoading = false;
-  showLists();
+  try {
+    showLists();
+  } catch (error) {
+    loadError ??= error;
+  }
   showView();
 }
 
@@ -72,7 +76,7 @@ async function load(kind) {
 function featureOf(kind, definition) {
   const key = asText(get(definition, KINDS[kind].id));
   const name = asText(get(definition, "name")) || key;
-  const title = asText(get(definition, "title") ?? get(get(definition, "annotations"), "title")) || name;
+  const title = brief(asText(get(definition, "title") ?? get(get(definition, "annotations"), "title")) || name, MAX_NAME);
   const description = asText(get(definition, "description"));
   return { kind, key, name, title, description, definition, text: `${title} ${name} ${key} ${description}`.toLowerCase() };
 }
@@ -114,7 +118,7 @@ function featureItem(feature, hasIcons) {
     const text = kind === "resource" || kind === "template" ? key : name;
     const repeats = simplified(title) === simplified(text);
     feature.item = element("li", {}, element("a", { href: `#${place(kind, key)}` },
-      hasIcons && iconOf(definition, title), element("span", { class: "title" }, title), !repeats && element("code", {}, text)));
+      hasIcons && iconOf(definition, title), element("span", { class: "title" }, title), !repeats && element("code", {}, brief(text, MAX_NAME))));
   }
   return feature.item;
 }
@@ -163,31 +167,47 @@ function moveInLists(event) {
 
 function showView() {
   const main = byId("main");
-  const fragment = location.hash.slice(1);
-  const [kind, encoded, values] = fragment.split("/", 3);
   tearDownApps();
   current?.item?.firstChild.removeAttribute("aria-current");
   current = null;
-  let view;
-  if (fragment === "activity") view = activityView();
-  else if (fragment === "clients") view = clientsView(server.name);
-  else if (fragment === "sign-in") view = signInView(loadError?.needsSignIn ? signInReason : null);
-  else if (isLoading) view = element("p", { class: "quiet" }, "Loading…");
-  else if (loadError !== null) view = errorView(loadError);
-  else if (!Object.hasOwn(KINDS, kind) || !encoded) view = overview();
-  else {
-    const key = decoded(encoded);
-    current = features.find((feature) => feature.kind === kind && feature.key === key) ?? null;
-    const name = `${kind}/${encoded}`;
-    if (!views.has(name)) views.set(name, current ? KINDS[kind].view(current) : unlistedView(kind, key));
-    view = views.get(name);
-    if (values) writeValues(view, decoded(values));
+  try {
+    main.replaceChildren(viewOf(location.hash.slice(1)));
+  } catch (error) {
+    main.replaceChildren(errorView(error));
   }
-  main.replaceChildren(view);
   openLists(["", "#"].includes(location.hash));
   if (current === null) return;
   filter();
   current.item?.scrollIntoView({ block: "nearest" });
+}
+
+/** Returns the view that a fragment names. */
+function viewOf(fragment) {
+  const [kind, encoded, values] = fragment.split("/", 3);
+  if (fragment === "activity") return activityView();
+  if (fragment === "clients") return clientsView(server.name);
+  if (fragment === "sign-in") return signInView(loadError?.needsSignIn ? signInReason : null);
+  if (isLoading) return element("p", { class: "quiet" }, "Loading…");
+  if (loadError !== null) return errorView(loadError);
+  if (!Object.hasOwn(KINDS, kind) || !encoded) return overview();
+  const key = decoded(encoded);
+  current = features.find((feature) => feature.kind === kind && feature.key.toWellFormed() === key) ?? null;
+  const name = `${kind}/${encoded}`;
+  if (!views.has(name)) views.set(name, current ? featureView(current) : unlistedView(kind, key));
+  const view = views.get(name);
+  if (values) writeValues(view, decoded(values));
+  return view;
+}
+
+/** Returns the view of a feature; its definition with a sentence, if this page can't show it otherwise. */
+function featureView(feature) {
+  const { noun, view } = KINDS[feature.kind];
+  try {
+    return view(feature);
+  } catch (error) {
+    return element("article", {}, heading(feature.title), failure(`This page can't show the ${noun}. ${error.message}`),
+      jsonBlock("definition", feature.definition));
+  }
 }
 
 /** Puts the values of a link into the form of a view. Nothing is sent before a person says so. */
@@ -197,14 +217,6 @@ function writeValues(view, text) {
     if (isObject(values)) view.write?.(values);
   } catch {
     announce("The link has no values that can be read.");
-  }
-}
-
-function decoded(text) {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
   }
 }
 
@@ -254,7 +266,16 @@ function featureList(title, members) {
     left > 0 && element("p", { class: "quiet" }, `${left.toLocaleString()} more are in the list.`));
 }
 
-const firstSentence = (text) => /^[^\n]{0,500}?[.!?](?=\s|$)/.exec(text)?.[0] ?? text.split("\n", 1)[0].slice(0, 500);
+/** Returns the first sentence of a description, without a title before it and without the mark of a list or a quote. */
+function firstSentence(text) {
+  const lines = text.slice(0, MAX_HELP).split("\n");
+  const isParagraph = (line) => line.trim() !== "" && !TITLE.test(line) && !RULE.test(line) && !FENCE.test(line);
+  const start = Math.max(lines.findIndex(isParagraph), 0);
+  const end = endOf(lines, start + 1, (line) => line.trim() !== "" && !startsBlock(line));
+  const paragraph = lines.slice(start, end).map((line) => line.trim()).join(" ");
+  const sentence = paragraph.replace(/^(?:#{1,6}[ \t]+|> ?|[-*+] +|\d{1,9}[.)] +)*/, "");
+  return /^.{0,500}?[.!?](?=\s|$)/.exec(sentence)?.[0] ?? brief(sentence, 500);
+}
 
 const fact = (name, value) => [element("dt", {}, name), element("dd", {}, value)];
 
@@ -262,7 +283,7 @@ function featureHead(feature, badges = []) {
   const title = iconSources(feature.definition).length ? [iconOf(feature.definition, feature.title), " ", feature.title] : feature.title;
   return [
     heading(title),
-    element("p", { class: "subtitle" }, element("code", {}, feature.key), " ", badges),
+    element("p", { class: "subtitle" }, element("code", {}, brief(feature.key, MAX_HELP)), " ", badges),
     feature.description && described(feature.description),
   ];
 }
@@ -338,8 +359,8 @@ function requestView(feature, head, form, label, requestOf, after) {
     if (button.disabled) return;
     const values = form.read();
     if (values === null) return;
-    button.disabled = true;
     const sent = requestOf(values);
+    button.disabled = true;
     const link = place(feature.kind, feature.key);
     elsewhere.replaceChildren(snippetsOf(link, values, sent));
     const entry = earlier.add(values);
@@ -356,7 +377,8 @@ function requestView(feature, head, form, label, requestOf, after) {
 
 /** Returns a form of strings, with completions if the server has them. */
 function textForm(fields, reference) {
-  const members = fields.map(({ name, schema, required }) => {
+  const left = fields.length - MAX_FIELDS;
+  const members = fields.slice(0, MAX_FIELDS).map(({ name, schema, required }) => {
     const field = inputField({ schema, name, required, nullable: false, label: labelOf(schema, name) }, { type: "text" });
     return { name, field, input: field.element.querySelector("input") };
   });
@@ -372,11 +394,14 @@ function textForm(fields, reference) {
     for (const member of members) complete(member, members.filter((other) => other !== member), reference);
   }
   return {
-    element: members.length ? element("div", {}, members.map(({ field }) => field.element)) : null,
+    element: members.length ? element("div", {}, members.map(({ field }) => field.element),
+      left > 0 && failure(`This page can't show all fields: ${left.toLocaleString()} are left out.`)) : null,
     read: () => checked(read),
     write: (values) => members.forEach(({ name, field }) => field.write(get(values, name) ?? ABSENT)),
   };
 }
+
+const MAX_COMPLETIONS = 100; // as in the specification
 
 /** Lets a field of a form suggest values of the server, which may depend on the values of the other fields. */
 function complete({ name, input }, siblings, reference) {
@@ -394,7 +419,7 @@ function complete({ name, input }, siblings, reference) {
       const result = await request("completion/complete", {
         ref: reference, argument: { name, value: input.value }, context: { arguments: values },
       });
-      const suggestions = listOf(get(get(result, "completion"), "values"));
+      const suggestions = listOf(get(get(result, "completion"), "values")).slice(0, MAX_COMPLETIONS);
       list.replaceChildren(...suggestions.map((value) => element("option", { value: asText(value) })));
     } catch {
       // A form without completions works, too.
@@ -437,7 +462,7 @@ function expanded(template, values) {
     const { first, separator, reserved, named, emptySign } = OPERATORS[operator];
     const parts = specifications(list).filter(([, name]) => values[name] !== undefined).map(([, name, length]) => {
       const value = length ? [...values[name]].slice(0, Number(length)).join("") : values[name];
-      const encoded = reserved ? encodeURI(value).replace(/%25([0-9A-F]{2})/gi, "%$1") : encodeStrictly(value);
+      const encoded = reserved ? encodeURI(value.toWellFormed()).replace(/%25([0-9A-F]{2})/gi, "%$1") : encodeStrictly(value);
       if (!named) return encoded;
       return encoded === "" ? name + emptySign : `${name}=${encoded}`;
     });
@@ -446,7 +471,7 @@ function expanded(template, values) {
 }
 
 const encodeStrictly = (text) =>
-  encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+  encodeURIComponent(text.toWellFormed()).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 
 // Start
 
@@ -477,10 +502,15 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) document.activeElement?.form?.requestSubmit();
 });
 
+let signInError = null;
 try {
   await completeSignIn();
-  await start();
 } catch (error) {
+  signInError = error;
+}
+if (signInError === null) {
+  await start();
+} else {
   isLoading = false;
-  byId("main").replaceChildren(signInView(error.message));
+  byId("main").replaceChildren(signInView(signInError.message));
 }

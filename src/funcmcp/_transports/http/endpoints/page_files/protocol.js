@@ -14,7 +14,7 @@ const NAMES = { "tools/call": "name", "prompts/get": "name", "resources/read": "
   "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId" };
 
 const MAX_MESSAGES = 500;
-const LOST_CONNECTION = "The connection ended before the answer.";
+const LOST_CONNECTION = "The connection ended before the answer. The server may have run the request.";
 
 let lastRequest = 0;
 
@@ -114,12 +114,14 @@ async function send(fields, message, signal) {
     return await fetch(endpoint, { ...options, headers: { ...fields, ...credentialFields() } });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new RequestError(`The server can't be reached (${error.message}).`);
+    throw new RequestError(`The server can't be reached, or has ended before it answered (${error.message}).`);
   }
 }
 
 async function jsonMessage(response, type) {
-  const text = await response.text();
+  const text = await response.text().catch((error) => {
+    throw error.name === "AbortError" ? error : new RequestError(LOST_CONNECTION);
+  });
   try {
     const message = parse(text);
     if (isObject(message)) return message;

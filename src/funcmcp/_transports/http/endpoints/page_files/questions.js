@@ -1,25 +1,44 @@
 // Questions of the server while a request runs: elicitation as a form or at a URL, a message for a language model, roots.
 
-/** Shows the questions and returns the answers by key, once there is one to each. */
+const MAX_QUESTIONS = 10; // at once
+
+/** Shows the questions, some at once, and returns the answers by key, once there is one to each. */
 async function askUser(container, requests, signal) {
   const answers = Object.create(null);
-  const cards = Object.entries(requests).map(([key, question]) => {
+  const questions = Object.entries(requests);
+  const note = element("p", { class: "quiet" });
+  const { promise: allAnswered, resolve: finish } = Promise.withResolvers();
+  let shown = 0;
+  let answered = 0;
+  const showNext = () => {
+    const [key, question] = questions[shown];
+    shown += 1;
     const { promise, resolve } = Promise.withResolvers();
     const card = questionCard(question, resolve);
-    container.append(card);
-    return promise.then((answer) => {
+    note.before(card);
+    promise.then((answer) => {
       answers[key] = answer;
+      answered += 1;
       card.remove();
+      showQuestions();
       (container.querySelector("h4") ?? container.closest(".run").querySelector("h3")).focus();
     });
-  });
+  };
+  const showQuestions = () => {
+    while (shown < questions.length && shown - answered < MAX_QUESTIONS) showNext();
+    const left = questions.length - shown;
+    note.textContent = left > 0 ? `${counted(left, "more question")} will follow. The server gets all answers together.` : "";
+    if (answered === questions.length) finish();
+  };
+  container.append(note);
+  showQuestions();
   announce("The server asks a question.");
   container.querySelector("h4")?.focus();
   const stopped = new Promise((_, reject) => {
     signal.addEventListener("abort", () => reject(new DOMException("Cancelled", "AbortError")), { once: true });
   });
   try {
-    await Promise.race([Promise.all(cards), stopped]);
+    await Promise.race([allAnswered, stopped]);
   } finally {
     container.replaceChildren();
   }

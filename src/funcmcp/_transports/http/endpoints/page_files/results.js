@@ -14,11 +14,37 @@ function toolResult(result, call = {}) {
   if (app) parts.push(appCard(app, null, { ...call, result }));
   if (isEmptyResult(blocks, structured)) return [...parts, element("p", { class: "quiet" }, "The result is empty.")];
   const isRepeated = structured !== undefined && blocks.length === 1 && repeats(blocks[0], structured);
-  if (!isRepeated) parts.push(...blocks.map((block) => contentBlock(block, { ...call, result })));
+  if (!isRepeated) parts.push(...firstItems(blocks, "block", (block) => contentBlock(block, { ...call, result })));
   if (structured !== undefined) {
     parts.push(element("h4", {}, "Structured content"), jsonValue("structured content", structured));
   }
   return parts;
+}
+
+const MAX_BLOCKS = 100;
+const MAX_TEXTS = 1_000_000; // characters
+
+/** Returns the elements of the first items of a list, with a sentence if there are too many of them. */
+function firstItems(items, noun, show) {
+  const shown = [];
+  let length = 0;
+  for (const item of items.slice(0, MAX_BLOCKS)) {
+    length += lengthOf(item);
+    if (shown.length > 0 && length > MAX_TEXTS) break;
+    shown.push(show(item));
+  }
+  const left = items.length - shown.length;
+  if (left > 0) {
+    shown.push(element("p", { class: "quiet" }, `${counted(left, `more ${noun}`)} of the result ${left === 1 ? "is" : "are"} not shown here.`));
+  }
+  return shown;
+}
+
+/** Returns about how many characters an item of a result shows. */
+function lengthOf(item) {
+  const text = get(item, "text") ?? get(get(item, "resource"), "text");
+  if (typeof text === "string") return text.length;
+  return ["image", "audio"].includes(get(item, "type")) ? 0 : stringify(item).length;
 }
 
 /** Returns whether a result has no content but empty texts, and no structured content but an empty text. */
@@ -62,7 +88,7 @@ function jsonValue(label, value) {
   if (!isFlat || columns.length === 0) return jsonBlock(label, value);
   const cell = (row, column) => {
     const content = get(row, column);
-    return element("td", { class: typeof content === "number" ? "number" : null }, asText(content));
+    return element("td", { class: typeof content === "number" ? "number" : null }, brief(asText(content), MAX_HELP));
   };
   const table = element("table", {},
     element("caption", { class: "hidden" }, label),
@@ -90,11 +116,11 @@ function textContent(label, text, type = "") {
 
 function resourceLink(block) {
   const uri = asText(get(block, "uri"));
-  const title = asText(get(block, "title") ?? get(block, "name") ?? uri);
+  const title = brief(asText(get(block, "title") ?? get(block, "name") ?? uri), MAX_NAME);
   const read = element("a", { class: "button small", href: `#${place("resource", uri)}` }, "Read");
   return element("div", { class: "link-card" },
-    element("p", {}, element("strong", {}, title), " ", element("code", {}, uri)),
-    get(block, "description") && element("p", { class: "quiet" }, inline(asText(block.description))),
+    element("p", {}, element("strong", {}, title), " ", element("code", {}, brief(uri, MAX_HELP))),
+    get(block, "description") && element("p", { class: "quiet" }, inline(brief(asText(block.description), MAX_HELP))),
     read,
   );
 }
@@ -135,15 +161,15 @@ function download(data, label) {
 }
 
 function promptMessages(result) {
-  const messages = listOf(get(result, "messages")).map((message) =>
+  const messages = firstItems(listOf(get(result, "messages")), "message", (message) =>
     element("div", { class: "message" },
       element("h4", {}, get(message, "role") === "assistant" ? "Assistant" : "User"),
-      listOf(Array.isArray(get(message, "content")) ? message.content : [get(message, "content")]).map((block) => contentBlock(block, {})),
+      firstItems(listOf(Array.isArray(get(message, "content")) ? message.content : [get(message, "content")]), "block", (block) => contentBlock(block, {})),
     ));
   return messages.length ? messages : [element("p", { class: "quiet" }, "The prompt has no messages.")];
 }
 
 function readContents(result) {
-  const contents = listOf(get(result, "contents")).map((part) => resourceContents(part));
+  const contents = firstItems(listOf(get(result, "contents")), "part", (part) => resourceContents(part));
   return contents.length ? contents : [element("p", { class: "quiet" }, "The resource is empty.")];
 }
