@@ -179,6 +179,18 @@ class Caller(threading.Thread):
         self.join(PATIENCE)
 
 
+@contextlib.contextmanager
+def calling(host: str, session: str) -> Iterator[list[Caller]]:
+    """Call while the block runs: on connections that are kept or not, without and with a pause."""
+    kinds = ((True, 0), (True, 0.03), (True, 0.3), (False, 0), (False, 0.03))
+    callers = [Caller(host, session, keeps=keeps, pause=pause) for keeps, pause in kinds]
+    try:
+        yield callers
+    finally:
+        for caller in callers:
+            caller.stop()
+
+
 class Waiting(threading.Thread):
     """A call of the tool that waits for a file."""
 
@@ -209,20 +221,16 @@ def test_no_call_fails_while_the_code_is_reloaded_and_sessions_go_on(tmp_path: P
     """Clients keep their connections or not, with pauses in which the server could close an idle connection."""
     with deployed(tmp_path, "--drain", "120", *options) as server:
         session = begin_session(server.host)
-        callers = [
-            Caller(server.host, session, keeps=keeps, pause=pause)
-            for keeps, pause in ((True, 0), (True, 0.03), (True, 0.3), (False, 0), (False, 0.03))
-        ]
-        early = Waiting(server.host, session)
-        server.wait_for_file("begun-1")
-        for version in (2, 3, 4):
-            server.reload(version)
-            assert version_at(server, session) == str(version)
-        (tmp_path / "go").touch()
-        early.join(PATIENCE)
-        for caller in callers:  # an open connection may get one more response of the earlier code
-            caller.wait_for("4")
-            caller.stop()
+        with calling(server.host, session) as callers:
+            early = Waiting(server.host, session)
+            server.wait_for_file("begun-1")
+            for version in (2, 3, 4):
+                server.reload(version)
+                assert version_at(server, session) == str(version)
+            (tmp_path / "go").touch()
+            early.join(PATIENCE)
+            for caller in callers:  # an open connection may get one more response of the earlier code
+                caller.wait_for("4")
         code = server.end()
     assert early.text == "finished 1"
     assert [caller.failure for caller in callers] == [None] * len(callers)
