@@ -74,7 +74,8 @@ def test_the_page_of_the_sign_in_has_the_codes_that_the_server_explains() -> Non
 
 
 def test_the_page_of_the_sign_in_names_pages_as_the_server_does() -> None:
-    source = (ROOT / "src/funcmcp/_oauth_proxy/sign_in.py").read_text(encoding="utf-8")
+    folder = ROOT / "src/funcmcp/_oauth_proxy"
+    source = "".join((folder / name).read_text(encoding="utf-8") for name in ("sign_in.py", "proxy.py"))
     table = SIGN_IN.partition("\n## Pages of the server\n")[2].partition("\n## ")[0]
     titles = [title for cell in re.findall(r"^\| ([A-Z].*?) \|", table, re.MULTILINE) for title in cell.split(", ")]
     assert len(titles) > 6

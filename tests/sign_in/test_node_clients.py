@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent
-_URL = re.compile(r"(http://127\.0\.0\.1:\d+/oauth/authorize\?\S+)")
+_URL = re.compile(r"(http://127\.0\.0\.1:\d+(?:/orders)?/oauth/authorize\?\S+)")
 
 
 @pytest.fixture(scope="module", params=["no store", "a store"])
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignIn]:
     has_store = request.param == "a store"
     store = SQLiteSignIns(tmp_path_factory.mktemp("store") / "sign-ins.db") if has_store else None
-    with signed_in(store=store) as running:
+    with signed_in(path="/orders" if has_store else "", store=store) as running:
         yield running
 
 
