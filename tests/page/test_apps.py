@@ -214,6 +214,9 @@ def test_an_app_that_never_ends_or_sends_too_much_is_closed_and_the_page_works(b
         "loop": LOOP,
         "flood": FLOOD.replace("SEND", "for (let count = 0; count < 5000; count += 1) post({});"),
         "large": FLOOD.replace("SEND", 'post({ text: "x".repeat(1e7) });'),
+        "traffic": FLOOD.replace(
+            "SEND", 'for (let count = 0; count < 20; count += 1) post({ text: "x".repeat(9e5) });'
+        ),
         "sparse": FLOOD.replace("SEND", "const list = []; list[4e9] = 1; post({ list });"),
     }
     mcp = MCPServer("endless", http=HTTPOptions(page=True))
@@ -231,7 +234,7 @@ def test_an_app_that_never_ends_or_sends_too_much_is_closed_and_the_page_works(b
                 await ended("Done");
                 await press("Show the app");
             };
-            for (const name of ["flood", "large", "sparse"]) {
+            for (const name of ["flood", "large", "traffic", "sparse"]) {
                 await show(name);
                 await page.locator(".app-card .failure").waitFor();
                 seen[name] = await page.locator(".app-card .failure").innerText();
@@ -250,5 +253,6 @@ def test_an_app_that_never_ends_or_sends_too_much_is_closed_and_the_page_works(b
         )
     assert "500 messages in a second" in seen["flood"]
     assert "too large" in seen["large"]
+    assert "too many large ones" in seen["traffic"]
     assert "too large" in seen["sparse"]
     assert seen["frames"] == 0

@@ -3,6 +3,7 @@
 const MAX_ACTIVITY = 200;
 const MAX_NOTIFICATIONS = 500;
 const MAX_TASKS = 20;
+const MAX_TEXT_OF_NOTIFICATION = 300;
 const STORED_TASKS = `funcmcp tasks ${endpoint}`;
 const ENDED_TASKS = ["completed", "failed", "cancelled"];
 
@@ -28,7 +29,8 @@ function noteExchange(exchange) {
 }
 
 function noteNotification(method, notification) {
-  notifications.push({ time: new Date(), source: method, notification });
+  const params = brief(compactText(get(notification, "params") ?? {}), MAX_TEXT_OF_NOTIFICATION);
+  notifications.push({ time: new Date(), source: method, name: asText(get(notification, "method")), params });
   if (notifications.length > MAX_NOTIFICATIONS) notifications.shift();
   const name = asText(get(notification, "method"));
   if (name.endsWith("/list_changed")) listsChanged = true;
@@ -41,7 +43,7 @@ function noteNotification(method, notification) {
 function noteTask(task, { name, place: link }) {
   const taskId = asText(get(task, "taskId"));
   const existing = tasks.find((other) => other.taskId === taskId);
-  const state = { status: asText(get(task, "status")) || "working", message: asText(get(task, "statusMessage")) };
+  const state = { status: brief(asText(get(task, "status")), MAX_NAME) || "working", message: brief(asText(get(task, "statusMessage")), MAX_HELP) };
   if (existing) Object.assign(existing, state);
   else tasks = [...tasks.slice(1 - MAX_TASKS), { taskId, name, place: link, ...state }];
   store(STORED_TASKS, tasks.map(({ message: _, ...members }) => members));
@@ -137,10 +139,9 @@ function exchangeEntry(exchange) {
 
 const timeOf = (time) => element("span", { class: "quiet" }, new Date(time).toLocaleTimeString());
 
-function notificationItem({ time, source, notification }) {
-  const params = compactText(get(notification, "params") ?? {});
-  return element("li", {}, timeOf(time), " ", element("strong", {}, asText(get(notification, "method"))), " ",
-    element("span", { class: "quiet" }, source), " ", element("code", {}, params.length > 300 ? `${params.slice(0, 300)}…` : params));
+function notificationItem({ time, source, name, params }) {
+  return element("li", {}, timeOf(time), " ", element("strong", {}, brief(name, MAX_NAME)), " ",
+    element("span", { class: "quiet" }, source), " ", element("code", {}, params));
 }
 
 function taskItem(task, container) {

@@ -21,6 +21,7 @@ const MAX_APP_HEIGHT = 800;
 const MAX_APP_LOG = 200;
 const MAX_WAITING = 10;
 const MAX_APP_MESSAGES = 500; // in a second
+const MAX_APP_TRAFFIC = 5_000_000; // characters in a second
 const TEARDOWN_TIME = 500;
 const ANSWER_DELAY = 600; // an app must not move a button under a finger that is about to press
 const APP_ERROR = -32000;
@@ -114,6 +115,7 @@ function openApp(uri, html, domains, call, onClose) {
   let isInitialized = false;
   let isAwaited = true; // the frame's document has not got the HTML
   let received = 0; // messages in this second
+  let allowance = MAX_APP_TRAFFIC;
   let waiting = 0;
   let isTrusted = false;
   let onTornDown = null;
@@ -214,18 +216,23 @@ function openApp(uri, html, domains, call, onClose) {
   const receive = (event) => {
     const { source, origin } = event;
     if (source !== frame.contentWindow || source === null || origin !== "null") return;
-    if (received === 0) setTimeout(() => (received = 0), 1000);
+    if (received === 0) {
+      setTimeout(() => {
+        received = 0;
+        allowance = MAX_APP_TRAFFIC;
+      }, 1000);
+    }
     received += 1;
     if (received > MAX_APP_MESSAGES) {
       endApp(`The app has sent more than ${MAX_APP_MESSAGES} messages in a second. The page has closed it.`);
       return;
     }
     const { data } = event; // the browser decodes it here
-    const budget = { left: MAX_APP_MESSAGE };
-    if (!isWithin(data, budget)) {
-      if (budget.left < 0) endApp("The app has sent a message that is too large. The page has closed it.");
-      return;
-    }
+    const budget = { left: Math.min(MAX_APP_MESSAGE, allowance) };
+    const isPlain = isWithin(data, budget);
+    allowance -= MAX_APP_MESSAGE - budget.left;
+    if (budget.left < 0) endApp("The app has sent a message that is too large, or too many large ones. The page has closed it.");
+    if (!isPlain) return;
     if (isAwaited) {
       if (get(data, "ready") !== `?${query}`) return;
       isAwaited = false;

@@ -4,6 +4,7 @@ const MIN_POLL = 200;
 const MAX_POLL = 10_000;
 const MAX_EXCHANGES = 50;
 const MAX_LOG = 1000;
+const MAX_LOGGED = 2000; // characters of a message
 const EXCHANGES_INTERVAL = 500;
 
 /**
@@ -182,7 +183,7 @@ function runView() {
       bar.removeAttribute("value");
     }
     const numbers = total === undefined ? asText(get(params, "progress")) : `${asText(get(params, "progress"))} of ${asText(total)}`;
-    progressText.textContent = visible([asText(get(params, "message")), numbers].filter(Boolean).join(" · "));
+    progressText.textContent = visible(brief([asText(get(params, "message")), numbers].filter(Boolean).join(" · "), MAX_LOGGED));
   };
 
   // The JSON of the messages is made while it can be seen.
@@ -220,8 +221,8 @@ function runView() {
     },
     task(task) {
       showMessages();
-      const text = asText(get(task, "statusMessage"));
-      state.textContent = visible(`Task: ${asText(get(task, "status")).replaceAll("_", " ")}`);
+      const text = brief(asText(get(task, "statusMessage")), MAX_LOGGED);
+      state.textContent = visible(`Task: ${brief(asText(get(task, "status")), MAX_NAME).replaceAll("_", " ")}`);
       progress.hidden = false;
       progressText.textContent = visible([text, asText(get(task, "taskId"))].filter(Boolean).join(" · "));
       const [, at, total] = /(\d+(?:\.\d+)?) of (\d+(?:\.\d+)?)/.exec(text) ?? [];
@@ -280,11 +281,11 @@ async function showTraceback(result) {
 
 /** Returns the line of the log for the parameters of notifications/message. */
 function logLine(params) {
-  const level = asText(get(params, "level"));
-  const logger = asText(get(params, "logger"));
+  const level = brief(asText(get(params, "level")), MAX_NAME);
+  const logger = brief(asText(get(params, "logger")), MAX_NAME);
   return element("li", {},
     element("span", { class: `level level-${/^[a-z]+$/.test(level) ? level : "info"}` }, level), " ",
-    logger && element("code", {}, logger), logger && " ", element("bdi", {}, compactText(get(params, "data"))));
+    logger && element("code", {}, logger), logger && " ", element("bdi", {}, brief(compactText(get(params, "data")), MAX_LOGGED)));
 }
 
 function exchangeParts({ method, headers, body, status, messages, omitted }) {

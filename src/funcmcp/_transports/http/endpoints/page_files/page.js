@@ -33,7 +33,7 @@ async function start() {
     const discovered = await request("server/discover");
     const info = get(get(discovered, "_meta"), `${META}serverInfo`) ?? {};
     server = {
-      name: asText(get(info, "name")) || "server",
+      name: brief(asText(get(info, "name")), MAX_NAME) || "server",
       title: brief(asText(get(info, "title") ?? get(info, "name")), MAX_NAME) || "MCP server",
       version: brief(asText(get(info, "version")), MAX_NAME),
       website: get(info, "websiteUrl"),
@@ -64,12 +64,17 @@ async function start() {
   showView();
 }
 
+const MAX_FEATURES = 20_000; // of a kind
+
 /** Loads the list of a kind of features. Long lists have many pages: each is shown when it has come. */
 async function load(kind) {
   const { list, member } = KINDS[kind];
+  let count = 0;
   await eachPage(list, member, (definitions) => {
-    features.push(...definitions.map((definition) => featureOf(kind, definition)));
+    for (const definition of definitions.slice(0, MAX_FEATURES - count)) features.push(featureOf(kind, definition));
+    count += definitions.length;
     listsArrived();
+    return count < MAX_FEATURES;
   });
 }
 
@@ -101,7 +106,8 @@ function listSection(kind, title) {
   const list = element("ul", {});
   const button = element("button", { type: "button", class: "small" });
   const node = element("section", { "data-kind": kind, "aria-labelledby": id },
-    element("h2", { id }, title, " ", element("span", { class: "count" }, members.length.toLocaleString())), list, button);
+    element("h2", { id }, title, " ", element("span", { class: "count" }, members.length.toLocaleString())), list, button,
+    members.length === MAX_FEATURES && element("p", { class: "quiet" }, "The page loads no more of them."));
   const section = { members, node, list, button, limit: MAX_LISTED, hasIcons: members.some(({ definition }) => iconSources(definition).length > 0) };
   button.addEventListener("click", () => {
     const next = list.children.length;

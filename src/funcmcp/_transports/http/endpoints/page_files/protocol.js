@@ -141,7 +141,8 @@ function errorOf(error, response) {
 
 /** Yields the messages of an event stream. */
 async function* eventMessages(body) {
-  let incomplete = "";
+  let pieces = []; // of a line that is not complete; they are joined once, because a line may have megabytes
+  let held = ""; // a CR at the end of what has come, which may be the half of an end of line
   let data = [];
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
@@ -149,8 +150,13 @@ async function* eventMessages(body) {
       throw error.name === "AbortError" ? error : new RequestError(LOST_CONNECTION);
     });
     if (done) return;
-    const lines = (incomplete + value).split(/\r\n|\n|\r(?!$)/);
-    incomplete = lines.pop();
+    const text = held + value;
+    held = text.endsWith("\r") ? "\r" : "";
+    const [first, ...following] = text.slice(0, text.length - held.length).split(/\r\n|\n|\r/);
+    pieces.push(first);
+    if (following.length === 0) continue;
+    const lines = [pieces.join(""), ...following];
+    pieces = [lines.pop()];
     for (const line of lines) {
       if (line === "" && data.length) {
         yield parse(data.join("\n"));
@@ -196,13 +202,13 @@ function mirroredHeaders(schema, values, headers = {}) {
   return headers;
 }
 
-/** Calls a function with the items of each page of a list. */
+/** Calls a function with the items of each page of a list, until it returns false. */
 async function eachPage(method, member, onItems) {
   let cursor;
   const seen = new Set();
   do {
     const result = await request(method, cursor === undefined ? {} : { cursor });
-    onItems(listOf(get(result, member)).filter(isObject));
+    if (onItems(listOf(get(result, member)).filter(isObject)) === false) break;
     cursor = get(result, "nextCursor");
     if (seen.has(cursor)) break;
     seen.add(cursor);

@@ -58,7 +58,7 @@ function questionCard(question, resolve) {
 }
 
 const questionTitle = (text) => element("h4", { tabindex: -1 }, text);
-const message = (text) => element("p", { class: "text" }, asText(text));
+const message = (text) => element("p", { class: "text" }, shortened(asText(text)));
 
 function actions(accept, resolve) {
   return element("p", { class: "buttons" },
