@@ -133,6 +133,25 @@ def test_a_failure_in_a_library_alone_has_its_innermost_frame(caplog: pytest.Log
     assert "json/__init__.py" not in traceback_of(raised, authors_only=True)
 
 
+def test_a_failure_that_a_library_raises_from_one_of_the_author_has_the_authors_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    raised = parse_failure("x")
+    try:
+        json.loads("{")
+    except ValueError as error:
+        library = error
+    frames = library.__traceback__
+    assert frames is not None
+    library.__cause__ = raised
+    raised.__cause__ = library  # a circle has an end
+    log_failure(library.with_traceback(frames.tb_next), "ab12", "get_order")
+    log_failure(raised.with_traceback(frames.tb_next), "ab12", "get_order")
+    first, second = (record.getMessage() for record in caplog.records)
+    assert re.match(r"\S*failures.py, line \d+: JSONDecodeError", first)
+    assert re.match(r"/\S+json/decoder.py, line \d+: RuntimeError", second)
+
+
 def test_the_frames_of_libraries_can_be_left_out() -> None:
     error = parse_failure("x")
     assert "json/decoder.py" in traceback_of(error)

@@ -179,8 +179,19 @@ def _summary_of_one(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return text
-    frame = next((frame for frame in reversed(frames) if _is_authors(frame)), frames[-1])
+    frame = _authors_frame(error) or frames[-1]
     return f"{_escaped(_shown_path(frame.filename))}, line {frame.lineno}: {text}"
+
+
+def _authors_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """Return the innermost frame of the author's code in an exception, or else in its causes."""
+    cause: BaseException | None = error
+    chain = []
+    while cause is not None and len(chain) < _CHAIN:  # causes may be a circle
+        chain.append(cause)
+        cause = cause.__cause__
+    frames = (frame for cause in chain for frame in reversed(traceback.extract_tb(cause.__traceback__)))
+    return next(filter(_is_authors, frames), None)
 
 
 def _shown_path(filename: str) -> str:
