@@ -63,10 +63,13 @@ async def open_engine() -> AsyncIterator[AsyncEngine]:
     """Create the engine with its pool, and the tables if they are missing."""
     engine = create_async_engine(os.environ.get("DATABASE_URL", "sqlite+aiosqlite:///shop.db"), pool_pre_ping=True)
     try:
-        try:
-            await create_tables(engine)
-        except DBAPIError:  # another process may have created them at the same moment
-            await create_tables(engine)
+        for attempts_left in (3, 2, 1, 0):  # one for each table and for the stock, which another process may create now
+            try:
+                await create_tables(engine)
+                break
+            except DBAPIError:
+                if not attempts_left:
+                    raise
         yield engine
     finally:
         await engine.dispose()

@@ -186,7 +186,7 @@ def _summary_of_one(error: BaseException) -> str:
 def _authors_frame(error: BaseException) -> traceback.FrameSummary | None:
     """Return the innermost frame of the author's code in an exception, or else in its causes."""
     cause: BaseException | None = error
-    chain = []
+    chain: list[BaseException] = []
     while cause is not None and len(chain) < _CHAIN:  # causes may be a circle
         chain.append(cause)
         cause = cause.__cause__
