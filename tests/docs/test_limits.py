@@ -105,3 +105,31 @@ def test_a_fixed_limit_has_its_value_in_the_page(name: str) -> None:
     assert TEXT.count(f"| {cells}") == 1
     forms = {f"{value:,.0f}", f"{value / 1024:.0f} KiB", f"{value / 1024**2:.0f} MiB"}
     assert forms & set(re.findall(r"[\d,]+(?: [KM]iB)?", cells))
+
+
+PAGE_FILES = ROOT / "src" / "funcmcp" / "_transports" / "http" / "endpoints" / "page_files"
+PAGE_LIMITS = {
+    "page.js": ("MAX_FEATURES", "MAX_LISTED"),
+    "fields.js": ("MAX_FORM", "MAX_FIELDS", "MAX_CHOICES", "MAX_VARIANTS", "MAX_DEPTH", "MAX_NAME", "MAX_HELP"),
+    "questions.js": ("MAX_QUESTIONS",),
+    "results.js": ("MAX_BLOCKS", "MAX_TEXTS"),
+    "elements.js": ("MAX_SHOWN", "MAX_FAILURE"),
+    "calls.js": ("MAX_LOG", "MAX_LOGGED", "MAX_EXCHANGES"),
+    "protocol.js": ("MAX_MESSAGES",),
+    "activity.js": ("MAX_ACTIVITY", "MAX_TASKS"),
+    "history.js": ("MAX_EARLIER", "MAX_DIFFERENT_LINES", "MAX_COMPARED"),
+    "images.js": ("MAX_SVG", "MAX_SVG_PARTS", "MAX_PIXELS"),
+    "icons.js": ("MAX_ICON_FILES", "MAX_ICONS"),
+    "apps.js": ("MAX_APP", "MAX_APP_MESSAGE", "MAX_APP_MESSAGES", "MAX_APP_TRAFFIC"),
+    "markdown.js": ("MAX_MARKDOWN",),
+    "snippets.js": ("MAX_LINK",),
+}
+
+
+@pytest.mark.parametrize("file", PAGE_LIMITS)
+def test_the_limits_of_the_page_are_those_of_its_scripts(file: str) -> None:
+    section = TEXT.partition("### The page\n")[2].partition("\n### ")[0]
+    values = {value for row in section.splitlines() for value in row.split(" | ")[1:2] for value in value.split("; ")}
+    script = (PAGE_FILES / file).read_text(encoding="utf-8")
+    constants = dict(re.findall(r"^const (MAX_[A-Z_]+) = ([\d_]+);", script, re.MULTILINE))
+    assert {f"{int(constants[name]):,}" for name in PAGE_LIMITS[file]} <= values

@@ -83,10 +83,10 @@ const MAX_FAILURE = 10_000;
 
 /** Returns the text of a JSON value with colours. */
 function jsonCode(value) {
-  const text = visible(stringify(value));
+  const text = visible(shortened(stringify(value)));
   const code = element("code");
   if (text.length > MAX_COLOURED) {
-    code.textContent = shortened(text);
+    code.textContent = text;
     return code;
   }
   let end = 0;

@@ -227,10 +227,10 @@ function helpOf(schema, note) {
   return brief(parts.filter(Boolean).map((part) => part.replace(/([^.!?:…])$/, "$1.")).join(" "), MAX_HELP);
 }
 
-function labelContent({ label, name, required, nullable }) {
+function labelContent({ label, name, required, nullable, isOfUnion }) {
   const content = [label];
   if (name && brief(name, MAX_NAME) !== label) content.push(" ", element("code", {}, brief(name, MAX_NAME)));
-  if (required && !nullable) content.push(" ", element("span", { class: "required" }, "required"));
+  if (required && !nullable && !isOfUnion) content.push(" ", element("span", { class: "required" }, "required"));
   return content;
 }
 
@@ -241,7 +241,7 @@ function frame(context, control, { note, before } = {}) {
   const problem = element("p", { class: "problem", id: `${id}-problem`, hidden: true });
   const descriptions = [help && `${id}-help`, `${id}-problem`].filter(Boolean).join(" ");
   control.setAttribute("aria-describedby", descriptions);
-  if (context.required && !context.nullable && control.type !== "checkbox") control.setAttribute("aria-required", "true");
+  if (context.required && !context.nullable && !context.isOfUnion && control.type !== "checkbox") control.setAttribute("aria-required", "true");
   let nothing = null;
   let nullBox = null;
   if (context.nullable) {
@@ -461,7 +461,7 @@ function variantField(context) {
   const choose = (value) => {
     control.value = value;
     const variant = variants[Number(value)];
-    const place = { name: null, label: context.label, root, required: true, depth: depth + 1, budget };
+    const place = { name: null, label: context.label, root, required: true, isOfUnion: !required, depth: depth + 1, budget };
     field = variant === undefined ? null : makeField(variant, place);
     body.replaceChildren(...(field ? [field.element] : []));
   };

@@ -3,6 +3,7 @@
 // parameter (RFC 8707) and the issuer in the response (RFC 9207).
 
 const REDIRECT = location.origin + location.pathname;
+const MAX_ISSUERS = 100;
 const RESOURCE_METADATA = "/.well-known/oauth-protected-resource";
 
 let lastChallenge = {};
@@ -223,7 +224,7 @@ function oauthCard() {
 }
 
 function issuerForm(metadata) {
-  const issuers = listOf(get(metadata, "authorization_servers")).filter((issuer) => typeof issuer === "string");
+  const issuers = listOf(get(metadata, "authorization_servers")).filter((issuer) => typeof issuer === "string").slice(0, MAX_ISSUERS);
   const scopes = new Set(asText(lastChallenge.scope || get(credentials, "scope")).split(" ").filter(Boolean));
   if (lastChallenge.error === "insufficient_scope") {
     for (const scope of asText(get(credentials, "scope")).split(" ").filter(Boolean)) scopes.add(scope);
