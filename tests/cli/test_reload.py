@@ -59,6 +59,14 @@ def state() -> str:
 """
 
 
+@pytest.fixture(autouse=True)
+def _hang_up() -> Iterator[None]:
+    """Let SIGHUP reach the servers, also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def until(condition: Callable[[], bool]) -> None:
     """Wait until a condition is true."""
     deadline = time.monotonic() + PATIENCE
