@@ -615,7 +615,7 @@ async def test_the_checks_against_rebinding_hold_for_the_metadata(headers: dict[
 
 async def test_the_metadata_is_only_to_be_read() -> None:
     answer = await exchange(open_shop().mcp, "POST", [("host", "127.0.0.1")], [b"{}"], path=ROOT).answer()
-    assert (answer.status, answer.header("allow"), answer.reads) == (405, "GET", 0)
+    assert (answer.status, answer.header("allow"), answer.reads) == (405, "GET, HEAD", 0)
 
 
 async def test_without_metadata_nothing_is_at_its_place() -> None:
