@@ -15,11 +15,11 @@ scripts/test-versions.sh lowest
 [ -f .venv-3.13/.ready ] || exit 0
 # The outcome of these tests does not depend on the Python version of the server: texts, commands, other programs, stores,
 # the JSON of the wire, and machines that take random steps for a long time.
-once=(adapters/asgi/test_application_servers.py adapters/postgres adapters/redis adapters/azure/test_storage.py)
-once+=(adapters/azure/test_sign_ins.py adapters/azure/test_tasks.py apps architecture auth clients cluster conformance converters corpus databases differential docs fuzz oauth_proxy page samples sign_in transcripts)
+once=(adapters/asgi/test_application_servers.py adapters/http1/test_cycle.py adapters/postgres adapters/redis adapters/azure/test_storage.py)
+once+=(adapters/azure/test_sign_ins.py adapters/azure/test_tasks.py apps architecture auth clients cluster conformance converters corpus databases differential docs fuzz oauth_proxy page pyinstaller_hooks samples sign_in transcripts)
 for name in diff doctor install migrate test_arguments.py test_call.py test_call_tasks.py test_calls.py test_completion.py \
     test_connect.py test_connect_urls.py test_console.py test_host.py test_https.py test_inspect.py test_json_values.py test_log_options.py \
-    test_new.py test_output.py test_read.py test_saving.py test_server_log.py test_server_stderr.py test_server_stderr_causes.py \
+    test_new.py test_output.py test_read.py test_run.py test_saving.py test_server_log.py test_server_stderr.py test_server_stderr_causes.py \
     test_targets.py test_tasks.py test_tasks_postgres.py test_terminal.py; do once+=("cli/$name"); done
 for name in workers/test_node.py test_custom_handler.py test_routes.py test_served_cors.py test_served_under_load.py; do
     once+=("functions_host/$name"); done
