@@ -14,7 +14,7 @@ covered=("${covered[@]/#/tests/}" tests/test_*.py)
 scripts/test-versions.sh lowest
 [ -f .venv-3.13/.ready ] || exit 0
 # The outcome of these tests does not depend on the Python version of the server: texts, commands, other programs, stores,
-# the JSON of the wire, and machines that take random steps for a long time.
+# the bytes of HTTP, the JSON of the wire, and machines that take random steps for a long time.
 once=(adapters/asgi/test_application_servers.py adapters/http1/test_cycle.py adapters/postgres adapters/redis adapters/azure/test_storage.py)
 once+=(adapters/azure/test_sign_ins.py adapters/azure/test_tasks.py apps architecture auth clients cluster conformance converters corpus databases differential docs fuzz oauth_proxy page pyinstaller_hooks samples sign_in transcripts)
 for name in diff doctor install migrate test_arguments.py test_call.py test_call_tasks.py test_calls.py test_completion.py \
