@@ -155,8 +155,8 @@ def import_target(target: Target) -> ModuleType:
     """Import the module of a target. Raise Failure with the failing line of the user's code."""
     sys.path.insert(0, str(target.root))  # as Python does for a script, so that it can import its siblings
     token = imported_by_command.set(True)
-    writes_bytecode = not sys.dont_write_bytecode
-    sys.dont_write_bytecode = not writes_bytecode or _has_just_changed(target)
+    setting = sys.dont_write_bytecode
+    sys.dont_write_bytecode = setting or _has_just_changed(target)
     try:
         module = importlib.import_module(target.module)
     except ModuleNotFoundError as error:
@@ -170,7 +170,7 @@ def import_target(target: Target) -> ModuleType:
         raise Failure(_import_failure(target, error)) from error
     finally:
         imported_by_command.reset(token)
-        sys.dont_write_bytecode = not writes_bytecode
+        sys.dont_write_bytecode = setting
     if target.file is not None and Path(module.__file__ or "").resolve() != target.file:
         raise Failure(f"{target.text} has the name of another module, {target.module}. Rename the file.")
     return module

@@ -36,7 +36,7 @@ from funcmcp._functions_host.http_proxy import PATH_CHARACTERS, forwarded_header
 from funcmcp._functions_host.invocation import FunctionRequest, drop_front_end_headers
 from funcmcp._functions_host.keys import MASTER_KEY, NAMES_BY_LEVEL, VARIABLE, Keys
 from funcmcp._functions_host.reload import reload_on_change
-from funcmcp._functions_host.routes import CROSS_SITE, RouteTemplate, is_cross_site, wrong_method
+from funcmcp._functions_host.routes import CROSS_SITE, RouteTemplate, is_cross_site
 from funcmcp._functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
 from funcmcp._functions_host.workers.worker import LoadFailed
 from funcmcp._jsonc import parse
@@ -53,7 +53,7 @@ from funcmcp._transports.http.admission.header_checks import HeaderChecks
 from funcmcp._transports.http.endpoints.health import LIVE, READY, Health
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.options import HTTPOptions, health_of_environment
-from funcmcp._transports.http.status import checked_status, limit_reached, refuse
+from funcmcp._transports.http.status import checked_status, limit_reached, refuse, wrong_method
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -403,7 +403,7 @@ class CustomHandlerHost(Served):
             if not route.methods or request.method in route.methods:
                 return route
             allowed += route.methods
-        return wrong_method(allowed) if allowed else None
+        return wrong_method(dict.fromkeys(allowed)) if allowed else None
 
     async def _hand_on(self, request: HttpRequest, body: bytes) -> HttpResponse:
         """Return the program's response; the next process gets a request that none has begun with."""

@@ -28,7 +28,7 @@ from funcmcp._transports.http.admission.header_checks import HeaderChecks
 from funcmcp._transports.http.admission.origin import is_on_loopback
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.options import HTTPOptions
-from funcmcp._transports.http.status import authored_response, limit_reached, refuse
+from funcmcp._transports.http.status import authored_response, limit_reached, refuse, wrong_method
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -201,12 +201,6 @@ class ClosedFunction(NamedTuple):
     key: str
 
 
-def wrong_method(allowed: Sequence[str]) -> HttpResponse:
-    """Return the refusal of a request whose path has triggers for other methods only."""
-    methods = ", ".join(dict.fromkeys(allowed))
-    return refuse(405, INVALID_REQUEST, f"Use {methods}.", headers=(("allow", methods),))
-
-
 def _key_names(trigger: HTTPTrigger) -> Sequence[str]:
     """Return the names of the keys that open a trigger; none if everyone may call it."""
     return NAMES_BY_LEVEL.get(trigger.level, (MASTER_KEY,))
@@ -327,7 +321,7 @@ class HTTPTriggers:
             allowed += entry.trigger.methods
         if not allowed:
             return None
-        return wrong_method(allowed)
+        return wrong_method(dict.fromkeys(allowed))
 
     async def _invoke(self, request: HttpRequest, found: _Found, body: bytes) -> HttpResponse:
         entry, params = found

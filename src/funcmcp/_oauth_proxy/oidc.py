@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from funcmcp._auth.tokens.keys import KeySource
     from funcmcp._oauth_proxy.identity_assertions import IdentityAssertion
-    from funcmcp._oauth_proxy.upstream import AuthorizationRequest
+    from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamError
 
     MakeAssertion = Callable[[], str | Awaitable[str]]
 
@@ -273,10 +273,8 @@ class OIDC:
                 assertion, issuer=self._issuer, audience=audience, resource=resource, keys=provider.keys, now=now
             )
             return assertion_of(claims, self._user_of(claims), now)
-        except MissingKeyError as error:
-            raise UpstreamUnavailableError(str(error)) from error
         except TokenError as error:
-            raise UpstreamRefusedError(str(error)) from error
+            raise _upstream_error(error) from error
 
     async def _sign_in(self, answer: dict[str, Any], user: User | None) -> SignIn:
         """Return what an answer of the token endpoint says."""
@@ -302,10 +300,8 @@ class OIDC:
         try:
             claims = await provider.id_tokens.validate(answer.get("id_token"), self._clock(), nonce=nonce)
             return self._user_of(claims)
-        except MissingKeyError as error:
-            raise UpstreamUnavailableError(str(error)) from error
         except TokenError as error:
-            raise UpstreamRefusedError(str(error)) from error
+            raise _upstream_error(error) from error
 
     async def _request_tokens(self, provider: Provider, form: dict[str, str]) -> dict[str, Any]:
         """Send a code or a refresh token, with the parameters of the configuration."""
@@ -393,6 +389,12 @@ def _check_parameters(option: str, parameters: Mapping[str, str] | None, reserve
     taken = reserved.intersection(parameters or {})
     if taken:
         raise ValueError(f"OIDC.{option} can't contain {', '.join(sorted(taken))}: the proxy sends its own value.")
+
+
+def _upstream_error(error: TokenError) -> UpstreamError:
+    """Return what an invalid token of the provider means for the sign-in: an outage if only its key is missing."""
+    kind = UpstreamUnavailableError if isinstance(error, MissingKeyError) else UpstreamRefusedError
+    return kind(str(error))
 
 
 def _endpoint(document: dict[str, Any], name: str) -> str:

@@ -185,13 +185,13 @@ def _summary_of_one(error: BaseException) -> str:
 
 def _authors_frame(error: BaseException) -> traceback.FrameSummary | None:
     """Return the innermost frame of the author's code in an exception, or else in its causes."""
-    cause: BaseException | None = error
-    chain: list[BaseException] = []
-    while cause is not None and len(chain) < _CHAIN:  # causes may be a circle
-        chain.append(cause)
-        cause = cause.__cause__
-    frames = (frame for cause in chain for frame in reversed(traceback.extract_tb(cause.__traceback__)))
-    return next(filter(_is_authors, frames), None)
+    for _ in range(_CHAIN):  # causes may be a circle
+        frames = reversed(traceback.extract_tb(error.__traceback__))
+        frame = next(filter(_is_authors, frames), None)
+        if frame is not None or error.__cause__ is None:
+            return frame
+        error = error.__cause__
+    return None
 
 
 def _shown_path(filename: str) -> str:

@@ -18,7 +18,7 @@ from funcmcp._server.log import log_failure
 from funcmcp._transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from funcmcp._protocol.jsonrpc import RequestId
     from funcmcp._protocol.replies import Reply
@@ -94,6 +94,12 @@ def refuse(
 ) -> HttpResponse:
     """Return the refusal of a request that is not dispatched, with a JSON-RPC error as its body."""
     return HttpResponse(status, JSON_HEADERS + headers, error_reply(MCPError(code, message), request_id).body)
+
+
+def wrong_method(allowed: Iterable[str]) -> HttpResponse:
+    """Return the refusal of a request to a path that has other methods only."""
+    methods = ", ".join(allowed)
+    return refuse(405, errors.INVALID_REQUEST, f"Use {methods}.", headers=(("allow", methods),))
 
 
 def failed(error: BaseException, subject: str, method: str = "") -> HttpResponse:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._protocol.loopback import address_of, is_loopback
+from funcmcp._transports.http.messages import READ_METHODS
 from funcmcp._transports.http.options import hosts_of_environment, hosts_of_platform
 from funcmcp._transports.http.status import refuse
 
@@ -33,9 +34,6 @@ _MAX_LENGTH = 512
 """Bytes of a Host or Origin that can be one. A name has at most 253 (RFC 1035)."""
 
 _MAX_CACHED = 256
-_CHECK_METHODS = ("GET", "HEAD")
-"""Methods of the health checks of load balancers."""
-
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -65,7 +63,7 @@ class OriginCheck:
                     return refuse(400, INVALID_REQUEST, f"More than one {name} header.")
         host, origin = fields.get(b"host"), fields.get(b"origin")
         if host is None:
-            if request.version != "1.0" or request.method not in _CHECK_METHODS:
+            if request.version != "1.0" or request.method not in READ_METHODS:
                 return refuse(400, INVALID_REQUEST, "The Host header is missing.")
             host = b""
         elif len(host) > _MAX_LENGTH or not self._allows_host(host, request.server):

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._protocol.codec import decode, encode
-from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._public_names import public
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.run import is_failure
@@ -22,7 +21,7 @@ from funcmcp._transports.http.admission.body import answer_body
 from funcmcp._transports.http.admission.header_checks import HeaderChecks
 from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp._transports.http.messages import HttpResponse
-from funcmcp._transports.http.status import JSON, authored_response, failed, limit_reached, refuse
+from funcmcp._transports.http.status import JSON, authored_response, failed, limit_reached, wrong_method
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -238,8 +237,7 @@ class CustomRoutes:
         for candidate in self.routes:
             if candidate.match(request.path) is not None:
                 methods += candidate.methods
-        allow = ", ".join(methods)
-        return refuse(405, INVALID_REQUEST, f"Use {allow}.", headers=(("allow", allow),))
+        return wrong_method(methods)
 
     def _route_of(self, request: HttpRequest) -> CustomRoute | None:
         for route in self.routes:

@@ -17,7 +17,7 @@ from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._server.log import quote, types_and_texts
 from funcmcp._state.outage import Outage
 from funcmcp._transports.http.messages import READ_METHODS, HttpResponse
-from funcmcp._transports.http.status import refuse
+from funcmcp._transports.http.status import refuse, wrong_method
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -80,8 +80,7 @@ class Health:
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         if request.method not in READ_METHODS:
-            allow = ", ".join(READ_METHODS)
-            return refuse(405, INVALID_REQUEST, f"Use {allow}.", headers=(("allow", allow),))
+            return wrong_method(READ_METHODS)
         if request.path == LIVE or await self._is_ready():
             return HttpResponse(200, _HEADERS, b"ok\n")
         return HttpResponse(503, _HEADERS, b"not ready\n")

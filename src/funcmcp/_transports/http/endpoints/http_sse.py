@@ -25,7 +25,7 @@ from funcmcp._transports.http.admission.admission import Admission
 from funcmcp._transports.http.admission.body import answer_body, wrong_type
 from funcmcp._transports.http.admission.header_checks import HeaderChecks
 from funcmcp._transports.http.messages import HttpResponse
-from funcmcp._transports.http.status import accepted, limit_reached, refuse
+from funcmcp._transports.http.status import accepted, limit_reached, refuse, wrong_method
 from funcmcp._transports.http.streams import sse
 from funcmcp._transports.http.streams.event_queue import EventQueue
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.options import HTTPOptions
 
 _SESSION = "session_id"
+_METHODS = ("GET", "POST")
 _MAX_QUEUED = 16
 """Messages that may be queued for a slow reader. Beyond that, runs wait."""
 
@@ -135,8 +136,8 @@ class HTTPSSE:
 
 def _examine(request: HttpRequest) -> Literal[True] | HttpResponse:
     """Return the refusal of a request by its method and media type, or True."""
-    if request.method not in {"GET", "POST"}:
-        return refuse(405, INVALID_REQUEST, "Use GET, POST.", headers=(("allow", "GET, POST"),))
+    if request.method not in _METHODS:
+        return wrong_method(_METHODS)
     if request.method == "POST":
         return wrong_type(request) or True
     return True

@@ -10,10 +10,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from funcmcp._protocol.codec import encode
-from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._transports.http.admission.origin import OriginCheck
 from funcmcp._transports.http.messages import READ_METHODS, HttpResponse
-from funcmcp._transports.http.status import JSON_HEADERS, refuse
+from funcmcp._transports.http.status import JSON_HEADERS, wrong_method
 
 if TYPE_CHECKING:
     from funcmcp._auth.protected_resource import ProtectedResource
@@ -55,6 +54,5 @@ class ResourceMetadata:
         if refusal is not None:
             return refusal
         if request.method not in READ_METHODS:
-            allow = ", ".join(READ_METHODS)
-            return refuse(405, INVALID_REQUEST, f"Use {allow}.", headers=(("allow", allow),))
+            return wrong_method(READ_METHODS)
         return HttpResponse(200, (*JSON_HEADERS, (_CACHE, "max-age=3600")), self._document)

@@ -12,7 +12,7 @@ from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._state.sessions.store import LiveSessions, NoSessions
 from funcmcp._transports.http.admission.body import wrong_type
 from funcmcp._transports.http.messages import READ_METHODS
-from funcmcp._transports.http.status import accepts, refuse
+from funcmcp._transports.http.status import accepts, refuse, wrong_method
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -75,8 +75,7 @@ class StreamableHeaders:
         checked = CheckedHeaders(accepts(request.fields.get(b"accept")), version, is_supported=is_supported)
         methods = self._methods(checked, can_stream=request.can_stream)
         if request.method not in methods:
-            allow = ", ".join(methods)
-            return refuse(405, INVALID_REQUEST, f"Use {allow}.", headers=(("allow", allow),))
+            return wrong_method(methods)
         if request.method == "POST":
             return _refusal_of_post(request, checked) or checked
         if request.method == "GET" and not checked.accept.events:
