@@ -155,7 +155,7 @@ def test_a_second_ctrl_c_ends_the_command_at_once(task_folder: Path) -> None:
 
     def respond(message: dict[str, Any]) -> tuple[int, str, bytes]:
         if message["method"] == "tasks/cancel":
-            over.wait(PATIENCE)
+            over.wait(2 * PATIENCE)
         body = {"jsonrpc": "2.0", "id": message["id"], "result": results.get(message["method"], {})}
         return 200, "application/json", json.dumps(body).encode()
 
@@ -165,10 +165,8 @@ def test_a_second_ctrl_c_ends_the_command_at_once(task_folder: Path) -> None:
             terminal.read_until("working hard")
             terminal.process.send_signal(signal.SIGINT)
             terminal.read_until("Cancelling the task")
-            started = time.monotonic()
             terminal.process.send_signal(signal.SIGINT)
-            assert terminal.process.wait(PATIENCE) == 130
-            assert time.monotonic() - started < 6  # the cancellation may take 2 seconds, and closing 5 more
+            assert terminal.process.wait(PATIENCE) == 130  # the cancellation is not answered
         finally:
             over.set()
             terminal.close()

@@ -161,7 +161,7 @@ def test_a_language_worker_ends_with_the_command(number: signal.Signals, tmp_pat
         assert is_running(pid)
         process.process.send_signal(number)
         assert process.ended() == (0 if number == signal.SIGTERM else -number)
-        deadline = time.monotonic() + 3
+        deadline = time.monotonic() + PATIENCE
         while is_running(pid) and time.monotonic() < deadline:
             time.sleep(0.02)
         assert not is_running(pid)

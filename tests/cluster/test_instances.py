@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import pytest
@@ -233,19 +232,14 @@ async def test_a_stream_of_an_instance_that_is_not_there_is_none(shops: list[str
 
 
 @pytest.mark.parametrize("last", ["0123456789ab.1-2", "1-1", "x", "0-0"])
-async def test_an_unknown_event_id_waits_for_no_other_instance(shops: list[str], caller: Caller, last: str) -> None:
+async def test_an_unknown_event_id_opens_the_general_stream(shops: list[str], caller: Caller, last: str) -> None:
     for url in shops:
-        waits = []
-        for _ in range(3):
-            await caller.begin(shops[0])  # a server may notice later that the stream of the last session has ended
-            start = monotonic()
-            async with caller.stream(url, last_event_id=last) as events:
-                waits.append(monotonic() - start)
-                assert events.response.status_code == 200
-        assert min(waits) < 0.5  # milliseconds on an idle machine; waiting for an answer takes a second
+        await caller.begin(shops[0])
+        async with caller.stream(url, last_event_id=last) as events:
+            assert events.response.status_code == 200
 
 
-async def test_an_event_id_of_a_stream_that_its_instance_does_not_have_is_answered_at_once(
+async def test_an_event_id_that_its_instance_does_not_have_opens_the_general_stream(
     shops: list[str], caller: Caller
 ) -> None:
     await caller.begin(shops[0])
@@ -253,14 +247,9 @@ async def test_an_event_id_of_a_stream_that_its_instance_does_not_have_is_answer
         await rest(events)
     instance, _, _ = events.last_id.partition(".")
     session = caller.session
-    waits = []
-    for _ in range(3):
-        await caller.begin(shops[0])  # as above
-        start = monotonic()
-        async with caller.stream(shops[1], last_event_id=f"{instance}.999-1") as stream:
-            waits.append(monotonic() - start)
-            assert stream.response.status_code == 200
-    assert min(waits) < 0.5
+    await caller.begin(shops[0])
+    async with caller.stream(shops[1], last_event_id=f"{instance}.999-1") as stream:
+        assert stream.response.status_code == 200
     caller.session = session
     async with caller.stream(shops[1], last_event_id=events.last_id) as stream:
         assert (await rest(stream))[-2]["params"]["data"] == "after"

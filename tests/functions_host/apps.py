@@ -25,6 +25,7 @@ from typing import List
 import azure.functions as func
 
 app = func.FunctionApp()
+BARRIER = threading.Barrier(5)
 TEXT = {"type": "text", "text": "hello"}
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 
@@ -97,7 +98,7 @@ async def slow(context) -> str:
 
 @app.mcp_tool_trigger(arg_name="context", tool_name="block", description="Block", tool_properties="[]")
 def block(context) -> str:
-    time.sleep(0.2)
+    BARRIER.wait(60)
     return threading.current_thread().name
 
 

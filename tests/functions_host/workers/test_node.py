@@ -359,7 +359,7 @@ async def test_a_worker_with_a_blocked_loop_ends_with_the_host(tmp_path: Path) -
     await asyncio.sleep(0.3)
     host.send_signal(signal.SIGKILL)
     await host.communicate()  # waits for the end of the process and of its pipe
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             os.kill(pid, 0)

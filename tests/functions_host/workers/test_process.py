@@ -21,6 +21,7 @@ from funcmcp._functions_host.workers.process import ProcessWorker
 from funcmcp._functions_host.workers.python import python_worker
 from funcmcp._functions_host.workers.worker import Invocation, LoadFailed, Value, WorkerGone
 from tests.functions_host.apps import KINDS, write_app
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -51,8 +52,8 @@ def is_running(pid: int) -> bool:
         return False
 
 
-async def wait_for_end(pid: int, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+async def wait_for_end(pid: int) -> None:
+    deadline = time.monotonic() + PATIENCE
     while is_running(pid) and time.monotonic() < deadline:  # noqa: ASYNC110 - nothing tells of another process's end
         await asyncio.sleep(0.02)
     assert not is_running(pid)
@@ -203,4 +204,4 @@ async def test_the_worker_ends_with_the_host(number: signal.Signals, tmp_path: P
     assert is_running(pid)
     host.send_signal(number)
     await host.communicate()  # waits for the end of the process and of its pipe
-    await wait_for_end(pid, 3)
+    await wait_for_end(pid)

@@ -93,9 +93,7 @@ async def test_functions_run_whether_they_are_async_or_not(kinds: ProcessWorker)
 
 
 async def test_plain_functions_run_side_by_side_in_threads(kinds: ProcessWorker) -> None:
-    begin = asyncio.get_running_loop().time()
-    threads = await asyncio.gather(*(call(kinds, "block") for _ in range(5)))
-    assert asyncio.get_running_loop().time() - begin < 0.8  # 1 s one after the other
+    threads = await asyncio.gather(*(call(kinds, "block") for _ in range(5)))  # each waits for the four others
     assert len({thread.data for thread in threads}) == 5
 
 

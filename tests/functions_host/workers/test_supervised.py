@@ -266,7 +266,7 @@ async def test_an_app_that_cannot_be_loaded_any_more_is_tried_again_with_growing
         assert caplog.text.count("broken by a file") == 1  # said once
         (folder / "broken").unlink()
         answer = ""
-        deadline = time.monotonic() + 8
+        deadline = time.monotonic() + PATIENCE
         while not answer and time.monotonic() < deadline:
             with contextlib.suppress(WorkerGone):
                 answer = await call(worker, "pid")

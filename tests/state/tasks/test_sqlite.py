@@ -26,6 +26,7 @@ from funcmcp._state.tasks.task_filter import TaskFilter
 from funcmcp._task_store_tests import RESULT, new_task
 from funcmcp.testing import task_store_tests
 from tests.clock import Clock
+from tests.patience import PATIENCE
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
@@ -355,14 +356,16 @@ async def test_a_record_that_another_version_wrote_is_left_to_it(tmp_path: Path)
     await store.aclose()
 
 
-async def test_a_task_of_this_process_starts_at_once(tmp_path: Path) -> None:
+async def test_a_task_of_this_process_starts_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SQLiteTasks(tmp_path / "tasks.db")
-    await store.read(TaskKey(None, "x"))
+    store.first_pause = store.longest_pause = 2 * PATIENCE
+    monkeypatch.setattr(any_store, "CLAIM_WAIT", 2 * PATIENCE)
     waiting = asyncio.ensure_future(store.claim(1))
-    await asyncio.sleep(0.3)
+    while not store._waiting:  # noqa: ASYNC110 - the store has no event for the beginning of a wait
+        await asyncio.sleep(0.01)
     task = new_task()
-    created = monotonic()
     await store.create(task)
-    (claim,) = await waiting
-    assert (claim.key, monotonic() - created < 0.15) == (task.key, True)
+    async with asyncio.timeout(PATIENCE):
+        (claim,) = await waiting
+    assert claim.key == task.key
     await store.aclose()

@@ -1,0 +1,112 @@
+"""No test asserts that something was fast: such a test fails on a machine that is busy."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+CLOCKS = {"monotonic", "perf_counter", "process_time", "time", "perf_counter_ns", "monotonic_ns"}
+
+
+def reads_clock(node: ast.AST) -> bool:
+    """Return whether an expression calls a clock."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute | ast.Name):
+            name = part.func.attr if isinstance(part.func, ast.Attribute) else part.func.id
+            if name in CLOCKS and not part.args:
+                return True
+    return False
+
+
+class Durations(ast.NodeVisitor):
+    """Find the assertions of one function that a duration is below a number.
+
+    A duration is a difference of times, a variable that one was assigned or appended to, or an expression with one of
+    these in it.
+    """
+
+    def __init__(self, function: ast.AST) -> None:
+        self.names: set[str] = set()
+        self.moments: set[str] = set()
+        self.lines: list[int] = []
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and reads_clock(node.value) and not self.is_duration(node.value):
+                self.moments |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and self.is_duration(node.value):
+                self.names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            elif isinstance(node, ast.Call) and any(map(self.is_duration, node.args)):
+                match node.func:
+                    case ast.Attribute(value=ast.Name(id=name), attr="append"):
+                        self.names.add(name)
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assert):
+                self.visit(node.test)
+
+    def is_duration(self, node: ast.AST) -> bool:
+        """Return whether an expression is, or contains, a difference of times or the name of one."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and part.id in self.names:
+                return True
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub) and self.is_moment(part.left):
+                return True
+        return False
+
+    def is_moment(self, node: ast.AST) -> bool:
+        """Return whether an expression is a time of a clock, or the name of one."""
+        return reads_clock(node) or (isinstance(node, ast.Name) and node.id in self.moments)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """Note a comparison with a larger number."""
+        sides = [node.left, *node.comparators]
+        for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
+            smaller = left if isinstance(operator, ast.Lt | ast.LtE) else right
+            larger = right if isinstance(operator, ast.Lt | ast.LtE) else left
+            is_order = isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE)
+            if is_order and self.is_duration(smaller) and isinstance(larger, ast.Constant):
+                self.lines.append(node.lineno)
+        self.generic_visit(node)
+
+
+def fast_lines(source: str) -> list[int]:
+    """Return the lines of a module that assert that something was fast."""
+    functions = [x for x in ast.walk(ast.parse(source)) if isinstance(x, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return sorted({line for function in functions for line in Durations(function).lines})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "assert monotonic() - begin < 5",
+        "assert 5 > time.monotonic() - begin",
+        "assert (claim, monotonic() - created < 0.15) == (task, True)",
+        "taken = loop.time() - begin\n    assert taken <= 0.8",
+        "begin = monotonic()\n    end = monotonic()\n    assert end - begin < 1",
+        "waits.append(perf_counter() - begin)\n    assert min(waits) < 0.5",
+    ],
+)
+def test_an_assertion_that_something_was_fast_is_noticed(body: str) -> None:
+    assert fast_lines(f"def test() -> None:\n    {body}\n")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while monotonic() < end:\n        pass",
+        "assert monotonic() - begin >= 0.1",
+        "assert monotonic() < deadline",
+        "assert len(rows) < 5",
+    ],
+)
+def test_a_deadline_and_a_least_duration_are_no_such_assertions(body: str) -> None:
+    assert not fast_lines(f"def test() -> None:\n    {body}\n")
+
+
+def test_no_test_asserts_that_something_was_fast() -> None:
+    modules = [path for path in TESTS.rglob("*.py") if "node_modules" not in path.parts]
+    assert modules
+    found = {f"{path.relative_to(TESTS)}:{line}" for path in modules for line in fast_lines(path.read_text("utf-8"))}
+    assert not found
