@@ -184,11 +184,13 @@ def mirrored_tests() -> set[Path]:
     return {path for path in paths if path.parts[1] not in {*BESIDE_THE_MIRROR, "node"}}
 
 
+@functools.cache
 def public_path(module: Path) -> str:
     """Return the path of a module below the package without the underscore at its start and the suffix."""
     return module.relative_to(PACKAGE).with_suffix("").as_posix().removeprefix("_")
 
 
+@functools.cache
 def module_of(test: Path) -> Path | None:
     """Return the module that a test file belongs to by its path. Of several, the one with the longest name counts."""
     subject = test.with_name(test.stem.removeprefix("test_")).relative_to(TESTS).as_posix()
@@ -227,11 +229,11 @@ def test_an_exception_is_an_exception() -> None:
     assert not outdated, "\n".join(["Remove these from EXCEPTIONS: moved, or mirrored now.", *sorted(outdated)])
 
 
-@pytest.mark.parametrize("path", [path for path in EXCEPTIONS if path.startswith("src/")])
-def test_an_exception_names_the_tests_of_its_module(path: str) -> None:
-    names = re.findall(r"tests/[\w/]+\w", EXCEPTIONS[path])
-    assert names
-    assert not [name for name in names if not (ROOT / name).is_dir() and not (ROOT / f"{name}.py").is_file()]
+def test_an_exception_names_the_tests_of_its_module() -> None:
+    named = {path: re.findall(r"tests/[\w/]+\w", EXCEPTIONS[path]) for path in EXCEPTIONS if path.startswith("src/")}
+    assert not [path for path, names in named.items() if not names]
+    tests = {name for names in named.values() for name in names}
+    assert not {name for name in tests if not (ROOT / name).is_dir() and not (ROOT / f"{name}.py").is_file()}
 
 
 def test_a_folder_beside_the_mirror_exists() -> None:
