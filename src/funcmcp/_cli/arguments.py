@@ -1,8 +1,9 @@
-"""A tool's arguments as they are typed on the command line."""
+"""A tool's arguments and header fields as they are typed on the command line."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from base64 import b64encode
 from pathlib import Path
@@ -25,6 +26,25 @@ _JSON_TYPES: dict[type, frozenset[str]] = {
     str: frozenset(),
 }
 """By Python type, the JSON types of a value that is not a text. A text in quotes is a string with these quotes."""
+
+
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)[ \t]*")
+
+
+def read_header(text: str, *, example: str) -> tuple[str, str]:
+    """Return the name and the value of a header field. No message repeats the value, which may be secret.
+
+    Args:
+        text: The field, as ``NAME:VALUE``.
+        example: A field for the message.
+
+    Raises:
+        Failure: The text has another form, or characters that are not visible ASCII.
+    """
+    match = _HEADER.fullmatch(text)
+    if match is None:
+        raise Failure(f"A header field must be NAME:VALUE in visible ASCII, such as --header '{example}'.")
+    return match[1], match[2]
 
 
 def read_json(text: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import re
 import shlex
 import time
 import webbrowser
@@ -15,7 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from funcmcp._cli.arguments import read_json, read_pairs, warnings_of
+from funcmcp._cli.arguments import read_header, read_json, read_pairs, warnings_of
 from funcmcp._cli.calls import outcome_of
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.faults import faults_of
@@ -58,7 +57,6 @@ _SUGGESTIONS = 10
 """Names in the message about a name that does not exist."""
 
 _UNAUTHORIZED = 401
-_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)[ \t]*")
 _CLIENT_HEADERS = {"accept", "accept-encoding", "content-length", "content-type", "host", "transfer-encoding"}
 _CLIENT_HEADERS |= {"mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"}
 
@@ -155,13 +153,11 @@ def _sign_in_file() -> Path:
 
 def _header(text: str) -> tuple[str, str]:
     """Return a header field's name in lower case and its value. No message repeats the value, which may be secret."""
-    match = _HEADER.fullmatch(text)
-    if match is None:
-        raise Failure("A header field must be NAME:VALUE in visible ASCII, such as --header 'X-Api-Key: secret'.")
-    name = match[1].lower()
+    name, value = read_header(text, example="X-Api-Key: secret")
+    name = name.lower()
     if name in _CLIENT_HEADERS:
         raise Failure(f"--header {name} is not possible: the client sets this field itself.")
-    return name, match[2]
+    return name, value
 
 
 async def inspect_server(source: Source, calls: Sequence[Call] = ()) -> tuple[dict[str, Any], list[Fault]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -392,8 +391,3 @@ def _seconds(value: object) -> float | None:
         raise FolderError(f'host.json: functionTimeout is {text!r}. Write it as "00:05:00", or -1 for no limit.')
     days, hours, minutes, seconds = parts
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds) or None
-
-
-def environment_of_process() -> dict[str, str]:
-    """Return the environment variables of this process."""
-    return dict(os.environ)

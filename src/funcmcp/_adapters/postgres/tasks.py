@@ -79,9 +79,6 @@ ALTER TABLE funcmcp_tasks_1 ADD COLUMN IF NOT EXISTS tool text NOT NULL DEFAULT 
 """
 """What the table of an earlier version lacks. Rows that such a version inserts have the default values."""
 
-_IS_COMPLETE = """
-SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('funcmcp_tasks_1') AND attname = 'tool')
-"""
 _INDEXES = """
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_due ON funcmcp_tasks_1 (server, due) WHERE due IS NOT NULL;
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_queue ON funcmcp_tasks_1 (server, queue, due) WHERE due IS NOT NULL;

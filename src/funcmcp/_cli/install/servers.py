@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
+from funcmcp._cli.arguments import read_header
 from funcmcp._cli.failure import Failure
 from funcmcp._cli.install.entries import Server
 from funcmcp._cli.targets import find, function_app_in, load
@@ -26,7 +27,6 @@ _ASSIGNMENT = re.compile(
 """A line of a file with environment variables, as docker and python-dotenv read it."""
 
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
-_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)[ \t]*")
 
 
 def server_at(
@@ -56,7 +56,7 @@ def server_at(
             raise Failure("--env is for servers that the client starts. A server at a URL has --header.")
         if arguments:
             raise Failure("Arguments after -- are for servers that the client starts, not for a URL.")
-        fields = dict(map(_header, headers))
+        fields = dict(read_header(text, example="X-Api-Key: ${API_KEY}") for text in headers)
         default_name = _name_of_url(target)
         return Server(_checked_name(name or default_name), url=target, headers=fields)
     if headers:
@@ -193,10 +193,3 @@ def read_variables(file: Path) -> list[str]:
             value = re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), match["quoted"])
         variables.append(f"{match['name']}={value}")
     return variables
-
-
-def _header(text: str) -> tuple[str, str]:
-    match = _HEADER.fullmatch(text)
-    if match is None:
-        raise Failure("A header field must be NAME:VALUE in visible ASCII, such as --header 'X-Api-Key: ${API_KEY}'.")
-    return match[1], match[2]

@@ -43,8 +43,6 @@ _PDEATHSIG = 1
 _invocation_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("_invocation_id", default=None)
 """The id of the call that runs."""
 
-Outputs = dict[str, dict[str, Any]]
-
 
 class Link:
     """The socket to the host. Frames go out whole, from any thread."""
