@@ -1,7 +1,9 @@
 """Requests to one server, in the revision that client and server agree on.
 
 How it works: `Requests.connect` opens the transport and agrees on a revision with the server. If the caller did not
-choose one, it sends ``server/discover`` in the newest revision. If the server does not have that method, it sends
+choose one, it sends ``server/discover`` in the newest revision. A server that does not support this revision names the
+ones that it supports, in the error -32022 or in its result. The client sends ``server/discover`` again in the newest of
+these that has no handshake. If there is none, or if the server does not have the method, the client sends
 ``initialize`` in the newest handshake revision. After that, each request is one message: `send` adds the members and
 headers that the revision requires, waits for the response, and cancels the request if the caller stops waiting. If the
 server has ended the session, `send` starts a new one and sends the request again: the server has not begun a request
@@ -39,7 +41,7 @@ from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._protocol.tasks import EXTENSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from funcmcp._client.answers import Answers
     from funcmcp._client.transport import Transport
@@ -58,6 +60,14 @@ _KNOWS_PER_REQUEST = {INTERNAL_ERROR, HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY
 """Error codes of ``server/discover`` after which the client does not try ``initialize``."""
 
 _CLIENT_INFO = {"name": "funcmcp", "version": __version__}
+
+
+class _OtherRevisionsError(InvalidResponseError):
+    """The server does not support the revision of ``server/discover``, and its result names other ones."""
+
+    def __init__(self, date: str, supported: Sequence[str]) -> None:
+        super().__init__(f"The server does not support revision {date}.")
+        self.supported = supported
 
 
 class Requests:
@@ -333,35 +343,39 @@ class Requests:
                 await self._discover(self._timeout)
             else:
                 await self._initialize()
-        elif not await self._try_newest():
+        elif not await self._agree_without_handshake():
             self.date = _LATEST_HANDSHAKE
-            await self._handshake_or_newest()
+            await self._handshake_or_discover()
 
-    async def _handshake_or_newest(self) -> None:
+    async def _handshake_or_discover(self) -> None:
         """Send ``initialize``, and ``server/discover`` again if the server refuses the handshake.
 
         A process that needs long to start may answer the first ``server/discover`` after the client has stopped waiting
-        for it. A server of the official SDK then serves the newest revision only.
+        for it. A server of the official SDK then serves the revisions without a handshake only.
         """
         try:
             await self._initialize()
         except MCPError as error:
             if error.code != UNSUPPORTED_PROTOCOL_VERSION or self._transport.is_http:
                 raise
-            self.date = max(REVISIONS)
+            self.date = _shared_revision(_supported_by(error)) or max(REVISIONS)
             await self._discover(self._timeout)
 
-    async def _try_newest(self) -> bool:
-        """Send ``server/discover`` in the newest revision. Return whether the server supports that revision."""
+    async def _agree_without_handshake(self) -> bool:
+        """Agree on a revision that has no handshake. Return False if the server may have one with a handshake."""
         self.date = max(REVISIONS)
         seconds = self._timeout
         if not self._transport.is_http:
             seconds = _PROBE_SECONDS if seconds is None else min(seconds, _PROBE_SECONDS)
         try:
             await self._discover(seconds)
+        except _OtherRevisionsError as error:
+            return await self._discover_in_one_of(error.supported)
         except MCPError as error:
             if error.code in _KNOWS_PER_REQUEST:
                 raise
+            if error.code == UNSUPPORTED_PROTOCOL_VERSION:
+                return await self._discover_in_one_of(_supported_by(error))
             return False
         except (InvalidResponseError, RequestTimeoutError):
             return False
@@ -373,12 +387,28 @@ class Requests:
             return False
         return True
 
+    async def _discover_in_one_of(self, supported: Sequence[str]) -> bool:
+        """Send ``server/discover`` in the newest revision of a server; return False if all of them have a handshake.
+
+        Source: 2026-07-28 "basic/versioning": a client that gets -32022 SHOULD retry with a revision of ``supported``.
+        """
+        date = _shared_revision(supported)
+        if date is not None:
+            self.date = date
+            await self._discover(self._timeout)
+            return True
+        if supported and not any(date in REVISIONS for date in supported):
+            dates = one_line(", ".join(supported))
+            raise InvalidResponseError(f"The server supports no revision of this client. It supports: {dates}.")
+        return False
+
     async def _discover(self, seconds: float | None) -> None:
+        """Send ``server/discover``; raise _OtherRevisionsError if the server does not support the revision."""
         method = "server/discover"
         result = await self.send_checked(method, {}, seconds)
-        supported = result.get("supportedVersions", [self.date])
-        if not isinstance(supported, list) or self.date not in supported:
-            raise InvalidResponseError(f"The server does not support revision {self.date}.")
+        supported = _dates_in(result.get("supportedVersions", [self.date]))
+        if self.date not in supported:
+            raise _OtherRevisionsError(self.date, supported)
         meta = result.get("_meta")
         self._learn(result, meta.get(envelope.SERVER_INFO) if isinstance(meta, dict) else None, method)
 
@@ -405,3 +435,19 @@ class Requests:
         self.server_info = server_info if isinstance(server_info, dict) else {}
         instructions = result.get("instructions")
         self.instructions = instructions if isinstance(instructions, str) else None
+
+
+def _supported_by(error: MCPError) -> list[str]:
+    """Return the revisions that a server supports, as its error -32022 names them; none if it does not."""
+    data = error.data
+    return _dates_in(data.get("supported")) if isinstance(data, dict) else []
+
+
+def _dates_in(value: object) -> list[str]:
+    """Return the texts in a list of a server; none if it is not a list."""
+    return [date for date in value if isinstance(date, str)] if isinstance(value, list) else []
+
+
+def _shared_revision(supported: Sequence[str]) -> str | None:
+    """Return the newest revision without a handshake that the client has, too; None if there is none."""
+    return max((date for date in supported if date in REVISIONS and REVISIONS[date].per_request), default=None)
