@@ -13,6 +13,7 @@ import pytest
 
 from funcmcp._server.tasks.service import task_digest
 from funcmcp._state.tasks.record import NewTask, Outcome, Question, TaskKey
+from funcmcp._task_store_tests import newer_version
 from funcmcp.client import Client
 from funcmcp.tasks import SQLiteTasks
 from tests.cli.processes import FUNCMCP, funcmcp, running
@@ -228,6 +229,25 @@ def test_a_drain_waits_for_tasks_that_run_or_wait_for_a_worker(folder: Path) -> 
         draining.line_with("1 task has not ended")
         assert funcmcp("tasks", "cancel", "server.py", name_of(4), folder=folder).returncode == 0
         assert draining.ended() == 0
+
+
+def test_tasks_of_a_newer_version_are_counted_and_can_not_be_named(folder: Path) -> None:
+    async def create(store: SQLiteTasks) -> None:
+        with newer_version():
+            await store.create(NewTask(key_of(5), "export", b"{}"))
+            await store.create(NewTask(key_of(6), "export", b"{}"))
+            await store.cancel(key_of(6))
+
+    fill(folder, create)
+    ended = funcmcp("tasks", "list", "server.py", "--json", folder=folder)
+    counted = "2 tasks were written by a newer version of the server"
+    assert (ended.returncode, json.loads(ended.stdout), ended.stderr.splitlines()[-1]) == (0, [], counted)
+    ended = funcmcp("tasks", "show", "server.py", name_of(5), folder=folder)
+    refusal = f"The task {name_of(5)!r} was written by a newer version of the server. Use the command of that version."
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, refusal)
+    ended = funcmcp("tasks", "drain", "server.py", "--timeout", "0", folder=folder)
+    lines = ["1 task has not ended", "1 task was written by a newer version of the server"]
+    assert (ended.returncode, ended.stderr.splitlines()[-2:]) == (1, lines)
 
 
 @pytest.mark.parametrize(
