@@ -4,7 +4,7 @@ How it works: in a rolling deployment, a newer and an older process read each ot
 valid. A version that adds a member reads a record without it as one with a default. A version that writes a record
 again keeps the members that it does not know. Only a change that older versions must not read gets another number in
 ``v``. A record that can't be read is treated as one that does not exist or has expired; it is never a fault of the
-server. docs/explanation/records.md lists all records.
+server. docs/development/architecture.md lists all of them.
 """
 
 from __future__ import annotations
