@@ -197,10 +197,33 @@ async def test_a_task_that_has_failed_runs_again_with_the_same_arguments(folder:
             again = await client.get_task(retried["id"])
             assert (await again.result()).text == "soup: 300 g"
             texts = await asyncio.to_thread(funcmcp, "tasks", "retry", "server.py", name, folder=folder)
-            assert re.fullmatch(rf"Created [0-9a-f]{{16}} for {name}\n", texts.stdout)
+            reason = f"{name} can't be retried. It was retried before, as {retried['new']}, which is completed.\n"
+            assert (texts.returncode, texts.stdout, texts.stderr) == (1, "", reason)
             ended = await asyncio.to_thread(funcmcp, "tasks", "retry", "server.py", retried["new"], folder=folder)
     text = f"{retried['new']} can't be retried. Only tasks that have failed can be retried.\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", text)
+
+
+def test_a_task_of_a_tool_that_the_server_lacks_is_not_retried(folder: Path) -> None:
+    fill(folder, some_tasks)
+    ended = funcmcp("tasks", "retry", "server.py", name_of(1), folder=folder)
+    reason = "The server has no tool 'export': add it under this name until its old tasks have ended."
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{name_of(1)} can't be retried. {reason}\n")
+
+
+def test_a_task_that_waits_for_a_worker_with_its_tool_says_so(folder: Path) -> None:
+    async def deliver(store: SQLiteTasks) -> None:
+        await store.create(NewTask(key_of(1), "export", b"{}", attempts=3))
+        for _ in range(4):
+            (claim,) = await store.claim(1)
+            await store.release(claim, unknown=True)
+
+    fill(folder, deliver)
+    (task,) = listed(folder)
+    assert (task["attempt"], task["attempts"]) == (0, 3)
+    assert task["message"] == "Waits for a worker that has its tool: 4 deliveries to workers without it."
+    ended = funcmcp("tasks", "list", "server.py", folder=folder)
+    assert "0 of 3" in ended.stdout
 
 
 def test_a_task_that_failed_in_a_version_that_keeps_no_arguments_can_not_be_retried(folder: Path) -> None:

@@ -139,19 +139,22 @@ def cancel(target: Target, names: Names) -> None:
 def retry(target: Target, names: Names, *, as_json: AsJSON = False) -> None:
     """Create a new task for each of these tasks of TARGET that have failed, with the same arguments and owner.
 
-    A client that shall read the new task needs its id, which --json prints. The exit code is 1 if one can't be retried.
+    A client that shall read the new task needs its id, which --json prints. A task is retried once: if the new task
+    fails as well, retry that one. The exit code is 1 if one can't be retried.
     """
     from funcmcp._state.tasks.store import TasksFullError
 
     async def retry_all(tasks: Tasks) -> list[tuple[TaskRecord, TaskRecord | None, str]]:
         outcomes: list[tuple[TaskRecord, TaskRecord | None, str]] = []
         for record in await _find(tasks, names):
+            refusal = await _refusal_of_retry(tasks, record)
+            if refusal is not None:
+                outcomes.append((record, None, refusal))
+                continue
             try:
-                new = await tasks.retry(record)
+                outcomes.append((record, await tasks.retry(record), _LOST_CALL))
             except TasksFullError as full:
                 outcomes.append((record, None, f"{full}."))
-            else:
-                outcomes.append((record, new, _LOST_CALL if record.failed else _NOT_FAILED))
         return outcomes
 
     outcomes = _run(target, retry_all)
@@ -165,6 +168,18 @@ def retry(target: Target, names: Names, *, as_json: AsJSON = False) -> None:
                 write_line(f"Created {_digest(new)} for {_digest(record)}")
     if any(new is None for _, new, _ in outcomes):
         raise typer.Exit(1)
+
+
+async def _refusal_of_retry(tasks: Tasks, record: TaskRecord) -> str | None:
+    """Return why a task can't be retried; None if it may be."""
+    if not record.failed:
+        return _NOT_FAILED
+    if not tasks.has_tool(record.tool):
+        return f"The server has no tool {record.tool!r}: add it under this name until its old tasks have ended."
+    earlier = await tasks.retried(record)
+    if earlier is not None:
+        return f"It was retried before, as {_digest(earlier)}, which is {_status(earlier)}."
+    return None
 
 
 def _retried(record: TaskRecord, new: TaskRecord | None, reason: str) -> dict[str, Any]:
@@ -293,14 +308,21 @@ def _members(record: TaskRecord) -> dict[str, Any]:
         "updated": _date(record.updated),
         "age": round(max(0.0, time() - record.created), 3),
         "running": record.claimed,
-        "attempt": record.attempt,
+        "attempt": record.starts,
         "attempts": record.attempts,
         "failures": record.failures,
-        "message": record.message,
+        "message": _message(record),
         "error": _error(record),
         "expires": _date(record.expires),
         "removed": _date(record.removed),
     }
+
+
+def _message(record: TaskRecord) -> str | None:
+    """Return the message of a task, or why it waits."""
+    if record.returned and not record.claimed and not record.over:
+        return f"Waits for a worker that has its tool: {record.returned} deliveries to workers without it."
+    return record.message
 
 
 def _status(record: TaskRecord) -> str:
@@ -341,8 +363,8 @@ def _print_table(records: Sequence[TaskRecord]) -> None:
             _RUNNING if record.claimed else members["status"],
             members["owner"],
             str(timedelta(seconds=int(members["age"]))),
-            str(record.attempt),
-            members["error"] or record.message or "",
+            f"{members['attempt']} of {members['attempts']}",
+            members["error"] or members["message"] or "",
         )
     console.print(table)
 

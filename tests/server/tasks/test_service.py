@@ -220,9 +220,14 @@ async def test_a_task_has_the_queue_of_its_tool_and_keeps_it_when_it_is_retried(
         await until(served, await create(served, "render"), "completed")
         (failed,) = await readable_tasks(store)
         assert (failed.failed, failed.queue, failed.limited) == (True, "slow", True)
+        assert await served.tasks.retried(failed) is None
         again = await served.tasks.retry(failed)
         assert again is not None
         assert (again.queue, again.limited) == ("slow", True)
+        assert (await served.tasks.retry(failed)) is not None
+        assert await served.tasks.retried(failed) is not None
+        assert len(await readable_tasks(store)) == 2
+        assert (served.tasks.has_tool("render"), served.tasks.has_tool("other")) == (True, False)
 
 
 async def test_the_limits_of_tools_follow_the_catalog() -> None:

@@ -376,6 +376,20 @@ async def test_a_record_that_can_not_be_read_gives_its_place_away_when_its_time_
     await store.aclose()
 
 
+async def test_a_clock_that_steps_forward_beyond_the_time_of_a_task_removes_it(tmp_path: Path) -> None:
+    clock = Clock()
+    store = SQLiteTasks(tmp_path / "tasks.db", clock=clock)
+    task = new_task(ttl=100, keep=50)
+    await store.create(task)
+    (claim,) = await store.claim(1)
+    clock.now += 149
+    assert await store.read(task.key) is not None
+    clock.now += 1
+    assert await store.read(task.key) is None
+    assert await store.finish(claim, RESULT) is None
+    await store.aclose()
+
+
 async def test_a_task_of_this_process_starts_at_once(tmp_path: Path) -> None:
     store = SQLiteTasks(tmp_path / "tasks.db")
     await store.read(TaskKey(None, "x"))
