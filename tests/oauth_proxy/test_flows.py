@@ -88,7 +88,9 @@ async def test_a_step_that_this_version_can_not_read_is_a_page_that_says_what_to
     assert stage.upstream.exchanges == []
 
 
-async def test_a_code_or_a_refresh_token_that_this_version_can_not_read_is_an_invalid_grant(stage: Stage) -> None:
+async def test_a_code_or_a_refresh_token_that_this_version_can_not_read_is_an_invalid_grant(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
     code = await stage.code()
     refresh_token = (await stage.exchange(code)).json["refresh_token"]
     for purpose, text, send in ((CODE, code, stage.exchange), (REFRESH, refresh_token, stage.refresh)):
@@ -96,6 +98,7 @@ async def test_a_code_or_a_refresh_token_that_this_version_can_not_read_is_an_in
             stage.caller = f"192.0.2.{number}"  # an address has a limit of failed requests
             answer = await send(concealed(purpose, bad))
             assert (answer.status, answer.json["error"]) == (400, "invalid_grant"), bad
+    assert "event=oauth_sign_in_unreadable" in caplog.text
     assert (await stage.refresh(refresh_token)).status == 200
 
 

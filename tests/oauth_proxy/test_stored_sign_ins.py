@@ -50,7 +50,9 @@ async def test_a_user_of_version_0_1_can_be_signed_out(stage: Stage) -> None:
     assert (await stage.refresh(recorded["refresh_token"])).json["error"] == "invalid_grant"
 
 
-async def test_a_record_that_this_version_can_not_read_is_an_invalid_grant(stage: Stage) -> None:
+async def test_a_record_that_this_version_can_not_read_is_an_invalid_grant(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
     store = stage.options["store"]
     token = (await stage.tokens())["refresh_token"]
     sign_in = value_in(REFRESH, token)["sign_in"]
@@ -66,7 +68,10 @@ async def test_a_record_that_this_version_can_not_read_is_an_invalid_grant(stage
         answer = await stage.refresh(token)
         assert (answer.status, answer.json["error"]) == (400, "invalid_grant"), bad
         assert await store.replace(key, text, good, 3600), "a record that can't be read is left as it is"
+        assert "event=oauth_sign_in_unreadable: a newer version of the server has written it" in caplog.text
+        caplog.clear()
     assert (await stage.refresh(token)).status == 200
+    assert "oauth_sign_in_unreadable" not in caplog.text
 
 
 async def test_a_refresh_token_that_this_version_can_not_read_is_an_invalid_grant(stage: Stage) -> None:

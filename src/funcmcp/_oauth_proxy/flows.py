@@ -221,7 +221,17 @@ def of_refresh_token(keys: KeyRing, text: str, now: float, seconds: float) -> Re
     """
     payload = keys.reveal(_REFRESH, text) if len(text) <= MAX_REFRESH_TOKEN else None
     refresh = refresh_of(value_of(payload))
+    if payload is not None and refresh is None:
+        log_unreadable()
     return None if refresh is None or now - refresh.signed_in >= seconds else refresh
+
+
+def log_unreadable() -> None:
+    """Log that a sign-in of these keys can't be read."""
+    _logger.warning(
+        "event=oauth_sign_in_unreadable: a newer version of the server has written it, or it is damaged. The user has "
+        "to sign in again."
+    )
 
 
 def refresh_members(refresh: Refresh) -> dict[str, Any]:

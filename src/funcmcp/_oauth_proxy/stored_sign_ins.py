@@ -38,7 +38,7 @@ from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from funcmcp._oauth_proxy.flows import refresh_members, refresh_of
+from funcmcp._oauth_proxy.flows import log_unreadable, refresh_members, refresh_of
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
 from funcmcp._oauth_proxy.web import OAuthError
 from funcmcp._state.records import VERSION, to_record, value_of
@@ -387,6 +387,8 @@ class StoredSignIns:
         value = await self.store.get(_sign_in_key(sign_in))
         payload = None if value is None else self._keys.reveal(_purpose(sign_in), value)
         record = _record_of(value_of(payload))
+        if payload is not None and record is None:
+            log_unreadable()
         if value is None or record is None:
             return None
         if self._clock() - record.refresh.signed_in >= self._seconds:
