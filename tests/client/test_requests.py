@@ -13,6 +13,7 @@ import pytest
 
 from funcmcp import MCPError
 from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._serving import serving_of
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp.client import Client, InvalidResponseError, SessionEndedError, StdioCommand
 from tests.client import next_revision as next_module
@@ -189,6 +190,28 @@ async def test_an_old_client_uses_a_revision_of_a_new_process(transport: str) ->
         assert await agreed(target) == PER_REQUEST
     with served_by([NEWEST, PER_REQUEST, NEXT], transport) as target:
         assert await agreed(target) == PER_REQUEST
+
+
+@pytest.mark.usefixtures("next_revision")
+@pytest.mark.parametrize("revision", [None, NEXT])
+async def test_a_request_that_reaches_an_older_instance_is_sent_in_its_revision(revision: str | None) -> None:
+    instances = [server_of([NEWEST, PER_REQUEST, NEXT]), server_of([NEWEST, PER_REQUEST])]
+    used = [serving_of(mcp).exchange for mcp in instances]
+
+    async def exchange(request: MemoryRequest) -> HttpResponse:
+        return await used[0](request)
+
+    async with Client(exchange, revision=revision) as client:  # type: ignore[arg-type]
+        assert client.revision == NEXT
+        used.reverse()
+        if revision is not None:
+            with pytest.raises(MCPError, match="Unsupported protocol version"):
+                await client.call_tool("add", {"a": 1, "b": 2})
+            return
+        for _ in range(2):
+            assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
+            assert client.revision == PER_REQUEST
+            used.reverse()
 
 
 def refusing(supported: object) -> Callable[[MemoryRequest], Awaitable[HttpResponse]]:

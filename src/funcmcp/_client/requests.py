@@ -2,9 +2,10 @@
 
 How it works: `Requests.connect` opens the transport and agrees on a revision with the server. If the caller did not
 choose one, it sends ``server/discover`` in the newest revision. A server that does not support this revision names the
-ones that it supports, in the error -32022 or in its result. The client sends ``server/discover`` again in the newest of
-these that has no handshake. If there is none, or if the server does not have the method, the client sends
-``initialize`` in the newest handshake revision. After that, each request is one message: `send` adds the members and
+ones that it supports, in the error -32022 or in its result. The client sends the request again in the newest of these
+that has no handshake; so it does with any later request, which may reach an older instance of the server. If there is
+none, or if the server does not have the method, the client sends ``initialize`` in the newest handshake revision. After
+that, each request is one message: `send` adds the members and
 headers that the revision requires, waits for the response, and cancels the request if the caller stops waiting. If the
 server has ended the session, `send` starts a new one and sends the request again: the server has not begun a request
 that it answers with status 404. In the handshake era the server sends its questions as requests, which the transport
@@ -157,7 +158,10 @@ class Requests:
         await self._transport.aclose()
 
     async def send(self, method: str, params: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
-        """Send a request and return its result. Start a new session if the server has ended the session.
+        """Send a request and return its result.
+
+        Start a new session if the server has ended the session. Send the request in another revision if the server does
+        not support that of the client; the server has not begun the request then.
 
         Args:
             method: The method.
@@ -174,7 +178,12 @@ class Requests:
             return await self._send_once(method, params, seconds)
         except SessionEndedError:
             await self._start_session()
-            return await self._send_once(method, params, seconds)
+        except MCPError as error:
+            date = _shared_revision(_supported_by(error))
+            if date is None or self._requested_revision is not None or not self.revision.per_request:
+                raise
+            self.date = date
+        return await self._send_once(method, params, seconds)
 
     async def send_checked(
         self, method: str, params: Mapping[str, Any], seconds: float | None, *result_types: str
@@ -322,6 +331,7 @@ class Requests:
         if method == "tools/call" and isinstance(arguments, dict):
             parameters = await self._mirrored_parameters(str(name))
             fields |= header_names.encode_mirrored(arguments, parameters)
+            fields |= self._headers()  # the list of tools may have come in another revision
         return fields
 
     async def _mirrored_parameters(self, name: str) -> tuple[MirroredParameter, ...]:
@@ -374,8 +384,7 @@ class Requests:
         except MCPError as error:
             if error.code in _KNOWS_PER_REQUEST:
                 raise
-            if error.code == UNSUPPORTED_PROTOCOL_VERSION:
-                return await self._discover_in_one_of(_supported_by(error))
+            _refuse_other_revisions(_supported_by(error))
             return False
         except (InvalidResponseError, RequestTimeoutError):
             return False
@@ -388,19 +397,14 @@ class Requests:
         return True
 
     async def _discover_in_one_of(self, supported: Sequence[str]) -> bool:
-        """Send ``server/discover`` in the newest revision of a server; return False if all of them have a handshake.
-
-        Source: 2026-07-28 "basic/versioning": a client that gets -32022 SHOULD retry with a revision of ``supported``.
-        """
+        """Send ``server/discover`` in the newest revision of a server; return False if all of them have a handshake."""
         date = _shared_revision(supported)
-        if date is not None:
-            self.date = date
-            await self._discover(self._timeout)
-            return True
-        if supported and not any(date in REVISIONS for date in supported):
-            dates = one_line(", ".join(supported))
-            raise InvalidResponseError(f"The server supports no revision of this client. It supports: {dates}.")
-        return False
+        if date is None:
+            _refuse_other_revisions(supported)
+            return False
+        self.date = date
+        await self._discover(self._timeout)
+        return True
 
     async def _discover(self, seconds: float | None) -> None:
         """Send ``server/discover``; raise _OtherRevisionsError if the server does not support the revision."""
@@ -438,9 +442,20 @@ class Requests:
 
 
 def _supported_by(error: MCPError) -> list[str]:
-    """Return the revisions that a server supports, as its error -32022 names them; none if it does not."""
-    data = error.data
-    return _dates_in(data.get("supported")) if isinstance(data, dict) else []
+    """Return the revisions that a server supports, as its error -32022 names them; none for another error.
+
+    Source: 2026-07-28 "basic/versioning": a client that gets -32022 SHOULD retry with a revision of ``supported``.
+    """
+    if error.code != UNSUPPORTED_PROTOCOL_VERSION or not isinstance(error.data, dict):
+        return []
+    return _dates_in(error.data.get("supported"))
+
+
+def _refuse_other_revisions(supported: Sequence[str]) -> None:
+    """Raise InvalidResponseError if a server names the revisions that it supports, and the client has none of them."""
+    if supported and not any(date in REVISIONS for date in supported):
+        dates = one_line(", ".join(supported))
+        raise InvalidResponseError(f"The server supports no revision of this client. It supports: {dates}.")
 
 
 def _dates_in(value: object) -> list[str]:
