@@ -183,9 +183,12 @@ class Rules:
 
     async def test_a_task_of_a_newer_version_is_not_absent(self) -> None:
         store = self.store
-        task, other = new_task(fingerprint="digest"), new_task()
+        first, task, other = new_task(), new_task(fingerprint="digest"), new_task()
+        await store.create(first)
+        await self.wait(0.002)  # the order of creation, in milliseconds
         with newer_version():
             created = await store.create(task)
+        await self.wait(0.002)
         await store.create(other)
         if await _is_readable(store, task.key):
             return  # the store keeps objects of one process
@@ -198,11 +201,12 @@ class Rules:
         with contextlib.suppress(UnreadableTaskError):
             await store.create(task)
         assert not await _is_readable(store, task.key)
-        assert [record.key for record in await store.page(OWNER, None, 10)] == [other.key]
+        for size in (2, 10):
+            assert [record.key for record in await store.page(OWNER, None, size)] == [first.key, other.key]
         tasks = {seen.key: seen async for seen in store.scan()}
-        assert tasks.keys() == {task.key, other.key}
+        assert tasks.keys() == {first.key, task.key, other.key}
         assert tasks[task.key] == UnreadableTask(task.key, over=False)
-        assert (await claim_one(store)).key == other.key
+        assert [(await claim_one(store)).key for _ in range(2)] == [first.key, other.key]
         await self.idle(store)
         with newer_version():
             assert await store.read(task.key) == created
