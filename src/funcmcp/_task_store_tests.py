@@ -8,6 +8,7 @@ own. Nothing but pytest is necessary.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import secrets
 from dataclasses import replace
@@ -17,12 +18,20 @@ import pytest
 
 from funcmcp._protocol.codec import decode
 from funcmcp._state.tasks import any_store
-from funcmcp._state.tasks.record import OUTCOME_BYTES, NewTask, Outcome, Question, TaskKey
-from funcmcp._state.tasks.store import TaskLimits, TasksFullError, TaskStore, position
+from funcmcp._state.tasks import record as record_module
+from funcmcp._state.tasks.record import OUTCOME_BYTES, NewTask, Outcome, Question, TaskKey, TaskRecord
+from funcmcp._state.tasks.store import (
+    TaskLimits,
+    TasksFullError,
+    TaskStore,
+    UnreadableTask,
+    UnreadableTaskError,
+    position,
+)
 from funcmcp._state.tasks.task_filter import ANY_TASK, TaskFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
     from contextlib import AbstractAsyncContextManager
     from typing import TypeAlias
 
@@ -75,6 +84,32 @@ async def claim_one(store: TaskStore, only: TaskFilter = ANY_TASK) -> Claim:
             break
     assert len(claims) == 1
     return claims[0]
+
+
+@contextlib.contextmanager
+def newer_version() -> Iterator[None]:
+    """Write and read records as a newer version does, which this version can't read."""
+    version = record_module.VERSION
+    record_module.VERSION = version + 1
+    try:
+        yield
+    finally:
+        record_module.VERSION = version
+
+
+async def _is_readable(store: TaskStore, key: TaskKey) -> bool:
+    """Return whether this version can read a task; fail if the task is absent."""
+    try:
+        record = await store.read(key)
+    except UnreadableTaskError:
+        return False
+    assert record is not None, "a task of a newer version is absent"
+    return True
+
+
+async def readable_tasks(store: TaskStore) -> list[TaskRecord]:
+    """Return the tasks of all owners that this version can read."""
+    return [task async for task in store.scan() if isinstance(task, TaskRecord)]
 
 
 class Rules:
@@ -145,6 +180,56 @@ class Rules:
             assert await store.cancel(key) is None
             assert await store.answer(key, {"name.1": ANSWER}) is None
             await store.watch(key)
+
+    async def test_a_task_of_a_newer_version_is_not_absent(self) -> None:
+        store = self.store
+        first, task, other = new_task(), new_task(fingerprint="digest"), new_task()
+        await store.create(first)
+        await self.wait(0.002)  # the order of creation, in milliseconds
+        with newer_version():
+            created = await store.create(task)
+        await self.wait(0.002)
+        await store.create(other)
+        if await _is_readable(store, task.key):
+            return  # the store keeps objects of one process
+        with pytest.raises(UnreadableTaskError, match="newer version"):
+            await store.cancel(task.key)
+        with pytest.raises(UnreadableTaskError):
+            await store.answer(task.key, {"name.1": ANSWER})
+        with pytest.raises(UnreadableTaskError):
+            await store.watch(task.key)
+        with contextlib.suppress(UnreadableTaskError):
+            await store.create(task)
+        assert not await _is_readable(store, task.key)
+        for size in (2, 10):
+            assert [record.key for record in await store.page(OWNER, None, size)] == [first.key, other.key]
+        tasks = {seen.key: seen async for seen in store.scan()}
+        assert tasks.keys() == {first.key, task.key, other.key}
+        assert tasks[task.key] == UnreadableTask(task.key, over=False)
+        assert [(await claim_one(store)).key for _ in range(2)] == [first.key, other.key]
+        await self.idle(store)
+        with newer_version():
+            assert await store.read(task.key) == created
+
+    async def test_a_claim_is_not_valid_after_a_newer_version_has_changed_the_task(self) -> None:
+        store = self.store
+        task = new_task()
+        await store.create(task)
+        claim = await claim_one(store)
+        with newer_version():
+            await store.watch(task.key)
+        if await _is_readable(store, task.key):
+            return  # the store keeps objects of one process
+        assert await store.report(claim, "half") is None
+        assert await store.note(claim, "part", 1) is None
+        assert await store.retry(claim, 0.0, "again") is None
+        assert await store.ask(claim, QUESTIONS) is None
+        assert await store.release(claim) is None
+        assert await store.finish(claim, RESULT) is None
+        with newer_version():
+            assert await store.finish(claim, RESULT)
+        [seen] = [seen async for seen in store.scan()]
+        assert seen == UnreadableTask(task.key, over=True)
 
     async def test_a_task_that_exists_is_left_as_it_is_when_it_is_created_again(self) -> None:
         store = self.store
@@ -549,7 +634,7 @@ class Rules:
         await store.create(new_task(ttl=1, keep=1))
         await store.cancel(tasks[1].key)
         await self.wait(1.1)
-        statuses = {record.key: record.status async for record in store.scan()}
+        statuses = {record.key: record.status for record in await readable_tasks(store)}
         assert [statuses.pop(task.key) for task in tasks] == ["working", "cancelled", "working"]
         assert list(statuses.values()) == ["failed"]
         await self.wait(1.1)

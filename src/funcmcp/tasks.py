@@ -41,7 +41,15 @@ if TYPE_CHECKING:
         to_json,
     )
     from funcmcp._state.tasks.sqlite import SQLiteTasks
-    from funcmcp._state.tasks.store import Backlog, TaskLimits, TasksFullError, TaskStore, position
+    from funcmcp._state.tasks.store import (
+        Backlog,
+        TaskLimits,
+        TasksFullError,
+        TaskStore,
+        UnreadableTask,
+        UnreadableTaskError,
+        position,
+    )
     from funcmcp._state.tasks.task_filter import TaskFilter
 
 __all__ = [
@@ -65,6 +73,8 @@ __all__ = [
     "TaskRecord",
     "TaskStore",
     "TasksFullError",
+    "UnreadableTask",
+    "UnreadableTaskError",
     "changed_bytes",
     "claimed",
     "from_json",
@@ -94,7 +104,15 @@ _HOMES = {
         "to_json",
     ],
     "_state.tasks.sqlite": ["SQLiteTasks"],
-    "_state.tasks.store": ["Backlog", "TaskLimits", "TaskStore", "TasksFullError", "position"],
+    "_state.tasks.store": [
+        "Backlog",
+        "TaskLimits",
+        "TaskStore",
+        "TasksFullError",
+        "UnreadableTask",
+        "UnreadableTaskError",
+        "position",
+    ],
 }
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have

@@ -13,6 +13,7 @@ import pytest
 
 from funcmcp._server.tasks.service import task_digest
 from funcmcp._state.tasks.record import NewTask, Outcome, Question, TaskKey
+from funcmcp._task_store_tests import newer_version
 from funcmcp.client import Client
 from funcmcp.tasks import SQLiteTasks
 from tests.cli.processes import FUNCMCP, funcmcp, running
@@ -196,10 +197,33 @@ async def test_a_task_that_has_failed_runs_again_with_the_same_arguments(folder:
             again = await client.get_task(retried["id"])
             assert (await again.result()).text == "soup: 300 g"
             texts = await asyncio.to_thread(funcmcp, "tasks", "retry", "server.py", name, folder=folder)
-            assert re.fullmatch(rf"Created [0-9a-f]{{16}} for {name}\n", texts.stdout)
+            reason = f"{name} can't be retried. It was retried before, as {retried['new']}, which is completed.\n"
+            assert (texts.returncode, texts.stdout, texts.stderr) == (1, "", reason)
             ended = await asyncio.to_thread(funcmcp, "tasks", "retry", "server.py", retried["new"], folder=folder)
     text = f"{retried['new']} can't be retried. Only tasks that have failed can be retried.\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", text)
+
+
+def test_a_task_of_a_tool_that_the_server_lacks_is_not_retried(folder: Path) -> None:
+    fill(folder, some_tasks)
+    ended = funcmcp("tasks", "retry", "server.py", name_of(1), folder=folder)
+    reason = "The server has no tool 'export': add it under this name until its old tasks have ended."
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{name_of(1)} can't be retried. {reason}\n")
+
+
+def test_a_task_that_waits_for_a_worker_with_its_tool_says_so(folder: Path) -> None:
+    async def deliver(store: SQLiteTasks) -> None:
+        await store.create(NewTask(key_of(1), "export", b"{}", attempts=3))
+        for _ in range(4):
+            (claim,) = await store.claim(1)
+            await store.release(claim, unknown=True)
+
+    fill(folder, deliver)
+    (task,) = listed(folder)
+    assert (task["attempt"], task["attempts"]) == (0, 3)
+    assert task["message"] == "Waits for a worker that has its tool: 4 deliveries to workers without it."
+    ended = funcmcp("tasks", "list", "server.py", folder=folder)
+    assert "0 of 3" in ended.stdout
 
 
 def test_a_task_that_failed_in_a_version_that_keeps_no_arguments_can_not_be_retried(folder: Path) -> None:
@@ -228,6 +252,25 @@ def test_a_drain_waits_for_tasks_that_run_or_wait_for_a_worker(folder: Path) -> 
         draining.line_with("1 task has not ended")
         assert funcmcp("tasks", "cancel", "server.py", name_of(4), folder=folder).returncode == 0
         assert draining.ended() == 0
+
+
+def test_tasks_of_a_newer_version_are_counted_and_can_not_be_named(folder: Path) -> None:
+    async def create(store: SQLiteTasks) -> None:
+        with newer_version():
+            await store.create(NewTask(key_of(5), "export", b"{}"))
+            await store.create(NewTask(key_of(6), "export", b"{}"))
+            await store.cancel(key_of(6))
+
+    fill(folder, create)
+    ended = funcmcp("tasks", "list", "server.py", "--json", folder=folder)
+    counted = "2 tasks were written by a newer version of the server"
+    assert (ended.returncode, json.loads(ended.stdout), ended.stderr.splitlines()[-1]) == (0, [], counted)
+    ended = funcmcp("tasks", "show", "server.py", name_of(5), folder=folder)
+    refusal = f"The task {name_of(5)!r} was written by a newer version of the server. Use the command of that version."
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, refusal)
+    ended = funcmcp("tasks", "drain", "server.py", "--timeout", "0", folder=folder)
+    lines = ["1 task has not ended", "1 task was written by a newer version of the server"]
+    assert (ended.returncode, ended.stderr.splitlines()[-2:]) == (1, lines)
 
 
 @pytest.mark.parametrize(

@@ -107,12 +107,44 @@ async def test_the_newer_token_of_another_process_is_used(server: Authorizing, t
     assert [form.get("refresh_token") for form in server.those("token")] == [None, "refresh-1"]
 
 
+async def test_an_entry_of_a_later_version_is_used_and_keeps_its_members(server: Authorizing, tmp_path: Path) -> None:
+    file, visitor = tmp_path / "tokens.json", Visitor()
+    await greet(server, open_browser=visitor, file=file)
+    client = json.loads(file.read_text())[server.url]["client"]
+    change(file, server.url, expires=1, added=[1], client={**client, "added": 2})
+    other = {"issuer": "https://login.example.com", "added": {}}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "https://other.example.com/mcp": other}))
+    assert await greet(server, open_browser=visitor, file=file) == "hello"
+    entries = json.loads(file.read_text())
+    assert (entries[server.url]["added"], entries[server.url]["client"]["added"]) == ([1], 2)
+    assert entries["https://other.example.com/mcp"] == other
+    assert len(visitor.addresses) == 1
+
+
+@pytest.mark.parametrize("bad", [None, 7, [None], {"a": 1}])
+@pytest.mark.parametrize(
+    "name", ["issuer", "token_endpoint", "client", "access_token", "expires", "scopes", "client_id", "auth_method"]
+)
+async def test_an_entry_that_can_not_be_read_is_a_new_sign_in(
+    server: Authorizing, tmp_path: Path, name: str, bad: object
+) -> None:
+    file, visitor = tmp_path / "tokens.json", Visitor()
+    await greet(server, open_browser=visitor, file=file)
+    entries = json.loads(file.read_text())
+    entry = entries[server.url]
+    (entry if name in entry else entry["client"])[name] = bad
+    file.write_text(json.dumps(entries))
+    assert await greet(server, open_browser=visitor, file=file) == "hello"
+    is_valid = name == "expires" and (bad is None or bad == 7)
+    assert len(visitor.addresses) == (1 if is_valid else 2)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"a": 1}', '{"a": {"client": 1}}', "null"])
 async def test_a_file_that_has_something_else_is_replaced(server: Authorizing, tmp_path: Path, text: str) -> None:
     file = tmp_path / "tokens.json"
     file.write_text(text)
     assert await greet(server, open_browser=Visitor(), file=file) == "hello"
-    assert list(json.loads(file.read_text())) == [server.url]
+    assert list(json.loads(file.read_text()))[-1] == server.url
 
 
 async def test_a_further_scope_is_requested_together_with_those_that_the_token_has(server: Authorizing) -> None:

@@ -6,10 +6,15 @@ import asyncio
 import json
 import os
 import sys
+from typing import Any
 
 import httpx2
 
+from funcmcp import MCPError
 from funcmcp.client import Client, HTTPEndpoint, SignIn
+
+NEGOTIATES = "request-metadata"
+"""The scenario whose server refuses the first revision: a client that was told one has none to choose."""
 
 DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
@@ -18,6 +23,11 @@ async def browse(address: str) -> None:
     """Follow the redirects of the suite's authorization server, which asks no user."""
     async with httpx2.AsyncClient(follow_redirects=True) as browser:
         (await browser.get(address)).raise_for_status()
+
+
+async def decline(params: dict[str, Any]) -> dict[str, Any]:
+    """Answer no question of a server."""
+    raise MCPError(-1, f"The user does not answer: {params}")
 
 
 async def main(url: str) -> None:
@@ -29,7 +39,10 @@ async def main(url: str) -> None:
         client_document=DOCUMENT,
     )
     revision = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION")
-    async with Client(HTTPEndpoint(url, sign_in=sign_in), revision=revision) as client:
+    if os.environ.get("MCP_CONFORMANCE_SCENARIO") == NEGOTIATES:
+        revision = None
+    endpoint = HTTPEndpoint(url, sign_in=sign_in)
+    async with Client(endpoint, revision=revision, elicit=decline, sample=decline, roots=[]) as client:
         for tool in await client.list_tools():
             await client.call_tool(tool.name, {})
 

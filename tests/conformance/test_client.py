@@ -1,4 +1,4 @@
-"""The official conformance suite against our client, as far as it is about signing in."""
+"""The official conformance suite against our client: signing in, and the choice of a revision."""
 
 from __future__ import annotations
 
@@ -32,21 +32,28 @@ FURTHER = (
 SUITE = 14
 
 
-def test_our_client_passes_all_scenarios_of_signing_in(tmp_path: Path) -> None:
+NEGOTIATION = 8
+
+
+def run_suite(folder: Path, *options: str) -> str:
+    """Run the suite against our client; return what it prints."""
     script = package("conformance-0.2") / "dist" / "index.js"
     command = [str(node()), str(script), "client", "--command", f"{sys.executable} {HERE / 'our_client.py'}"]
-    command += ["--timeout", "200000", "-o", str(tmp_path)]
+    command += ["--timeout", "200000", "-o", str(folder), *options]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=REPOSITORY)
+    return ended.stdout + ended.stderr
 
-    def run(*options: str) -> str:
-        ended = subprocess.run(
-            [*command, *options], capture_output=True, text=True, timeout=300, check=False, cwd=REPOSITORY
-        )
-        return ended.stdout + ended.stderr
 
+def checks_in(folder: Path) -> dict[str, list[dict[str, str]]]:
+    """Return the checks of a run, by scenario."""
+    return {file.parent.name: json.loads(file.read_text()) for file in folder.rglob("checks.json")}
+
+
+def test_our_client_passes_all_scenarios_of_signing_in(tmp_path: Path) -> None:
     runs = [("--suite", "auth"), *(("--scenario", f"auth/{name}") for name in FURTHER)]
     with ThreadPoolExecutor(2) as pool:
-        outputs = list(pool.map(lambda options: run(*options), runs))
-    checks = {file.parent.name: json.loads(file.read_text()) for file in tmp_path.rglob("checks.json")}
+        outputs = list(pool.map(lambda options: run_suite(tmp_path, *options), runs))
+    checks = checks_in(tmp_path)
     failed = [
         (name, check["id"], check.get("errorMessage"))
         for name, scenario in checks.items()
@@ -54,3 +61,9 @@ def test_our_client_passes_all_scenarios_of_signing_in(tmp_path: Path) -> None:
         if check["status"] in {"FAILURE", "WARNING"}
     ]
     assert (failed, len(checks)) == ([], SUITE + len(FURTHER)), "\n".join(outputs)[-3000:]
+
+
+def test_our_client_chooses_a_revision_that_the_server_names(tmp_path: Path) -> None:
+    output = run_suite(tmp_path, "--scenario", "request-metadata")
+    statuses = [check["status"] for checks in checks_in(tmp_path).values() for check in checks]
+    assert statuses == ["SUCCESS"] * NEGOTIATION, output[-3000:]

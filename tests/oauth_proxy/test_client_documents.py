@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+from hypothesis import given
+from hypothesis import strategies as st
 
 from funcmcp._oauth_proxy.client_documents import (
     ClientDocuments,
@@ -29,6 +31,7 @@ from tests.auth.making_tokens import Clock
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
+    import ipaddress
     from collections.abc import AsyncIterator
     from pathlib import Path
 
@@ -187,6 +190,36 @@ async def test_the_name_is_resolved_once_and_tls_checks_the_name(host: Host, tmp
         "2002:7f00:1::",
         "2001:0:7f00:1::",
         "fe80::1%eth0",
+        "2606:2800:220:1::1%eth0",
+        "::127.0.0.1",
+        "::10.0.0.1",
+        "::93.184.216.34",
+        "::ffff:0:127.0.0.1",
+        "::ffff:0:93.184.216.34",
+        "64:ff9b::93.184.216.34",
+        "64:ff9b:1:ffff:ffff:ffff:ffff:ffff",
+        "2002:5db8:d822::1",
+        "2001:0:5db8:d822::1",
+        "2001:db8::1",
+        "2001:20::1",
+        "2001:2::1",
+        "3fff::1",
+        "3fff:fff::1",
+        "5f00::1",
+        "fec0::1",
+        "feff::1",
+        "fc00::1",
+        "ff02::1",
+        "100::1",
+        "4000::1",
+        "168.63.129.16",
+        "100.100.100.200",
+        "192.0.0.192",
+        "192.88.99.1",
+        "198.51.100.1",
+        "203.0.113.1",
+        "239.1.1.1",
+        "240.0.0.1",
         "name",
         "",
     ],
@@ -201,7 +234,23 @@ async def test_an_address_that_is_not_public_is_never_asked(address: str) -> Non
         await ClientDocuments(resolve=resolve).client(URL)
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"])
+@given(st.ip_addresses())
+def test_what_python_does_not_call_global_is_not_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
+    assert address.is_global or not is_public(str(address))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "93.184.216.34",
+        "168.63.129.17",
+        "100.63.255.255",
+        "172.32.0.1",
+        "2606:2800:220:1:248:1893:25c8:1946",
+        "2a00:1450:4001:80b::200e",
+        "3ffe::1",
+    ],
+)
 def test_a_public_address_may_be_asked(address: str) -> None:
     assert is_public(address)
 

@@ -194,6 +194,38 @@ def test_a_key_in_a_header_signs_in(browser: Browser) -> None:
     assert seen["violations"] == []
 
 
+def test_stored_values_that_the_page_can_not_read_are_no_credentials(browser: Browser) -> None:
+    mcp = MCPServer("Keys", auth=APIKeys({"ada": KEY}))
+    mcp.tool(hello)
+    bad = ["{", "1", '"text"', "[]", "{}", '{"token":1}', '{"token":""}', '{"header":"X-API-Key"}', '{"value":"x"}']
+    with serving(mcp) as url:
+        seen: list[str] = browser.play(
+            """
+            const seen = [];
+            await page.goto(args.url);
+            for (const value of args.bad) {
+                await page.evaluate((value) => {
+                    for (const kind of ["credentials", "sign-in", "tasks"]) {
+                        sessionStorage.setItem(`funcmcp ${kind} ${location.pathname}`, value);
+                    }
+                }, value);
+                await page.reload();
+                await page.getByText("This server wants to know who you are.").waitFor();
+                seen.push(await page.locator("#open-sign-in").innerText());
+            }
+            const more = JSON.stringify({ header: "X-API-Key", value: args.key, added: [1] });
+            await page.evaluate(
+                (value) => sessionStorage.setItem(`funcmcp credentials ${location.pathname}`, value), more);
+            await page.reload();
+            await page.getByRole("link", { name: "Signed in" }).waitFor();
+            return seen;
+            """,
+            {"url": url, "key": KEY, "bad": bad},
+            errors=UNAUTHORIZED,
+        )
+    assert seen == ["Sign in"] * len(bad)
+
+
 def hello() -> str:
     """Greet."""
     return "Hello, you."

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from typing import TYPE_CHECKING
+
+from tests.oauth_proxy.other_versions import MORE, RECORDED, concealed, value_in, with_more
+from tests.oauth_proxy.stage import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -68,3 +72,66 @@ async def check_expiry(store: SignInStore, wait: Callable[[float], Awaitable[Non
     assert await store.get(replaced) is None
     assert await store.take(replaced, "c1.third", 60)
     assert await store.get(lasting) == "c1.second"
+
+
+REFRESH = "oauth stored refresh"
+LIST = "oauth sign-ins of ada"
+
+
+def key_of_sign_in(sign_in: str) -> str:
+    """Return the key of a sign-in in the store."""
+    return hashlib.sha256(f"sign-in {sign_in}".encode()).hexdigest()
+
+
+def purpose_of_sign_in(sign_in: str) -> str:
+    """Return the purpose with which the record of a sign-in is concealed."""
+    return f"oauth sign-in {sign_in}"
+
+
+async def check_records_of_version_0_1(store: SignInStore) -> None:
+    """Check that a proxy renews a sign-in that version 0.1 has stored."""
+    recorded = RECORDED["with_store"]
+    stage = Stage(store=store)
+    stage.client_id = recorded["client_id"]
+    for key, value in recorded["records"].items():
+        assert await store.take(key, value, 3600)
+    repeated = await stage.refresh(recorded["earlier"])
+    assert (repeated.status, repeated.json["refresh_token"]) == (200, recorded["refresh_token"])
+    assert stage.upstream.refreshes == []
+    token = recorded["refresh_token"]
+    for _ in range(2):
+        renewed = await stage.refresh(token)
+        assert renewed.status == 200
+        token = renewed.json["refresh_token"]
+    sign_in = value_in(REFRESH, token)
+    stored = value_in(purpose_of_sign_in(sign_in["sign_in"]), await store.get(key_of_sign_in(sign_in["sign_in"])) or "")
+    assert (stored["v"], stored["number"], stored["refresh"]["subject"]) == (1, sign_in["number"], "ada")
+
+
+async def check_records_of_a_later_version(store: SignInStore) -> None:
+    """Check that a proxy renews a sign-in with members that it does not know, and keeps these."""
+    stage = await Stage(store=store).with_client()
+    stage.upstream.rotates = True
+    token = (await stage.tokens())["refresh_token"]
+    sign_in = value_in(REFRESH, token)["sign_in"]
+    key, purpose = key_of_sign_in(sign_in), purpose_of_sign_in(sign_in)
+    first = await store.get(key) or ""
+    record = value_in(purpose, first)
+    later = concealed(purpose, {**with_more(record), "refresh": with_more(record["refresh"])})
+    assert await store.replace(key, first, later, 3600)
+    token = concealed(REFRESH, with_more(value_in(REFRESH, token)))
+    for _ in range(2):
+        answer = await stage.refresh(token)
+        assert answer.status == 200
+        token = answer.json["refresh_token"]
+        record = value_in(purpose, await store.get(key) or "")
+        for value in (record, record["refresh"], value_in(REFRESH, token)):
+            assert value["added"] == MORE["added"]
+    assert stage.proxy._settings.sign_ins is not None
+    [name] = stage.proxy._settings.sign_ins._index_keys("ada")
+    current = await store.get(name) or ""
+    assert await store.replace(name, current, concealed(LIST, with_more(value_in(LIST, current))), 3600)
+    await stage.tokens()
+    listed = value_in(LIST, await store.get(name) or "")
+    assert listed["added"] == MORE["added"]
+    assert key in listed["keys"]

@@ -22,6 +22,8 @@ async def test_a_store_behaves_as_every_store_does(clock: Clock) -> None:
     await stores.check_values(store, store)
     await stores.check_repeated_writes(store)
     await stores.check_races(store, store)
+    await stores.check_records_of_version_0_1(store)
+    await stores.check_records_of_a_later_version(store)
     await stores.check_expiry(store, wait)
     await store.aclose()
     assert not store.shared

@@ -35,6 +35,8 @@ async def test_a_store_behaves_as_every_store_does(pair: list[SQLiteSignIns], cl
     await stores.check_values(*pair)
     await stores.check_repeated_writes(pair[0])
     await stores.check_races(*pair)
+    await stores.check_records_of_version_0_1(pair[0])
+    await stores.check_records_of_a_later_version(pair[0])
     await stores.check_expiry(pair[0], wait)
     assert pair[0].shared
 

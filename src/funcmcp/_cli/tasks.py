@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from funcmcp._server.tasks.service import Tasks
     from funcmcp._state.tasks.record import TaskRecord
+    from funcmcp._state.tasks.store import UnreadableTask
 
 Names = Annotated[
     list[str],
@@ -36,6 +37,7 @@ _RUNNING = "running"
 _STATUSES = sorted([*STATUSES, _RUNNING])
 _NOT_FAILED = "Only tasks that have failed can be retried."
 _LOST_CALL = "Its arguments were not kept: an earlier version ended it, or it was removed meanwhile."
+_BY_NEWER_VERSION = " written by a newer version of the server"
 _SHORTEST_NAME = 6
 _POLL_SECONDS = 0.5
 
@@ -78,10 +80,10 @@ def list_tasks(  # noqa: PLR0913 - one for each option of the command
             and owner in (None, record.key.owner or "anonymous")
         )
 
-    async def chosen(tasks: Tasks) -> list[TaskRecord]:
-        return [record async for record in tasks.store.scan() if is_chosen(record)]
-
-    records = sorted(_run(target, chosen), key=lambda record: record.created, reverse=True)
+    readable, unreadable = _run(target, _all_tasks)
+    records = sorted(filter(is_chosen, readable), key=lambda record: record.created, reverse=True)
+    if unreadable:
+        write_line(_count_text(len(unreadable), "was", "were") + _BY_NEWER_VERSION, error=True)
     if as_json:
         write_json([_members(record) for record in records[:limit]])
         return
@@ -137,19 +139,22 @@ def cancel(target: Target, names: Names) -> None:
 def retry(target: Target, names: Names, *, as_json: AsJSON = False) -> None:
     """Create a new task for each of these tasks of TARGET that have failed, with the same arguments and owner.
 
-    A client that shall read the new task needs its id, which --json prints. The exit code is 1 if one can't be retried.
+    A client that shall read the new task needs its id, which --json prints. A task is retried once: if the new task
+    fails as well, retry that one. The exit code is 1 if one can't be retried.
     """
     from funcmcp._state.tasks.store import TasksFullError
 
     async def retry_all(tasks: Tasks) -> list[tuple[TaskRecord, TaskRecord | None, str]]:
         outcomes: list[tuple[TaskRecord, TaskRecord | None, str]] = []
         for record in await _find(tasks, names):
+            refusal = await _refusal_of_retry(tasks, record)
+            if refusal is not None:
+                outcomes.append((record, None, refusal))
+                continue
             try:
-                new = await tasks.retry(record)
+                outcomes.append((record, await tasks.retry(record), _LOST_CALL))
             except TasksFullError as full:
                 outcomes.append((record, None, f"{full}."))
-            else:
-                outcomes.append((record, new, _LOST_CALL if record.failed else _NOT_FAILED))
         return outcomes
 
     outcomes = _run(target, retry_all)
@@ -163,6 +168,18 @@ def retry(target: Target, names: Names, *, as_json: AsJSON = False) -> None:
                 write_line(f"Created {_digest(new)} for {_digest(record)}")
     if any(new is None for _, new, _ in outcomes):
         raise typer.Exit(1)
+
+
+async def _refusal_of_retry(tasks: Tasks, record: TaskRecord) -> str | None:
+    """Return why a task can't be retried; None if it may be."""
+    if not record.failed:
+        return _NOT_FAILED
+    if not tasks.has_tool(record.tool):
+        return f"The server has no tool {record.tool!r}: add it under this name until its old tasks have ended."
+    earlier = await tasks.retried(record)
+    if earlier is not None:
+        return f"It was retried before, as {_digest(earlier)}, which is {_status(earlier)}."
+    return None
 
 
 def _retried(record: TaskRecord, new: TaskRecord | None, reason: str) -> dict[str, Any]:
@@ -182,16 +199,21 @@ def drain(
 ) -> None:
     """Wait until no task of TARGET runs or waits for a worker. The exit code is 1 if that takes too long.
 
-    Tasks that wait for an answer of their client are not counted. New tasks are: stop what creates them first.
+    Tasks that wait for an answer of their client are not counted. New tasks are: stop what creates them first. So are
+    tasks of a newer version of the server that have not ended, because this version can't read what they wait for.
     """
 
     async def wait(tasks: Tasks) -> int:
         end = None if timeout is None else time() + timeout
         before = -1
         while True:
-            count = len([record async for record in tasks.store.scan() if record.status == "working"])
+            readable, unreadable = await _all_tasks(tasks)
+            of_newer = sum(not task.over for task in unreadable)
+            count = of_newer + sum(record.status == "working" for record in readable)
             if count != before and count:
-                write_line(f"{count:,} {'task has' if count == 1 else 'tasks have'} not ended", error=True)
+                write_line(_count_text(count, "has", "have") + " not ended", error=True)
+            if of_newer and before < 0:
+                write_line(_count_text(of_newer, "was", "were") + _BY_NEWER_VERSION, error=True)
             before = count
             if not count or (end is not None and time() >= end):
                 return count
@@ -206,6 +228,7 @@ def _run(target: str, work: Callable[[Tasks], Awaitable[Any]]) -> Any:
     from funcmcp._cli.targets import load, open_tasks
     from funcmcp._serving import serving_of
     from funcmcp._state.sessions.store import StoreUnavailableError
+    from funcmcp._state.tasks.store import UnreadableTaskError
 
     serving = serving_of(load(target))
     tasks = open_tasks(serving)
@@ -215,6 +238,8 @@ def _run(target: str, work: Callable[[Tasks], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         try:
             return await work(tasks)
+        except UnreadableTaskError as error:
+            raise Failure(f"The task was{_BY_NEWER_VERSION} meanwhile. Use the command of that version.") from error
         except StoreUnavailableError as error:
             raise Failure("The task store can't be reached. The reason is above.") from error
         finally:
@@ -224,18 +249,40 @@ def _run(target: str, work: Callable[[Tasks], Awaitable[Any]]) -> Any:
     return asyncio.run(run())
 
 
+async def _all_tasks(tasks: Tasks) -> tuple[list[TaskRecord], list[UnreadableTask]]:
+    """Return the tasks that this version can read, and the other ones."""
+    from funcmcp._state.tasks.store import UnreadableTask
+
+    readable: list[TaskRecord] = []
+    unreadable: list[UnreadableTask] = []
+    async for task in tasks.store.scan():
+        if isinstance(task, UnreadableTask):
+            unreadable.append(task)
+        else:
+            readable.append(task)
+    return readable, unreadable
+
+
+def _count_text(count: int, singular: str, plural: str) -> str:
+    """Return "1 task has" or "2 tasks have"."""
+    return f"{count:,} task {singular}" if count == 1 else f"{count:,} tasks {plural}"
+
+
 async def _find(tasks: Tasks, names: Sequence[str]) -> list[TaskRecord]:
     """Return the tasks with these names; raise Failure unless each name is that of one task."""
     for name in names:
         if len(name) < _SHORTEST_NAME:
             raise Failure(f"{name!r} is too short: name a task by {_SHORTEST_NAME} characters at least.")
     found: dict[str, list[TaskRecord]] = {name: [] for name in names}
-    async for record in tasks.store.scan():
+    readable, unreadable = await _all_tasks(tasks)
+    for record in readable:
         digest = _digest(record)
         for name, records in found.items():
             if digest.startswith(name):
                 records.append(record)
     for name, records in found.items():
+        if any(_digest(task).startswith(name) for task in unreadable):
+            raise Failure(f"The task {name!r} was{_BY_NEWER_VERSION}. Use the command of that version.")
         if not records:
             raise Failure(f"There is no task {name!r}. `funcmcp tasks list` shows all tasks.")
         if len(records) > 1:
@@ -243,7 +290,7 @@ async def _find(tasks: Tasks, names: Sequence[str]) -> list[TaskRecord]:
     return [records[0] for records in found.values()]
 
 
-def _digest(record: TaskRecord) -> str:
+def _digest(record: TaskRecord | UnreadableTask) -> str:
     from funcmcp._server.tasks.service import task_digest
 
     return task_digest(record.key.task_id)
@@ -261,14 +308,21 @@ def _members(record: TaskRecord) -> dict[str, Any]:
         "updated": _date(record.updated),
         "age": round(max(0.0, time() - record.created), 3),
         "running": record.claimed,
-        "attempt": record.attempt,
+        "attempt": record.starts,
         "attempts": record.attempts,
         "failures": record.failures,
-        "message": record.message,
+        "message": _message(record),
         "error": _error(record),
         "expires": _date(record.expires),
         "removed": _date(record.removed),
     }
+
+
+def _message(record: TaskRecord) -> str | None:
+    """Return the message of a task, or why it waits."""
+    if record.returned and not record.claimed and not record.over:
+        return f"Waits for a worker that has its tool: {record.returned} deliveries to workers without it."
+    return record.message
 
 
 def _status(record: TaskRecord) -> str:
@@ -309,8 +363,8 @@ def _print_table(records: Sequence[TaskRecord]) -> None:
             _RUNNING if record.claimed else members["status"],
             members["owner"],
             str(timedelta(seconds=int(members["age"]))),
-            str(record.attempt),
-            members["error"] or record.message or "",
+            f"{members['attempt']} of {members['attempts']}",
+            members["error"] or members["message"] or "",
         )
     console.print(table)
 

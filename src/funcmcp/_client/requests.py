@@ -1,8 +1,11 @@
 """Requests to one server, in the revision that client and server agree on.
 
 How it works: `Requests.connect` opens the transport and agrees on a revision with the server. If the caller did not
-choose one, it sends ``server/discover`` in the newest revision. If the server does not have that method, it sends
-``initialize`` in the newest handshake revision. After that, each request is one message: `send` adds the members and
+choose one, it sends ``server/discover`` in the newest revision. A server that does not support this revision names the
+ones that it supports, in the error -32022 or in its result. The client sends the request again in the newest of these
+that has no handshake; so it does with any later request, which may reach an older instance of the server. If there is
+none, or if the server does not have the method, the client sends ``initialize`` in the newest handshake revision. After
+that, each request is one message: `send` adds the members and
 headers that the revision requires, waits for the response, and cancels the request if the caller stops waiting. If the
 server has ended the session, `send` starts a new one and sends the request again: the server has not begun a request
 that it answers with status 404. In the handshake era the server sends its questions as requests, which the transport
@@ -39,7 +42,7 @@ from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._protocol.tasks import EXTENSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from funcmcp._client.answers import Answers
     from funcmcp._client.transport import Transport
@@ -58,6 +61,14 @@ _KNOWS_PER_REQUEST = {INTERNAL_ERROR, HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY
 """Error codes of ``server/discover`` after which the client does not try ``initialize``."""
 
 _CLIENT_INFO = {"name": "funcmcp", "version": __version__}
+
+
+class _OtherRevisionsError(InvalidResponseError):
+    """The server does not support the revision of ``server/discover``, and its result names other ones."""
+
+    def __init__(self, date: str, supported: Sequence[str]) -> None:
+        super().__init__(f"The server does not support revision {date}.")
+        self.supported = supported
 
 
 class Requests:
@@ -147,7 +158,10 @@ class Requests:
         await self._transport.aclose()
 
     async def send(self, method: str, params: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
-        """Send a request and return its result. Start a new session if the server has ended the session.
+        """Send a request and return its result.
+
+        Start a new session if the server has ended the session. Send the request in another revision if the server does
+        not support that of the client; the server has not begun the request then.
 
         Args:
             method: The method.
@@ -164,7 +178,12 @@ class Requests:
             return await self._send_once(method, params, seconds)
         except SessionEndedError:
             await self._start_session()
-            return await self._send_once(method, params, seconds)
+        except MCPError as error:
+            date = _shared_revision(_supported_by(error))
+            if date is None or self._requested_revision is not None or not self.revision.per_request:
+                raise
+            self.date = date
+        return await self._send_once(method, params, seconds)
 
     async def send_checked(
         self, method: str, params: Mapping[str, Any], seconds: float | None, *result_types: str
@@ -312,6 +331,7 @@ class Requests:
         if method == "tools/call" and isinstance(arguments, dict):
             parameters = await self._mirrored_parameters(str(name))
             fields |= header_names.encode_mirrored(arguments, parameters)
+            fields |= self._headers()  # the list of tools may have come in another revision
         return fields
 
     async def _mirrored_parameters(self, name: str) -> tuple[MirroredParameter, ...]:
@@ -333,35 +353,38 @@ class Requests:
                 await self._discover(self._timeout)
             else:
                 await self._initialize()
-        elif not await self._try_newest():
+        elif not await self._agree_without_handshake():
             self.date = _LATEST_HANDSHAKE
-            await self._handshake_or_newest()
+            await self._handshake_or_discover()
 
-    async def _handshake_or_newest(self) -> None:
+    async def _handshake_or_discover(self) -> None:
         """Send ``initialize``, and ``server/discover`` again if the server refuses the handshake.
 
         A process that needs long to start may answer the first ``server/discover`` after the client has stopped waiting
-        for it. A server of the official SDK then serves the newest revision only.
+        for it. A server of the official SDK then serves the revisions without a handshake only.
         """
         try:
             await self._initialize()
         except MCPError as error:
             if error.code != UNSUPPORTED_PROTOCOL_VERSION or self._transport.is_http:
                 raise
-            self.date = max(REVISIONS)
+            self.date = _shared_revision(_supported_by(error)) or max(REVISIONS)
             await self._discover(self._timeout)
 
-    async def _try_newest(self) -> bool:
-        """Send ``server/discover`` in the newest revision. Return whether the server supports that revision."""
+    async def _agree_without_handshake(self) -> bool:
+        """Agree on a revision that has no handshake. Return False if the server may have one with a handshake."""
         self.date = max(REVISIONS)
         seconds = self._timeout
         if not self._transport.is_http:
             seconds = _PROBE_SECONDS if seconds is None else min(seconds, _PROBE_SECONDS)
         try:
             await self._discover(seconds)
+        except _OtherRevisionsError as error:
+            return await self._discover_in_one_of(error.supported)
         except MCPError as error:
             if error.code in _KNOWS_PER_REQUEST:
                 raise
+            _refuse_other_revisions(_supported_by(error))
             return False
         except (InvalidResponseError, RequestTimeoutError):
             return False
@@ -373,12 +396,23 @@ class Requests:
             return False
         return True
 
+    async def _discover_in_one_of(self, supported: Sequence[str]) -> bool:
+        """Send ``server/discover`` in the newest revision of a server; return False if all of them have a handshake."""
+        date = _shared_revision(supported)
+        if date is None:
+            _refuse_other_revisions(supported)
+            return False
+        self.date = date
+        await self._discover(self._timeout)
+        return True
+
     async def _discover(self, seconds: float | None) -> None:
+        """Send ``server/discover``; raise _OtherRevisionsError if the server does not support the revision."""
         method = "server/discover"
         result = await self.send_checked(method, {}, seconds)
-        supported = result.get("supportedVersions", [self.date])
-        if not isinstance(supported, list) or self.date not in supported:
-            raise InvalidResponseError(f"The server does not support revision {self.date}.")
+        supported = _dates_in(result.get("supportedVersions", [self.date]))
+        if self.date not in supported:
+            raise _OtherRevisionsError(self.date, supported)
         meta = result.get("_meta")
         self._learn(result, meta.get(envelope.SERVER_INFO) if isinstance(meta, dict) else None, method)
 
@@ -405,3 +439,30 @@ class Requests:
         self.server_info = server_info if isinstance(server_info, dict) else {}
         instructions = result.get("instructions")
         self.instructions = instructions if isinstance(instructions, str) else None
+
+
+def _supported_by(error: MCPError) -> list[str]:
+    """Return the revisions that a server supports, as its error -32022 names them; none for another error.
+
+    Source: 2026-07-28 "basic/versioning": a client that gets -32022 SHOULD retry with a revision of ``supported``.
+    """
+    if error.code != UNSUPPORTED_PROTOCOL_VERSION or not isinstance(error.data, dict):
+        return []
+    return _dates_in(error.data.get("supported"))
+
+
+def _refuse_other_revisions(supported: Sequence[str]) -> None:
+    """Raise InvalidResponseError if a server names the revisions that it supports, and the client has none of them."""
+    if supported and not any(date in REVISIONS for date in supported):
+        dates = one_line(", ".join(supported))
+        raise InvalidResponseError(f"The server supports no revision of this client. It supports: {dates}.")
+
+
+def _dates_in(value: object) -> list[str]:
+    """Return the texts in a list of a server; none if it is not a list."""
+    return [date for date in value if isinstance(date, str)] if isinstance(value, list) else []
+
+
+def _shared_revision(supported: Sequence[str]) -> str | None:
+    """Return the newest revision without a handshake that the client has, too; None if there is none."""
+    return max((date for date in supported if date in REVISIONS and REVISIONS[date].per_request), default=None)

@@ -22,7 +22,7 @@ import webbrowser
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from funcmcp._client.errors import AuthenticationError, SignInError, one_line
@@ -180,13 +180,15 @@ class Tokens:
     def _known(self) -> Grant | None:
         """Return the newest grant: that of the file, if there is a file."""
         if self._sign_in.file is not None:
-            self._grant = _read(self._sign_in.file).get(self._oauth.url) or self._grant
+            self._grant = _grant_of(_read(self._sign_in.file).get(self._oauth.url)) or self._grant
         return self._grant
 
     def _keep(self, grant: Grant) -> Grant:
         self._grant = grant
         if self._sign_in.file is not None:
-            _write(self._sign_in.file, {**_read(self._sign_in.file), self._oauth.url: grant})
+            entries = _read(self._sign_in.file)
+            entries[self._oauth.url] = _entry_of(grant, entries.get(self._oauth.url))
+            _write(self._sign_in.file, entries)
         return grant
 
 
@@ -281,26 +283,51 @@ def _page(status: str, text: str) -> bytes:
     return "\r\n".join([*fields, "", body]).encode("ascii")
 
 
-def _read(file: Path) -> dict[str, Grant]:
-    """Return the grants in a file by endpoint. Empty if the file does not exist, or has something else."""
+def _read(file: Path) -> dict[str, Any]:
+    """Return the entries of a file by endpoint. Empty if the file does not exist, or has something else."""
     try:
         entries = json.loads(file.read_text("utf-8"))
-        return {url: _grant_of(entry) for url, entry in entries.items()}
-    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+    except (OSError, ValueError, RecursionError):
         return {}
+    return entries if isinstance(entries, dict) else {}
 
 
-def _grant_of(entry: dict[str, object]) -> Grant:
-    client = entry["client"]
-    if not isinstance(client, dict):
-        raise TypeError(client)
-    scopes = words_of(entry["scopes"])
-    return Grant(**{**entry, "client": RegisteredClient(**client), "scopes": scopes})  # type: ignore[arg-type]
+def _grant_of(entry: object) -> Grant | None:
+    """Return the grant in an entry; None if this version can't read it."""
+    match entry:
+        case {
+            "issuer": str(issuer),
+            "token_endpoint": str(token_endpoint),
+            "resource": str() | None as resource,
+            "client": {
+                "client_id": str(client_id),
+                "secret": str() | None as secret,
+                "auth_method": str(auth_method),
+                "redirect_uri": str(redirect_uri),
+            },
+            "access_token": str(access_token),
+            "expires": int() | float() | None as expires,
+            "refresh_token": str() | None as refresh_token,
+            "scopes": str(scopes),
+        }:
+            client = RegisteredClient(client_id, secret, auth_method, redirect_uri)
+            return Grant(
+                issuer, token_endpoint, resource, client, access_token, expires, refresh_token, words_of(scopes)
+            )
+    return None
 
 
-def _write(file: Path, grants: dict[str, Grant]) -> None:
+def _entry_of(grant: Grant, earlier: Any) -> dict[str, Any]:
+    """Return the entry of a grant. A renewal keeps what a later version has added to the earlier entry."""
+    entry = {**asdict(grant), "scopes": " ".join(grant.scopes)}
+    match earlier:
+        case {"issuer": grant.issuer, "client": {"client_id": grant.client.client_id} as client}:
+            return {**earlier, **entry, "client": {**client, **entry["client"]}}
+    return entry
+
+
+def _write(file: Path, entries: dict[str, Any]) -> None:
     """Write a file that only its owner can read, in one step."""
-    entries = {url: {**asdict(grant), "scopes": " ".join(grant.scopes)} for url, grant in grants.items()}
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
     try:

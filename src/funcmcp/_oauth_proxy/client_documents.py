@@ -54,8 +54,35 @@ _MIN_LIFETIME, _LIFETIME, _MAX_LIFETIME = 60.0, 3600.0, 86_400.0
 _OK: Final = 200
 _URL: Final = re.compile(r"https://([a-z0-9.-]+)(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]+)")
 _MAX_AGE: Final = re.compile(r"(?:^|,)\s*max-age\s*=\s*\"?([0-9]{1,9})\"?\s*(?:,|$)")
-_TRANSLATED: Final = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
-"""IPv6 addresses that a gateway turns into IPv4 addresses (RFC 6052, RFC 8215), private ones among them."""
+_GLOBAL: Final = ipaddress.ip_network("2000::/3")
+"""All IPv6 addresses that are given to networks. Outside are private, local, mapped and translated ones."""
+
+_NOT_PUBLIC: Final = tuple(
+    ipaddress.ip_network(block)
+    for block in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # shared by the customers of a provider
+        "127.0.0.0/8",  # loopback
+        "168.63.129.16/32",  # services of Azure for its virtual machines
+        "169.254.0.0/16",  # link-local; metadata of clouds
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # assignments of the IETF; metadata of Oracle Cloud
+        "192.0.2.0/24",  # documentation
+        "192.88.99.0/24",  # relays of 6to4
+        "192.168.0.0/16",  # private
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, broadcast
+        "2001::/23",  # assignments of the IETF; Teredo, which contains an IPv4 address
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4, which contains an IPv4 address
+        "3fff::/20",  # documentation
+    )
+)
+"""Addresses that are not of one machine on the internet (registries of special-purpose addresses of IANA, RFC 6890)."""
 
 
 class DocumentError(Exception):
@@ -209,11 +236,9 @@ def is_public(address: str) -> bool:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         return False
-    if isinstance(parsed, ipaddress.IPv6Address):
-        embedded = parsed.ipv4_mapped or parsed.sixtofour or parsed.teredo
-        if embedded is not None or any(parsed in network for network in _TRANSLATED):
-            return False
-    return parsed.is_global and not parsed.is_multicast
+    if parsed.version == 6 and (parsed not in _GLOBAL or "%" in address):  # noqa: PLR2004 - the name of the protocol
+        return False
+    return not any(parsed in block for block in _NOT_PUBLIC)
 
 
 def _is_address(host: str) -> bool:

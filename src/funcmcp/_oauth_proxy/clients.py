@@ -1,8 +1,9 @@
 """Clients: registrations, which the client itself carries as its id.
 
 How it works: a registration is checked, and sealed into the ``client_id`` that the client gets. So no store is needed,
-no instance forgets a client, and registering many clients takes no room. A registration does not expire. The proxy has
-no secrets of clients: they are public, and PKCE binds a code to the client that requested it.
+no instance forgets a client, and registering many clients takes no room. A registration does not expire, so those of
+version 0.1, which were lists, are read as well. The proxy has no secrets of clients: they are public, and PKCE binds a
+code to the client that requested it.
 
 Source: RFC 7591 sections 2, 3.2.1 and 3.2.2; MCP "basic/authorization/client-registration".
 """
@@ -13,7 +14,8 @@ import hashlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._oauth_proxy.redirect_uris import checked_uris
-from funcmcp._protocol.codec import decode, encode
+from funcmcp._protocol.codec import decode
+from funcmcp._state.records import are_texts, to_record, value_of
 from funcmcp._state.seal import base64url
 from funcmcp._visible_text import UNSAFE
 
@@ -76,7 +78,8 @@ class Clients:
         if "code" not in texts_in(metadata, "response_types", ["code"]):
             raise ClientMetadataError("response_types must contain code.")
         refreshes = "refresh_token" in grant_types
-        client_id = self._keys.seal(_PURPOSE, encode([int(now), name, list(uris), refreshes]))
+        members = {"registered": int(now), "name": name, "redirect_uris": list(uris), "refreshes": refreshes}
+        client_id = self._keys.seal(_PURPOSE, to_record(members, {}))
         answer = {
             "client_id": client_id,
             "client_id_issued_at": int(now),
@@ -91,12 +94,16 @@ class Clients:
         return answer
 
     def read(self, client_id: str) -> Client | None:
-        """Return the client with an id; None if no key of the server has sealed it."""
+        """Return the client with an id; None if no key of the server has sealed it, or this version can't read it."""
         payload = self._keys.open(_PURPOSE, client_id) if len(client_id) <= MAX_CLIENT_ID else None
-        if payload is None:
-            return None
-        _registered_at, name, uris, refreshes = decode(payload)
-        return Client(key_of(client_id), name, tuple(uris), refreshes)
+        match value_of(payload):
+            case [int(), str(name), list(uris), bool(refreshes)]:  # of version 0.1
+                pass
+            case {"v": 1, "name": str(name), "redirect_uris": list(uris), "refreshes": bool(refreshes)}:
+                pass
+            case _:
+                return None
+        return Client(key_of(client_id), name, tuple(uris), refreshes) if are_texts(uris) else None
 
 
 def key_of(client_id: str) -> str:

@@ -7,6 +7,9 @@ another purpose, so that none of the texts can stand for another one:
 - as the *state* that the browser takes to the identity provider and back, after the user has consented,
 - as the *code* for the client, together with the code of the identity provider.
 
+Each is a record with a version (`funcmcp._state.records`): a process of another version continues the sign-in, and
+keeps the members that it does not know. Version 0.1 wrote lists, which are still read.
+
 A flow has a random secret, which never leaves the concealed texts. The values that bind the steps to the browser and to
 the identity provider are derived from it: the token of the form, the values of the two cookies, the PKCE verifier and
 the nonce. So a key of the server can be replaced, or another instance continue, at each step.
@@ -19,14 +22,15 @@ import hashlib
 import hmac
 import logging
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._oauth_proxy.upstream import User
-from funcmcp._protocol.codec import decode, encode
+from funcmcp._state.records import VERSION, are_texts, to_record, value_of
 from funcmcp._state.seal import base64url
 
 if TYPE_CHECKING:
+    from funcmcp._state.records import Extra, Value
     from funcmcp._state.seal import KeyRing
 
 _logger = logging.getLogger("funcmcp")
@@ -39,6 +43,12 @@ MAX_REFRESH_TOKEN = 10 * 1024
 """Maximum number of characters of a refresh token. A form with it and the longest client id has to fit a request."""
 
 _MAX_TOKEN = 16 * 1024
+_FLOW_OF_0_1 = ("secret", "client", "redirect_uri", "state", "scopes", "challenge", "refreshes", "began", "code")
+_REFRESH_OF_0_1 = (
+    "subject", "name", "email", "tenant", "roles", "client", "scopes", "signed_in", "upstream_token"
+)  # fmt: skip
+"""The members of records of version 0.1, which were lists. Sign-ins of that version end after 90 days."""
+
 _TRANSACTION, _STATE, _CODE, _REFRESH = "oauth transaction", "oauth state", "oauth code", "oauth refresh"
 
 
@@ -56,6 +66,7 @@ class Flow:
         refreshes: Whether the client gets refresh tokens.
         began: When the step began, in seconds since 1970.
         code: The code of the identity provider; "" before the callback.
+        extra: Members of the record that this version does not know.
     """
 
     secret: bytes
@@ -67,6 +78,7 @@ class Flow:
     refreshes: bool
     began: int
     code: str = ""
+    extra: Extra = field(default_factory=dict)
 
     def value(self, name: str) -> str:
         """Return the secret value with a name: 43 characters that a header, a form and a URL can contain."""
@@ -119,29 +131,53 @@ def of_code(keys: KeyRing, text: str, now: float) -> Flow | None:
 
 
 def _encoded(flow: Flow) -> bytes:
-    return encode(
-        [
-            base64url(flow.secret),
-            flow.client,
-            flow.redirect_uri,
-            flow.state,
-            list(flow.scopes),
-            flow.challenge,
-            flow.refreshes,
-            flow.began,
-            flow.code,
-        ]
-    )
+    members = {
+        "secret": base64url(flow.secret),
+        "client": flow.client,
+        "redirect_uri": flow.redirect_uri,
+        "state": flow.state,
+        "scopes": list(flow.scopes),
+        "challenge": flow.challenge,
+        "refreshes": flow.refreshes,
+        "began": flow.began,
+        "code": flow.code,
+    }
+    return to_record(members, flow.extra)
 
 
 def _flow(keys: KeyRing, purpose: str, text: str, now: float, seconds: int) -> Flow | None:
     payload = keys.reveal(purpose, text) if len(text) <= _MAX_TOKEN else None
-    if payload is None:
+    flow = _flow_of(value_of(payload))
+    if flow is None or not -seconds < now - flow.began < seconds:
         return None
-    secret, client, redirect_uri, state, scopes, challenge, refreshes, began, code = decode(payload)
-    if not -seconds < now - began < seconds:
-        return None
-    return Flow(_to_bytes(secret), client, redirect_uri, state, tuple(scopes), challenge, refreshes, began, code)
+    return flow
+
+
+def _flow_of(value: Value) -> Flow | None:
+    """Return the flow in a record; None if this version can't read it."""
+    match value:
+        case [str(), str(), str(), str() | None, list(), str(), bool(), int(), str()]:  # of version 0.1
+            members = dict(zip(_FLOW_OF_0_1, value, strict=True))
+            return _flow_of({**members, "v": VERSION})
+        case {
+            "v": 1,
+            "secret": str(secret),
+            "client": str(client),
+            "redirect_uri": str(redirect_uri),
+            "state": str() | None as state,
+            "scopes": list(scopes),
+            "challenge": str(challenge),
+            "refreshes": bool(refreshes),
+            "began": int(began),
+            "code": str(code),
+            **extra,
+        } if are_texts(scopes):
+            secret_bytes = _to_bytes(secret)
+            if secret_bytes is not None:
+                return Flow(
+                    secret_bytes, client, redirect_uri, state, tuple(scopes), challenge, refreshes, began, code, extra
+                )
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +190,7 @@ class Refresh:
         scopes: The scopes that the user has granted.
         signed_in: When the user signed in, in seconds since 1970.
         upstream_token: What renews the sign-in at the identity provider.
+        extra: Members of the record that this version does not know.
     """
 
     user: User
@@ -161,11 +198,12 @@ class Refresh:
     scopes: tuple[str, ...]
     signed_in: int
     upstream_token: str
+    extra: Extra = field(default_factory=dict)
 
 
 def to_refresh_token(keys: KeyRing, refresh: Refresh) -> str | None:
     """Return a refresh token; None if it would be too long, because that of the identity provider is."""
-    token = keys.conceal(_REFRESH, encode(refresh_to_list(refresh)))
+    token = keys.conceal(_REFRESH, to_record(refresh_members(refresh), refresh.extra))
     if len(token) <= MAX_REFRESH_TOKEN:
         return token
     _logger.warning("event=oauth_refresh_token_too_long characters=%d: the client gets none. Use a store.", len(token))
@@ -182,33 +220,58 @@ def of_refresh_token(keys: KeyRing, text: str, now: float, seconds: float) -> Re
         seconds: Seconds from the sign-in to the end of its refresh tokens.
     """
     payload = keys.reveal(_REFRESH, text) if len(text) <= MAX_REFRESH_TOKEN else None
-    if payload is None:
-        return None
-    refresh = refresh_from_list(decode(payload))
-    return None if now - refresh.signed_in >= seconds else refresh
+    refresh = refresh_of(value_of(payload))
+    if payload is not None and refresh is None:
+        log_unreadable()
+    return None if refresh is None or now - refresh.signed_in >= seconds else refresh
 
 
-def refresh_to_list(refresh: Refresh) -> list[Any]:
-    """Return what a refresh token carries as values of JSON."""
+def log_unreadable() -> None:
+    """Log that a sign-in of these keys can't be read."""
+    _logger.warning(
+        "event=oauth_sign_in_unreadable: a newer version of the server has written it, or it is damaged. The user has "
+        "to sign in again."
+    )
+
+
+def refresh_members(refresh: Refresh) -> dict[str, Any]:
+    """Return what a refresh token carries as members of a record."""
     user = refresh.user
-    return [
-        user.subject,
-        user.name,
-        user.email,
-        user.tenant,
-        sorted(user.roles),
-        refresh.client,
-        list(refresh.scopes),
-        refresh.signed_in,
-        refresh.upstream_token,
-    ]
+    return {
+        "subject": user.subject,
+        "name": user.name,
+        "email": user.email,
+        "tenant": user.tenant,
+        "roles": sorted(user.roles),
+        "client": refresh.client,
+        "scopes": list(refresh.scopes),
+        "signed_in": refresh.signed_in,
+        "upstream_token": refresh.upstream_token,
+    }
 
 
-def refresh_from_list(values: list[Any]) -> Refresh:
-    """Return what `refresh_to_list` has written."""
-    subject, name, email, tenant, roles, client, scopes, signed_in, upstream_token = values
-    user = User(subject, name=name, email=email, tenant=tenant, roles=frozenset(roles))
-    return Refresh(user, client, tuple(scopes), signed_in, upstream_token)
+def refresh_of(value: Value) -> Refresh | None:
+    """Return what `refresh_members` has written; None if this version can't read it."""
+    match value:
+        case [str(), _, _, _, list(), str(), list(), int(), str()]:  # of version 0.1
+            members = dict(zip(_REFRESH_OF_0_1, value, strict=True))
+            return refresh_of({**members, "v": VERSION})
+        case {
+            "v": 1,
+            "subject": str(subject),
+            "name": str() | None as name,
+            "email": str() | None as email,
+            "tenant": str() | None as tenant,
+            "roles": list(roles),
+            "client": str(client),
+            "scopes": list(scopes),
+            "signed_in": int(signed_in),
+            "upstream_token": str(upstream_token),
+            **extra,
+        } if are_texts(roles) and are_texts(scopes):
+            user = User(subject, name=name, email=email, tenant=tenant, roles=frozenset(roles))
+            return Refresh(user, client, tuple(scopes), signed_in, upstream_token, extra)
+    return None
 
 
 def challenge_of(verifier: str) -> str:
@@ -216,5 +279,8 @@ def challenge_of(verifier: str) -> str:
     return base64url(hashlib.sha256(verifier.encode("ascii")).digest())
 
 
-def _to_bytes(text: str) -> bytes:
-    return binascii.a2b_base64(text.replace("-", "+").replace("_", "/") + "=")
+def _to_bytes(text: str) -> bytes | None:
+    try:
+        return binascii.a2b_base64(text.replace("-", "+").replace("_", "/") + "=")
+    except ValueError:
+        return None

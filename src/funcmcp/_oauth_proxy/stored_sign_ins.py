@@ -16,6 +16,9 @@ removed, and with it the whole sign-in.
 
 Everything fails closed: a sign-in without a record has ended, also if the store has lost the record.
 
+A record has named members and a version (`funcmcp._state.records`). A process of another version renews the sign-in,
+and keeps the members that it does not know. Version 0.1 wrote lists, which are still read.
+
 The key of a record is a digest of the id, and its value is encrypted with a key that is derived from the keys of the
 server and the id. The id is in the tokens of the client only. So neither the store alone nor the store with the keys of
 the server opens a record.
@@ -30,14 +33,15 @@ import hashlib
 import hmac
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from funcmcp._oauth_proxy.flows import refresh_from_list, refresh_to_list
+from funcmcp._oauth_proxy.flows import log_unreadable, refresh_members, refresh_of
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
 from funcmcp._oauth_proxy.web import OAuthError
-from funcmcp._protocol.codec import decode, encode
+from funcmcp._state.records import VERSION, to_record, value_of
 from funcmcp._state.seal import base64url
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.sign_ins import STORE
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
 
     from funcmcp._oauth_proxy.flows import Refresh
     from funcmcp._oauth_proxy.upstream import SignIn, Upstream
+    from funcmcp._state.records import Extra, Value
     from funcmcp._state.seal import KeyRing
     from funcmcp._state.sign_ins import SignInStore
 
@@ -75,6 +80,9 @@ _WRITE_PAUSES = (0.2, 0.5, 1.0)
 
 _MAX_CONFLICTS = 100
 _MAX_TOKEN = 2048
+_RECORD_OF_0_1 = ("refresh", "number", "lease", "answer", "request", "answered")
+"""The members of records of version 0.1, which were lists."""
+
 _REFRESH, _ENDED = "oauth stored refresh", "oauth ended sign-in"
 
 
@@ -101,11 +109,13 @@ class StoredToken(NamedTuple):
         sign_in: The id of the sign-in.
         number: The number of the token.
         client: The client's key.
+        extra: Members of the token that this version does not know.
     """
 
     sign_in: str
     number: int
     client: str
+    extra: Extra = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +129,7 @@ class _Record:
         answer: The answer to the token with the number before; "" if there is none.
         request: What that token was sent with.
         answered: When it was answered, in seconds since 1970.
+        extra: Members of the record that this version does not know.
     """
 
     refresh: Refresh
@@ -127,6 +138,7 @@ class _Record:
     answer: str = ""
     request: str = ""
     answered: float = 0.0
+    extra: Extra = field(default_factory=dict)
 
 
 class _Read(NamedTuple):
@@ -203,7 +215,7 @@ class StoredSignIns:
     def read(self, text: str) -> StoredToken | None:
         """Return what a refresh token contains; None if it is not one of the proxy's."""
         payload = self._keys.reveal(_REFRESH, text) if len(text) <= _MAX_TOKEN else None
-        return None if payload is None else StoredToken(*decode(payload))
+        return _token_of(value_of(payload))
 
     async def find(self, sign_in: str) -> Refresh | None:
         """Return a sign-in; None if it has ended."""
@@ -234,7 +246,7 @@ class StoredSignIns:
         held = await self._hold(token.sign_in, token.number, request)
         if isinstance(held, str):
             return held
-        return await self._complete(self._renew(held, request, issue))
+        return await self._complete(self._renew(held, token, request, issue))
 
     async def end(self, sign_in: str) -> Refresh | None:
         """End a sign-in; return it, or None if it has ended before."""
@@ -249,9 +261,10 @@ class StoredSignIns:
                 value = await self.store.get(name)
                 if value is None:
                     break
-                for key in self._listed(subject, value):
+                keys, extra = self._listed(subject, value)
+                for key in keys:
                     await self.store.remove(key)
-                if await self.store.replace(name, value, self._conceal_list(subject, []), 1):
+                if await self.store.replace(name, value, self._conceal_list(subject, [], extra), 1):
                     break
             else:
                 raise StoreUnavailableError(store=STORE)
@@ -259,22 +272,25 @@ class StoredSignIns:
     async def _renew(
         self,
         held: _Read,
+        token: StoredToken,
         request: str,
         issue: Callable[[Refresh, SignIn, str], Awaitable[tuple[Refresh, str]]],
     ) -> str:
         """Renew a sign-in whose lease this caller has."""
         refresh, sign_in = await self._ask_upstream(held)
         number = held.record.number + 1
-        token = self._token(StoredToken(held.sign_in, number, refresh.client))
+        next_token = self._token(token._replace(number=number))
         try:
-            refresh, answer = await issue(refresh, sign_in, token)
+            refresh, answer = await issue(refresh, sign_in, next_token)
         except OAuthError:
             await self._discard(held)
             raise
         except BaseException:
             await self._release(held, refresh)
             raise
-        record = _Record(refresh, number, answer=answer, request=request, answered=self._clock())
+        record = _Record(
+            refresh, number, answer=answer, request=request, answered=self._clock(), extra=held.record.extra
+        )
         while not await self._replace(held, record):
             # The sign-in has ended, or the lease has, and another caller was faster or is about to be.
             current = await self._hold(held.sign_in, number - 1, request)
@@ -370,10 +386,11 @@ class StoredSignIns:
     async def _find(self, sign_in: str) -> _Read | None:
         value = await self.store.get(_sign_in_key(sign_in))
         payload = None if value is None else self._keys.reveal(_purpose(sign_in), value)
-        if value is None or payload is None:
+        record = _record_of(value_of(payload))
+        if payload is not None and record is None:
+            log_unreadable()
+        if value is None or record is None:
             return None
-        refresh, *fields = decode(payload)
-        record = _Record(refresh_from_list(refresh), *fields)
         if self._clock() - record.refresh.signed_in >= self._seconds:
             return None
         return _Read(sign_in, value, record)
@@ -383,8 +400,8 @@ class StoredSignIns:
         name = self._index_keys(subject)[0]
         for _ in range(_MAX_CONFLICTS):
             value = await self.store.get(name)
-            keys = [] if value is None else self._listed(subject, value)
-            listed = self._conceal_list(subject, [*keys, key][-MAX_PER_USER:])
+            keys, extra = ([], {}) if value is None else self._listed(subject, value)
+            listed = self._conceal_list(subject, [*keys, key][-MAX_PER_USER:], extra)
             if value is None:
                 is_written = await self.store.take(name, listed, self._seconds)
             else:
@@ -400,23 +417,71 @@ class StoredSignIns:
         digests = [hmac.digest(key, subject.encode(), hashlib.sha256) for key in self._keys.derive("oauth users")]
         return [digest.hex() for digest in digests]
 
-    def _conceal_list(self, subject: str, keys: list[str]) -> str:
-        return self._keys.conceal(f"oauth sign-ins of {subject}", encode(keys))
+    def _conceal_list(self, subject: str, keys: list[str], extra: Extra) -> str:
+        return self._keys.conceal(f"oauth sign-ins of {subject}", to_record({"keys": keys}, extra))
 
-    def _listed(self, subject: str, value: str) -> list[str]:
-        payload = self._keys.reveal(f"oauth sign-ins of {subject}", value)
-        return [] if payload is None else list(decode(payload))
+    def _listed(self, subject: str, value: str) -> tuple[list[str], Extra]:
+        """Return the keys of the sign-ins in the list of a user, and the members that this version does not know."""
+        match value_of(self._keys.reveal(f"oauth sign-ins of {subject}", value)):
+            case {"v": 1, "keys": list(keys), **extra}:
+                return _texts_in(keys), extra
+            case list(keys):  # of version 0.1
+                return _texts_in(keys), {}
+        return [], {}
 
     def _conceal(self, sign_in: str, record: _Record) -> str:
-        fields = [record.number, record.lease, record.answer, record.request, record.answered]
-        return self._keys.conceal(_purpose(sign_in), encode([refresh_to_list(record.refresh), *fields]))
+        members = {
+            "refresh": {**record.refresh.extra, **refresh_members(record.refresh), "v": VERSION},
+            "number": record.number,
+            "lease": record.lease,
+            "answer": record.answer,
+            "request": record.request,
+            "answered": record.answered,
+        }
+        return self._keys.conceal(_purpose(sign_in), to_record(members, record.extra))
 
     def _token(self, token: StoredToken) -> str:
-        return self._keys.conceal(_REFRESH, encode(list(token)))
+        members = {"sign_in": token.sign_in, "number": token.number, "client": token.client}
+        return self._keys.conceal(_REFRESH, to_record(members, token.extra))
 
     def _lifetime(self, refresh: Refresh) -> float:
         """Return the seconds until a sign-in ends that is not renewed any more."""
         return max(1.0, min(IDLE_SECONDS, refresh.signed_in + self._seconds - self._clock()))
+
+
+def _token_of(value: Value) -> StoredToken | None:
+    """Return what a refresh token contains; None if this version can't read it."""
+    match value:
+        case {"v": 1, "sign_in": str(sign_in), "number": int(number), "client": str(client), **extra}:
+            return StoredToken(sign_in, number, client, extra)
+        case [str(sign_in), int(number), str(client)]:  # of version 0.1
+            return StoredToken(sign_in, number, client)
+    return None
+
+
+def _record_of(value: Value) -> _Record | None:
+    """Return the sign-in in a record; None if this version can't read it."""
+    match value:
+        case [list(), int(), _, str(), str(), _]:  # of version 0.1
+            return _record_of({**dict(zip(_RECORD_OF_0_1, value, strict=True)), "v": VERSION})
+        case {
+            "v": 1,
+            "refresh": dict() | list() as stored_refresh,
+            "number": int(number),
+            "lease": int() | float() as lease,
+            "answer": str(answer),
+            "request": str(request),
+            "answered": int() | float() as answered,
+            **extra,
+        }:
+            refresh = refresh_of(stored_refresh)
+            if refresh is not None:
+                return _Record(refresh, number, lease, answer, request, answered, extra)
+    return None
+
+
+def _texts_in(values: list[Any]) -> list[str]:
+    return [value for value in values if isinstance(value, str)]
 
 
 async def _persist(write: Callable[[], Awaitable[bool]]) -> bool:

@@ -111,7 +111,9 @@ class Exchange:
             raise UpstreamTokenError("sign_in", "The sign-in is of an older key of the server. Sign in again.")
         started = monotonic()
         try:
-            issued = await self._upstream.exchange_token(subject_token.decode(), key.scopes, key.audience)
+            issued = await self._upstream.exchange_token(
+                subject_token.decode(errors="replace"), key.scopes, key.audience
+            )
         except UpstreamRefusedError as error:
             self._log_failure("exchange", error)
             text = error.advice or "The identity provider gives no token for the other service. Sign in again."

@@ -22,6 +22,7 @@ from funcmcp._adapters.azure.tasks import AzureTasks
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.record import NewTask, Outcome, TaskKey
+from funcmcp._state.tasks.store import UnreadableTaskError
 from funcmcp._task_store_tests import CALL, OWNER, RESULT, new_task
 from funcmcp.testing import task_store_tests
 from tests.clock import Clock
@@ -286,12 +287,16 @@ async def test_a_record_that_another_version_wrote_is_left_to_it_until_its_time_
     if content is None:
         content = blob.content.replace(b'"v":1', b'"v":2')
     assert await store._storage.replace(name, content, blob.metadata, blob.version)
-    assert await store.read(task.key) is None
-    assert await store.cancel(task.key) is None
+    with pytest.raises(UnreadableTaskError):
+        await store.read(task.key)
+    with pytest.raises(UnreadableTaskError):
+        await store.cancel(task.key)
     store.lease = 0.0
     assert await store.take(message_of(store, task.key)) is None
     assert [message["for"] for message in await messages_of(store)] == ["run"]
     clock.now += 101
+    assert await store.read(task.key) is None
+    assert await store.cancel(task.key) is None
     assert await store.take(message_of(store, task.key)) is None
     assert await messages_of(store) == []
     unchanged = await store._storage.read(name)

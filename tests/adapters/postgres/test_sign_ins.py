@@ -25,6 +25,8 @@ async def test_a_store_behaves_as_every_store_does_and_removes_what_has_expired(
     await stores.check_values(*pair)
     await stores.check_repeated_writes(pair[0])
     await stores.check_races(*pair)
+    await stores.check_records_of_version_0_1(pair[0])
+    await stores.check_records_of_a_later_version(pair[0])
     await stores.check_expiry(pair[0], asyncio.sleep)
     await pair[1].take(stores.KEYS[10], "c1.first", 60)
     for store in pair:

@@ -283,6 +283,8 @@ RECORDS = {
     "an object": b'{"revision":"2025-11-25"}',
     "older": b'["2025-11-25",{},{}]',
     "newer": b'["2025-11-25",{},{},null,["read"]]',
+    "newer version": b'{"v":2,"revision":"2025-11-25","capabilities":{},"info":{},"owner":null}',
+    "a missing name": b'{"v":1,"revision":"2025-11-25","capabilities":{},"info":{}}',
     "empty": b"[]",
     "revision": b"[1,{},{},null]",
     "capabilities": b'["2025-11-25",[],{},null]',
@@ -303,6 +305,13 @@ async def test_a_record_of_another_version_is_no_session_and_stays_for_that_vers
     assert await sessions.get(session_id) is None
     assert await RedisSessions(link).get(session_id) is None
     assert await link.do(lambda redis: redis.hget(key, "handshake")) == record
+
+
+async def test_a_record_with_names_of_a_later_version_is_a_session(link: RedisLink) -> None:
+    session_id = await RedisSessions(link).create(HANDSHAKE)
+    record = b'{"v":1,"revision":"2025-06-18","capabilities":{},"info":{},"owner":"ada","added":[1]}'
+    await link.do(lambda redis: redis.hset(f"funcmcp:session:{session_id}", "handshake", record))
+    assert await RedisSessions(link).get(session_id) == Handshake("2025-06-18", {}, {}, "ada")
 
 
 async def test_a_key_of_another_type_is_no_session(link: RedisLink) -> None:

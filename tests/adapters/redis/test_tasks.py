@@ -20,7 +20,7 @@ from funcmcp._adapters.redis.tasks import RedisTasks
 from funcmcp._protocol.codec import decode, encode
 from funcmcp._serving import serving_of
 from funcmcp._state.sessions.store import StoreUnavailableError
-from funcmcp._state.tasks.store import TaskLimits
+from funcmcp._state.tasks.store import TaskLimits, UnreadableTaskError
 from funcmcp._state.tasks.task_filter import ANY_TASK, TaskFilter
 from funcmcp._task_store_tests import CALL, OWNER, RESULT, claim_one, new_task
 from funcmcp.client import Client
@@ -483,9 +483,11 @@ async def test_a_record_that_this_version_did_not_write_is_left_alone(
     await store.create(task)
     name = f"funcmcp::tasks:task:{OWNER}:{task.key.task_id}"
     await store._link.do(lambda redis: redis.hset(name, field, value))
-    assert await store.read(task.key) is None
+    with pytest.raises(UnreadableTaskError):
+        await store.read(task.key)
     assert list(await store.claim(5)) == []
-    assert await store.cancel(task.key) is None
+    with pytest.raises(UnreadableTaskError):
+        await store.cancel(task.key)
     assert await store._link.do(lambda redis: redis.hget(name, field)) == value
     pending = await store._link.do(lambda redis: redis.xpending("funcmcp::tasks:due", "workers"))
     assert pending["pending"] == 1

@@ -137,6 +137,36 @@ def test_a_state_that_the_server_did_not_make_is_invalid_params(state: object) -
     assert caught.value.code == INVALID_PARAMS
 
 
+def sealed(value: object) -> str:
+    return KEYS.seal("request state", value if isinstance(value, bytes) else json.dumps(value).encode())
+
+
+async def test_a_state_of_another_version_is_read_and_its_members_are_kept() -> None:
+    state = json.loads(KEYS.open("request state", await state_of(CALL, name=ASK_NAME)) or b"")
+    for other in ({**state, "added": [1]}, {name: value for name, value in state.items() if name != "v"}):
+        params = {**CALL, "inputResponses": {"name": ADA}, "requestState": sealed(other)}
+        with pytest.raises(InputRequired) as caught:
+            await open_rounds(params).ask({"name": ASK_NAME, "capital": ASK_CAPITAL})
+        kept = json.loads(KEYS.open("request state", caught.value.state) or b"")
+        assert (kept["v"], kept.get("added"), list(kept["answered"])) == (1, other.get("added"), ["name"])
+
+
+async def test_a_state_that_this_version_can_not_read_is_invalid_params() -> None:
+    first = {**CALL, "inputResponses": {"name": ADA}, "requestState": await state_of(CALL, name=ASK_NAME)}
+    with pytest.raises(InputRequired) as caught:
+        await open_rounds(first).ask({"name": ASK_NAME, "capital": ASK_CAPITAL})
+    state = json.loads(KEYS.open("request state", caught.value.state) or b"")
+    bad_states: list[object] = [b"", b"\xff", [], [1], {}, 1, {**state, "v": 2}, {**state, "v": None}]
+    for name in state.keys() - {"v"}:
+        bad_states += [{other: value for other, value in state.items() if other != name}]
+        bad_states += [{**state, name: [None]}, {**state, name: None}, {**state, name: "text"}]
+    bad_states += [{**state, "answered": {"name": bad}} for bad in (None, [], ["a"], ["a", "b"], [1, {}], ["a", {}, 1])]
+    bad_states += [{**state, "invalid": {"name": "1"}}]
+    for bad in bad_states:
+        with pytest.raises(InvalidParams, match="Invalid or expired requestState"):
+            open_rounds({**CALL, "requestState": sealed(bad)})
+
+
 async def test_a_state_that_was_tampered_with_is_invalid_params() -> None:
     state = await state_of(CALL, name=ASK_NAME)
     with pytest.raises(InvalidParams, match="requestState"):
@@ -220,7 +250,7 @@ async def test_a_state_holds_nothing_that_the_client_does_not_know() -> None:
     state = await state_of(CALL, name=ASK_NAME)
     payload = KEYS.open("request state", state)
     assert payload is not None
-    assert set(json.loads(payload)) == {"digest", "expires", "answered", "pending", "invalid"}
+    assert set(json.loads(payload)) == {"v", "digest", "expires", "answered", "pending", "invalid"}
 
 
 async def test_rounds_pass_on_what_is_no_question() -> None:

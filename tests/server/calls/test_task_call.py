@@ -105,6 +105,24 @@ def test_a_call_that_this_version_did_not_write_is_not_run(change: dict[str, Any
     assert decode_call(call, TOOL, task_id="id", channel=CHANNEL) is None
 
 
+def test_a_call_with_members_of_a_later_version_is_run() -> None:
+    stored = json.loads(call_of())
+    later = {**stored, "added": [1], "principal": {**stored["principal"], "added": {}}}
+    context = decode_call(json.dumps(later).encode(), TOOL, task_id="id", channel=CHANNEL)
+    assert context is not None
+    assert context.principal == ALICE
+
+
+def test_a_call_whose_caller_this_version_can_not_read_is_not_run() -> None:
+    stored = json.loads(call_of())
+    principal = stored["principal"]
+    for name in principal:
+        missing = {other: value for other, value in principal.items() if other != name}
+        for bad in (missing, {**principal, name: 7}, {**principal, name: [None]}, {**principal, "subject": ""}):
+            call = json.dumps({**stored, "principal": bad}).encode()
+            assert decode_call(call, TOOL, task_id="id", channel=CHANNEL) is None, bad
+
+
 @pytest.mark.parametrize("call", [b"", b"x", b"[]", b"{}"])
 def test_bytes_that_are_no_call_are_not_run(call: bytes) -> None:
     assert decode_call(call, TOOL, task_id="id", channel=CHANNEL) is None

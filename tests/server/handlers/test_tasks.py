@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp import MCPServer
 from funcmcp._auth.access import Access
 from funcmcp._auth.owner import owner_of
 from funcmcp._auth.policy import Auth
 from funcmcp._auth.principal import Principal
-from funcmcp._protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, MCPError, ToolError
+from funcmcp._protocol.errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    MISSING_CLIENT_CAPABILITY,
+    MCPError,
+    ToolError,
+)
 from funcmcp._protocol.tasks import EXTENSION, RELATED_TASK
 from funcmcp._server.catalog.features import JSONResult, RawResponse
 from funcmcp._server.catalog.task_options import TaskOptions
@@ -22,7 +30,11 @@ from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.tasks.service import change_of
 from funcmcp._state.tasks.memory import MemoryTasks
 from funcmcp._state.tasks.record import TaskKey
-from funcmcp._state.tasks.store import TaskLimits
+from funcmcp._state.tasks.sqlite import SQLiteTasks
+from funcmcp._state.tasks.store import TaskLimits, UnreadableTaskError
+from funcmcp._task_store_tests import newer_version
+from funcmcp.auth import APIKeys
+from funcmcp.client import Client
 from tests import schemas
 from tests.clock import Clock
 from tests.patience import PATIENCE
@@ -30,6 +42,8 @@ from tests.server.parts import ASK_NAME, NEWEST, PER_REQUEST, Recorder, reply_to
 from tests.server.task_parts import ALICE, BOB, ERAS, HTTP, ask, asking, create, get, serving, until, waiting
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import Tool
     from funcmcp._server.dispatch import Server
@@ -947,6 +961,50 @@ async def test_a_call_with_the_same_idempotency_key_is_the_same_task() -> None:
         for task_id, principal in zip(others, (ALICE, BOB), strict=True):
             await until(served, task_id, "completed", http=HTTP(principal))
     assert runs == [{"a": 1}] * 3
+
+
+async def test_a_task_of_a_newer_version_is_unavailable_and_its_key_creates_no_other_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = SQLiteTasks(tmp_path / "tasks.db", concurrency=0)
+    async with serving(tool("echo", echo, task=TaskOptions()), tasks=store) as served:
+        with newer_version():
+            task_id = (await repeat(served, "k" * 16, {"a": 1}))["result"]["taskId"]
+        for method in ("tasks/get", "tasks/cancel"):
+            with pytest.raises(UnreadableTaskError):
+                await ask(served, method, {"taskId": task_id})
+        with pytest.raises(UnreadableTaskError):
+            await repeat(served, "k" * 16, {"a": 1})
+        [line] = [message for message in caplog.messages if "newer version" in message]
+        assert "answered with 503 here" in line
+        with newer_version():
+            assert (await get(served, task_id))["status"] == "working"
+            assert (await repeat(served, "k" * 16, {"a": 1}))["result"]["taskId"] == task_id
+
+
+@pytest.mark.parametrize("revision", [NEWEST, PER_REQUEST])
+async def test_a_client_learns_that_another_process_can_read_a_task(tmp_path: Path, revision: str) -> None:
+    mcp = MCPServer("Tasks", tasks=SQLiteTasks(tmp_path / "tasks.db", concurrency=0), auth=APIKeys({"ada": "k" * 32}))
+
+    @mcp.tool(task="required")
+    def job() -> str:
+        return "done"
+
+    params: dict[str, Any] = {"name": "job", "arguments": {}}
+    if revision == NEWEST:
+        params["task"] = {}
+    async with Client(mcp, revision=revision, headers={"x-api-key": "k" * 32}) as client:
+        with newer_version():
+            created = await client.request("tools/call", params)
+        task_id = created.get("task", created)["taskId"]
+        for method in ("tasks/get", "tasks/cancel"):
+            with pytest.raises(MCPError) as refused:
+                await client.request(method, {"taskId": task_id})
+            error = refused.value
+            text = "The task was written by a newer version of the server. Try again later."
+            assert (error.code, error.message) == (INTERNAL_ERROR, text)
+        if revision == NEWEST:
+            assert (await client.request("tasks/list", {}))["tasks"] == []
 
 
 async def test_of_two_equal_calls_at_once_both_get_one_task() -> None:

@@ -19,6 +19,7 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.memory import MemoryTasks
 from funcmcp._state.tasks.record import NewTask, TaskKey, failure
 from funcmcp._state.tasks.sqlite import SQLiteTasks
+from funcmcp._task_store_tests import readable_tasks
 from tests.clock import Clock
 from tests.patience import PATIENCE
 from tests.server.parts import context, reply_to, server, text_result, tool
@@ -217,11 +218,16 @@ async def test_a_task_has_the_queue_of_its_tool_and_keeps_it_when_it_is_retried(
         assert served.tasks is not None
         assert served.tasks.queues_of_tools == {"render": "slow", "job": "default"}
         await until(served, await create(served, "render"), "completed")
-        (failed,) = [record async for record in store.scan()]
+        (failed,) = await readable_tasks(store)
         assert (failed.failed, failed.queue, failed.limited) == (True, "slow", True)
+        assert await served.tasks.retried(failed) is None
         again = await served.tasks.retry(failed)
         assert again is not None
         assert (again.queue, again.limited) == ("slow", True)
+        assert (await served.tasks.retry(failed)) is not None
+        assert await served.tasks.retried(failed) is not None
+        assert len(await readable_tasks(store)) == 2
+        assert (served.tasks.has_tool("render"), served.tasks.has_tool("other")) == (True, False)
 
 
 async def test_the_limits_of_tools_follow_the_catalog() -> None:

@@ -536,6 +536,8 @@ async def test_a_task_that_no_worker_can_run_fails_after_several_deliveries(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, attempts: int
 ) -> None:
     monkeypatch.setattr(module, "_UNKNOWN_DELAY", 0.001)
+    monkeypatch.setattr(module, "_LONGEST_UNKNOWN_DELAY", 0.02)
+    monkeypatch.setattr(module, "_MAX_REPORTED_TOOLS", 1)
     monkeypatch.setattr(module, "uniform", lambda low, _high: low)
     bench = Bench()
     delays: list[float] = []
@@ -561,8 +563,10 @@ async def test_a_task_that_no_worker_can_run_fails_after_several_deliveries(
         message="No worker of the server can run the tool of the task.",
     )
     assert len(bench.running) == attempts + 5
-    assert delays == [0.001 * 2**number for number in range(attempts + 4)]
-    assert "A task failed because no worker has its tool add." in caplog.text
+    assert delays == [min(0.001 * 2**number, 0.02) for number in range(attempts + 4)]
+    waits, failed = caplog.messages
+    assert waits.startswith("This process can't run a task of add: it does not have the tool")
+    assert failed == "A task failed because no worker has its tool add."
 
 
 async def test_only_deliveries_in_a_row_to_workers_without_the_tool_fail_a_task(

@@ -109,7 +109,10 @@ async def test_what_is_remembered_of_checked_ids_is_bounded(
         b"{}",
         b"1",
         b'{"r":"2025-11-25","c":{},"i":{},"x":1e12,"n":""}',
-        b'{"r":"2025-11-25","c":{},"i":{},"x":1e12,"n":"","o":null,"scopes":["read"]}',
+        b'{"r":"2025-11-25","c":{},"i":{},"x":1e12,"n":"","o":null,"scopes":["read"],"v":2}',
+        b'{"r":"2025-11-25","c":{},"i":{},"x":1e12,"n":"","o":null,"v":null}',
+        b"\xff",
+        b"",
         b'{"r":"2025-11-25","c":{},"i":{},"x":"later","n":"","o":null}',
         b'{"r":1,"c":{},"i":{},"x":1e12,"n":"","o":null}',
         b'{"r":"2025-11-25","c":[],"i":{},"x":1e12,"n":"","o":null}',
@@ -122,6 +125,12 @@ async def test_an_id_that_another_version_sealed_is_none(
     session_id = keys.seal("session", payload)
     assert await sessions.get(session_id) is None
     assert await sessions.end(session_id) is False
+
+
+async def test_an_id_with_a_member_of_a_later_version_is_a_session(sessions: SignedSessions, keys: KeyRing) -> None:
+    for more in (b'"added":[1]', b'"added":{},"v":1'):
+        session_id = keys.seal("session", b'{"r":"2025-11-25","c":{},"i":{},"x":1e12,"n":"","o":null,%b}' % more)
+        assert await sessions.get(session_id) == Handshake("2025-11-25", {}, {}, None)
 
 
 @pytest.mark.parametrize(

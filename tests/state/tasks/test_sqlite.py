@@ -22,8 +22,9 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import any_store, sqlite, sqlite_file
 from funcmcp._state.tasks.record import TaskKey
 from funcmcp._state.tasks.sqlite import SQLiteTasks
+from funcmcp._state.tasks.store import UnreadableTaskError
 from funcmcp._state.tasks.task_filter import TaskFilter
-from funcmcp._task_store_tests import RESULT, new_task
+from funcmcp._task_store_tests import RESULT, new_task, readable_tasks
 from funcmcp.testing import task_store_tests
 from tests.clock import Clock
 from tests.patience import PATIENCE
@@ -274,7 +275,7 @@ async def test_a_file_of_an_earlier_version_gets_queues_and_that_version_can_wri
     assert await store.answer(TaskKey("a" * 32, "asking"), {"name.1": {"action": "decline"}})
     (claim,) = await store.claim(10, default)
     assert (claim.key.task_id, claim.call) == ("asking", b'{"call":2}')
-    assert {record.key.task_id: record.status async for record in store.scan()}["ended"] == "completed"
+    assert {record.key.task_id: record.status for record in await readable_tasks(store)}["ended"] == "completed"
     for each in made:
         await each.aclose()
 
@@ -348,11 +349,45 @@ async def test_a_record_that_another_version_wrote_is_left_to_it(tmp_path: Path)
     await store.create(task)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE funcmcp_tasks_3 SET state = '{\"v\":2}'")
-    assert await store.read(task.key) is None
+    with pytest.raises(UnreadableTaskError):
+        await store.read(task.key)
     assert list(await store.claim(1)) == []
-    assert await store.cancel(task.key) is None
+    with pytest.raises(UnreadableTaskError):
+        await store.cancel(task.key)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT state, due > 0 FROM funcmcp_tasks_3").fetchone() == ('{"v":2}', 1)
+    await store.aclose()
+
+
+async def test_a_record_that_can_not_be_read_gives_its_place_away_when_its_time_is_up(tmp_path: Path) -> None:
+    path, clock = tmp_path / "tasks.db", Clock()
+    store = SQLiteTasks(path, clock=clock)
+    task = new_task(ttl=100, keep=0, fingerprint="digest")
+    await store.create(task)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE funcmcp_tasks_3 SET state = '{\"v\":2}'")
+    with pytest.raises(UnreadableTaskError):
+        await store.create(task)
+    clock.now += 101
+    assert await store.read(task.key) is None
+    assert list(await store.claim(1)) == []
+    assert [record async for record in store.scan()] == []
+    assert (await store.create(task)).status == "working"
+    assert (await store.read(task.key)) is not None
+    await store.aclose()
+
+
+async def test_a_clock_that_steps_forward_beyond_the_time_of_a_task_removes_it(tmp_path: Path) -> None:
+    clock = Clock()
+    store = SQLiteTasks(tmp_path / "tasks.db", clock=clock)
+    task = new_task(ttl=100, keep=50)
+    await store.create(task)
+    (claim,) = await store.claim(1)
+    clock.now += 149
+    assert await store.read(task.key) is not None
+    clock.now += 1
+    assert await store.read(task.key) is None
+    assert await store.finish(claim, RESULT) is None
     await store.aclose()
 
 

@@ -77,7 +77,7 @@ from funcmcp._state.tasks.record import (
     from_json,
     to_json,
 )
-from funcmcp._state.tasks.store import Backlog, TasksFullError
+from funcmcp._state.tasks.store import Backlog, TasksFullError, UnreadableTask
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -134,6 +134,7 @@ class _Stored:
         removed: When the task may be removed.
         record: None if this version of the server can't read it.
         call: Empty if it has a blob of its own.
+        has_outcome: Whether the task has ended.
     """
 
     version: str
@@ -141,6 +142,7 @@ class _Stored:
     removed: float
     record: TaskRecord | None
     call: bytes
+    has_outcome: bool = False
 
 
 @public("funcmcp.tasks")
@@ -236,9 +238,12 @@ class AzureTasks(BaseTasks):
     async def _load(self, key: TaskKey) -> TaskRecord | None:
         name = name_of(key)
         stored = None if name is None else await self._read(name)
-        if name is None or stored is None or stored.record is None:
+        if name is None or stored is None:
             return None
         now = self._clock()
+        if stored.record is None:
+            self._refuse_unreadable(stored, now)
+            return None
         record = current(stored.record, now)
         if record is not None and _has_lost_message(record, now):
             await self._send_again(name)
@@ -365,20 +370,23 @@ class AzureTasks(BaseTasks):
         chosen = [task for task in listed if after is None or task.position > after][:size]
         names = [BlobName(owner, digest_of(task.key.task_id)) for task in chosen]
         loaded = await asyncio.gather(*(self._read(name, with_outcome=False) for name in names))
-        return [stored.record for stored in loaded if stored is not None and stored.record is not None]
+        return self._readable(stored.record for stored in loaded if stored is not None)
 
     async def _load_call(self, key: TaskKey) -> bytes | None:
         name = name_of(key)
         stored = None if name is None else await self._read(name, with_outcome=False)
         return None if name is None or stored is None else await self._call_of(name, stored)
 
-    async def _scan(self) -> AsyncIterator[TaskRecord]:
-        listed = await self._list()
-        for begin in range(0, len(listed), _SCANNED):
-            names = [name_of(task.key) for task in listed[begin : begin + _SCANNED]]
-            loaded = await asyncio.gather(*(self._read(name) for name in names if name is not None))
-            for record in [stored.record for stored in loaded if stored is not None and stored.record is not None]:
-                yield record
+    async def _scan(self) -> AsyncIterator[TaskRecord | UnreadableTask]:
+        now = self._clock()
+        listed = [task for task in await self._list() if task.removed > now]
+        names = [(task.key, name) for task in listed if (name := name_of(task.key)) is not None]
+        for begin in range(0, len(names), _SCANNED):
+            part = names[begin : begin + _SCANNED]
+            loaded = await asyncio.gather(*(self._read(name) for _, name in part))
+            for (key, _), stored in zip(part, loaded, strict=True):
+                if stored is not None:
+                    yield stored.record or UnreadableTask(key, over=stored.has_outcome)
 
     async def backlog(self) -> Backlog:
         """Return how many tasks wait for a worker, at most 32 of each queue; see `TaskStore.backlog`.
@@ -428,9 +436,11 @@ class AzureTasks(BaseTasks):
         writer = secrets.token_hex(8)
         for _ in range(MAX_CONFLICTS):
             stored = stored or await self._read(name)
+            now = self._clock()
+            if stored is not None and stored.record is None:
+                self._refuse_unreadable(stored, now)
             if stored is None or stored.record is None:
                 return None
-            now = self._clock()
             changed = successor(stored.record, now, transition)
             if changed is None:
                 return None
@@ -440,6 +450,11 @@ class AzureTasks(BaseTasks):
                 return stored, changed
             stored = None
         raise StoreUnavailableError(store="task store")
+
+    def _refuse_unreadable(self, stored: _Stored, now: float) -> None:
+        """Raise UnreadableTaskError for a task that this version can't read, unless its time is up."""
+        if now < stored.removed:
+            raise self._unreadable()
 
     async def _write(self, name: BlobName, stored: _Stored, changed: TaskRecord, writer: str) -> bool:
         """Replace a record; return whether the blob was still the same.
@@ -511,7 +526,8 @@ class AzureTasks(BaseTasks):
             outcome = None if part is None else part.content
         elif "outcome" in metadata:
             outcome = b""
-        return _Stored(blob.version, metadata, removed, from_json(key, state, outcome), call or b"")
+        record, has_outcome = from_json(key, state, outcome), outcome is not None
+        return _Stored(blob.version, metadata, removed, record, call or b"", has_outcome)
 
     async def _call_of(self, name: BlobName, stored: _Stored) -> bytes:
         """Return the call of a task; raise StoreUnavailableError if its blob is missing."""

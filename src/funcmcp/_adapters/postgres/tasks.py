@@ -37,7 +37,7 @@ from funcmcp._public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.any_store import BaseTasks, OwnedTasks, successor
 from funcmcp._state.tasks.record import Claim, TaskKey, changed_bytes, claimed, current, from_json, to_json
-from funcmcp._state.tasks.store import Backlog, TasksFullError, position
+from funcmcp._state.tasks.store import Backlog, TasksFullError, UnreadableTask, position
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -92,7 +92,7 @@ _NOW = "extract(epoch FROM statement_timestamp())::double precision"
 _OF_TASK = "server = %(server)s AND owner = %(owner)s AND id = %(id)s"
 _IS_DUE = f"server = %(server)s AND due <= {_NOW} AND tool <> ALL(%(full_tools)s)"
 _SELECT = f"""
-SELECT {_CLOCK}, version, state, outcome, call, payer, bytes FROM funcmcp_tasks_1 WHERE {_OF_TASK}
+SELECT {_CLOCK}, version, state, outcome, call, payer, bytes, removed FROM funcmcp_tasks_1 WHERE {_OF_TASK}
 """
 _INSERT = """
 INSERT INTO funcmcp_tasks_1
@@ -124,7 +124,7 @@ SELECT {_CLOCK}, {_NOW} - extract(epoch FROM pg_postmaster_start_time())::double
   )
 """
 _END_LEASES = "UPDATE funcmcp_tasks_1 SET due = 0, holder = NULL WHERE server = %(server)s AND holder = %(holder)s"
-_CLAIMABLE_COLUMNS = f"due, queue, tool, owner, id, {_CLOCK}, version, state, outcome, call, payer, bytes"
+_CLAIMABLE_COLUMNS = f"due, queue, tool, owner, id, {_CLOCK}, version, state, outcome, call, payer, bytes, removed"
 _CLAIMABLE = f"""
 SELECT {_CLAIMABLE_COLUMNS} FROM funcmcp_tasks_1
 WHERE {_IS_DUE} ORDER BY due LIMIT %(count)s FOR UPDATE SKIP LOCKED
@@ -136,7 +136,7 @@ SELECT claimable.* FROM unnest(%(queues)s::text[]) AS served (name), LATERAL (
 ) AS claimable ORDER BY due LIMIT %(count)s
 """
 _CLAIMED = f"""
-SELECT owner, id, {_CLOCK}, version, state, outcome, call, payer, bytes FROM funcmcp_tasks_1
+SELECT owner, id, {_CLOCK}, version, state, outcome, call, payer, bytes, removed FROM funcmcp_tasks_1
 WHERE server = %(server)s AND holder = %(holder)s AND version = %(version)s AND token IS NOT NULL
 """
 _BACKLOG = f"""
@@ -166,9 +166,9 @@ SELECT id, state, outcome FROM funcmcp_tasks_1
 WHERE server = %(server)s AND owner = %(owner)s AND position > %(after)s AND removed > {_NOW}
 ORDER BY position LIMIT %(size)s
 """
-_SCAN = """
+_SCAN = f"""
 SELECT owner, id, state, outcome FROM funcmcp_tasks_1
-WHERE server = %(server)s AND (owner, id) > (%(owner)s, %(id)s) ORDER BY owner, id LIMIT %(rows)s
+WHERE server = %(server)s AND (owner, id) > (%(owner)s, %(id)s) AND removed > {_NOW} ORDER BY owner, id LIMIT %(rows)s
 """
 
 
@@ -178,10 +178,11 @@ class _Row(NamedTuple):
     Attributes:
         now: The time of the server.
         version: The token of its last writer.
-        record: None if another version of funcmcp wrote it.
+        record: None if this version can't read it.
         call: See `NewTask`.
         payer: See `NewTask`.
         bytes: That count for the payer.
+        removed: When the task may be removed.
     """
 
     now: float
@@ -190,6 +191,12 @@ class _Row(NamedTuple):
     call: bytes
     payer: str | None
     bytes: int
+    removed: float
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether the task exists, and this version can't read it."""
+        return self.record is None and self.now < self.removed
 
 
 @public("funcmcp.tasks")
@@ -271,6 +278,8 @@ class PostgresTasks(BaseTasks):
 
     async def _load(self, key: TaskKey) -> TaskRecord | None:
         row = await self._link.do(lambda connection: self._select(connection, key))
+        if row is not None and row.is_unreadable:
+            raise self._unreadable()
         return None if row is None else row.record
 
     async def _load_call(self, key: TaskKey) -> bytes | None:
@@ -309,15 +318,14 @@ class PostgresTasks(BaseTasks):
         values = {"server": self._server, "owner": owner, "after": after or "", "size": size}
         rows = await self._link.do(partial(_rows, query=_PAGE, values=values))
         records = [from_json(TaskKey(owner, task_id), state, outcome) for task_id, state, outcome in rows]
-        return [record for record in records if record is not None]
+        return self._readable(records)
 
-    async def _scan(self) -> AsyncIterator[TaskRecord]:
+    async def _scan(self) -> AsyncIterator[TaskRecord | UnreadableTask]:
         values: dict[str, Any] = {"server": self._server, "owner": "", "id": "", "rows": _SCAN_ROWS}
         while rows := await self._link.do(partial(_rows, query=_SCAN, values=values)):
             for owner, task_id, state, outcome in rows:
-                record = from_json(TaskKey(owner or None, task_id), state, outcome)
-                if record is not None:
-                    yield record
+                key = TaskKey(owner or None, task_id)
+                yield from_json(key, state, outcome) or UnreadableTask(key, over=outcome is not None)
                 values = {**values, "owner": owner, "id": task_id}
 
     def _server_time(self) -> float:
@@ -350,6 +358,8 @@ class PostgresTasks(BaseTasks):
         async with connection.pipeline(), connection.transaction():
             await self._lock(connection, task.payer or task.key.task_id)
             existing = await self._select(connection, task.key)
+            if existing is not None and existing.is_unreadable:
+                raise self._unreadable()
             if existing is not None and existing.record is not None and existing.now < existing.record.removed:
                 return existing.record
             if existing is not None:
@@ -366,6 +376,8 @@ class PostgresTasks(BaseTasks):
             row = await self._select(connection, key, " FOR UPDATE")
             if row is None or row.version == version:  # a first attempt was committed, and its reply was lost
                 return None if row is None else row.record
+            if row.is_unreadable:
+                raise self._unreadable()
             changed = successor(row.record, row.now, transition)
             if row.record is None or changed is None:
                 return None
@@ -428,7 +440,7 @@ class PostgresTasks(BaseTasks):
         }
 
     async def _claim_row(self, connection: Connection, key: TaskKey, row: _Row, version: str) -> Claim | None:
-        if row.record is None:  # written by another version, which may read it
+        if row.record is None:  # it is for workers of the newer version
             await connection.execute(_DELAY, {**self._values(key), "due": row.now + self.lease})
             return None
         # `due` of the row counts: a renewal does not change the record.
@@ -539,5 +551,5 @@ async def _changes_a_row(connection: Connection, *, query: str, values: Mapping[
 
 def _row(key: TaskKey, values: Sequence[Any]) -> _Row:
     """Return a task from the columns of `_SELECT`."""
-    now, version, state, outcome, call, payer, size = values
-    return _Row(now, version, from_json(key, state, outcome), call, payer, size)
+    now, version, state, outcome, call, payer, size, removed = values
+    return _Row(now, version, from_json(key, state, outcome), call, payer, size, removed)

@@ -29,9 +29,10 @@ except ModuleNotFoundError as error:
 from funcmcp._adapters.redis.bus import RedisBus
 from funcmcp._adapters.redis.link import link_to
 from funcmcp._adapters.redis.shared_pipeline import SharedPipeline
-from funcmcp._protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
+from funcmcp._protocol.codec import encode
 from funcmcp._protocol.levels import LEVELS
 from funcmcp._public_names import public
+from funcmcp._state.records import value_of
 from funcmcp._state.sessions.store import UNUSED_SECONDS, Handshake, Notes, SessionsFullError, SharedSessions
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ _MAX_ALIVE = 10_000
 _HANDSHAKE = "handshake"
 _SETS = ("owned", "at")
 """Fields with the names of the sets that count a session."""
-
-_RECORD_FIELDS = 4
 
 _CREATE = """
 local time = redis.call('TIME')
@@ -318,19 +317,21 @@ def _record_in(reply: Any) -> Any:
 
 
 def _handshake(record: bytes) -> Handshake | None:
-    """Return the handshake in a record, or None if this version did not write it.
+    """Return the handshake in a record, or None if this version can't read it.
 
-    A record with further members is refused, because a member that this version can't read may restrict the session.
+    This version and 0.1 write a list. A list with further values is refused, because a value that this version can't
+    read may restrict the session. A later version may write names (`funcmcp._state.records`), with which it may add
+    members that do not restrict it.
     """
-    try:
-        members: Any = decode(record)
-    except (InvalidJSONError, RepeatedNameError):
-        return None
-    if not isinstance(members, list) or len(members) != _RECORD_FIELDS:
-        return None
-    revision, capabilities, info, owner = members
-    if not isinstance(revision, str) or not isinstance(capabilities, dict) or not isinstance(info, dict):
-        return None
-    if owner is not None and not isinstance(owner, str):
-        return None
-    return Handshake(revision, capabilities, info, owner)
+    match value_of(record):
+        case [str(revision), dict(capabilities), dict(info), str() | None as owner]:
+            return Handshake(revision, capabilities, info, owner)
+        case {
+            "v": 1,
+            "revision": str(revision),
+            "capabilities": dict(capabilities),
+            "info": dict(info),
+            "owner": str() | None as owner,
+        }:
+            return Handshake(revision, capabilities, info, owner)
+    return None

@@ -33,7 +33,7 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.any_store import MAX_CONFLICTS, BaseTasks, successor
 from funcmcp._state.tasks.queues import DEFAULT_QUEUE
 from funcmcp._state.tasks.record import TaskKey, changed_bytes, from_json, to_json
-from funcmcp._state.tasks.store import TasksFullError, position
+from funcmcp._state.tasks.store import TasksFullError, UnreadableTask, position
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -74,6 +74,7 @@ class Stored(NamedTuple):
         record: None if this version of the server can't read it.
         entry: The id of its entry in the stream.
         call: If it was loaded.
+        has_outcome: Whether the task has ended.
     """
 
     now: float
@@ -81,6 +82,7 @@ class Stored(NamedTuple):
     record: TaskRecord | None
     entry: bytes | None
     call: bytes
+    has_outcome: bool = False
 
 
 class Lane(NamedTuple):
@@ -194,6 +196,8 @@ class RedisRecords(BaseTasks):
         if self._remembers(key):
             return self._ended[key]
         stored = await self._load_stored(key)
+        if stored is not None and stored.record is None:
+            raise self._unreadable()
         return None if stored is None else stored.record
 
     async def _load_call(self, key: TaskKey) -> bytes | None:
@@ -207,21 +211,22 @@ class RedisRecords(BaseTasks):
         positions = sorted(name.decode() for name in names)
         page = [name for name in positions if after is None or name > after][:size]
         keys = [TaskKey(owner, name.partition(".")[2]) for name in page]
-        records = {key: self._ended[key] for key in keys if self._remembers(key)}
+        records: dict[TaskKey, TaskRecord | None] = {key: self._ended[key] for key in keys if self._remembers(key)}
         missing = [key for key in keys if key not in records]
         for key, stored in zip(missing, await self._load_all(missing) if missing else (), strict=True):
-            if stored is not None and stored.record is not None:
+            if stored is not None:
                 records[key] = stored.record
-        return [records[key] for key in keys if key in records]
+        return self._readable(records[key] for key in keys if key in records)
 
-    async def _scan(self) -> AsyncIterator[TaskRecord]:
+    async def _scan(self) -> AsyncIterator[TaskRecord | UnreadableTask]:
         cursor = 0
         while True:
             cursor, members = await self._do(partial(_scanned, key=self._all, cursor=cursor), (list, tuple))
             keys = [key for member, _ in members if (key := key_of(member)) is not None]
             loaded = await self._load_all(keys) if keys else []
-            for record in [stored.record for stored in loaded if stored is not None and stored.record is not None]:
-                yield record
+            for key, stored in zip(keys, loaded, strict=True):
+                if stored is not None:
+                    yield stored.record or UnreadableTask(key, over=stored.has_outcome)
             if cursor == 0:
                 return
 
@@ -231,6 +236,8 @@ class RedisRecords(BaseTasks):
     async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
         for _ in range(MAX_CONFLICTS):
             stored = await self._load_stored(key)
+            if stored is not None and stored.record is None:
+                raise self._unreadable()
             changed = None if stored is None else successor(stored.record, stored.now, transition)
             if stored is None or changed is None:
                 return None
@@ -386,7 +393,7 @@ def stored_of(key: TaskKey, now: float, reply: Sequence[Any]) -> Stored | None:
     if version is None or state is None:
         return None
     call = fields[0] if fields and fields[0] is not None else b""
-    return Stored(now, version, from_json(key, state, outcome), entry, call)
+    return Stored(now, version, from_json(key, state, outcome), entry, call, has_outcome=outcome is not None)
 
 
 def _next_version(stored: Stored, changed: TaskRecord) -> str:

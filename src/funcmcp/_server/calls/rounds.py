@@ -2,7 +2,8 @@
 
 How it works: a run that needs an answer which the request does not contain ends with `input_required`. The client sends
 the same request again with the answers, and the feature runs again from its start. Answers of earlier rounds come back
-in the sealed `requestState`, so no instance keeps anything between rounds.
+in the sealed `requestState`, so no instance keeps anything between rounds. It is a record (`funcmcp._state.records`):
+another version of the server opens it, and keeps the members that it does not know.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from time import time
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._protocol.answers import read_answer
-from funcmcp._protocol.codec import decode, encode
 from funcmcp._protocol.errors import InvalidParams, ToolError
 from funcmcp._server.exception_groups import members_of
+from funcmcp._state.records import VERSION, to_record, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from funcmcp._protocol.jsonrpc import Request
     from funcmcp._server.calls.channel import Channel
+    from funcmcp._state.records import Extra
     from funcmcp._state.seal import KeyRing
 
 LIFETIME = 3600
@@ -67,7 +69,7 @@ class Rounds:
             owner.
     """
 
-    __slots__ = ("_answered", "_channel", "_digest", "_invalid", "_keys", "_pending", "_responses")
+    __slots__ = ("_answered", "_channel", "_digest", "_extra", "_invalid", "_keys", "_pending", "_responses")
 
     def __init__(self, channel: Channel, request: Request, keys: KeyRing, owner: str | None = None) -> None:
         self._channel = channel
@@ -81,9 +83,9 @@ class Rounds:
         self._answered: dict[str, Any] = {}
         self._pending: dict[str, str] | None = None
         self._invalid: dict[str, int] = {}
+        self._extra: Extra = {}
         if "requestState" in params:
-            state = self._open(params["requestState"])
-            self._answered, self._pending, self._invalid = state["answered"], state["pending"], state["invalid"]
+            self._open(params["requestState"])
 
     @property
     def answered(self) -> dict[str, Any]:
@@ -124,7 +126,7 @@ class Rounds:
         if missing:
             state = {"digest": self._digest, "expires": int(time()) + LIFETIME, "pending": missing}
             state.update(answered=self._answered, invalid=self._invalid)
-            sealed = self._keys.seal(_PURPOSE, encode(state))
+            sealed = self._keys.seal(_PURPOSE, to_record(state, self._extra))
             raise InputRequired({key: questions[key] for key in missing}, sealed)
         return answers
 
@@ -146,13 +148,36 @@ class Rounds:
             return None
         return read_answer(question, self._responses.get(key))
 
-    def _open(self, token: object) -> dict[str, Any]:
+    def _open(self, token: object) -> None:
+        """Take what earlier rounds have sealed; raise InvalidParams."""
         payload = self._keys.open(_PURPOSE, token) if isinstance(token, str) else None
-        if payload is not None:
-            state: dict[str, Any] = decode(payload)
-            if state["digest"] == self._digest and state["expires"] > time():
-                return state
-        raise InvalidParams("Invalid or expired requestState; send the request again without it.")
+        state = value_of(payload)
+        if isinstance(state, dict):
+            state.setdefault("v", VERSION)  # version 0.1 wrote none
+        match state:
+            case {
+                "v": 1,
+                "digest": self._digest,
+                "expires": int(expires),
+                "answered": dict(answered),
+                "pending": dict(pending),
+                "invalid": dict(invalid),
+                **extra,
+            } if expires > time() and _are_valid(answered, invalid):
+                self._answered, self._pending, self._invalid, self._extra = answered, pending, invalid, extra
+            case _:
+                raise InvalidParams("Invalid or expired requestState; send the request again without it.")
+
+
+def _are_valid(answered: dict[str, Any], invalid: dict[str, Any]) -> bool:
+    """Return whether answers have the digests of their questions, and the invalid ones are counted."""
+    for value in answered.values():
+        match value:
+            case [str(), dict()]:
+                pass
+            case _:
+                return False
+    return all(isinstance(count, int) for count in invalid.values())
 
 
 def digest(value: object) -> str:

@@ -15,6 +15,7 @@ from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.calls.rounds import InputRequired, RunEnded, digest
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.connections.client import Client
+from funcmcp._state.records import are_texts
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.record import Question
 from funcmcp._state.tasks.store import TasksFullError
@@ -233,6 +234,8 @@ def decode_call(call: bytes, tool: Feature, *, task_id: str, channel: TaskChanne
             routed = RoutedRequest(Request(request_id, "tools/call", params), None, tool)
             client = Client(REVISIONS[date], capabilities, info)
             principal = None if caller is None else _decoded_principal(caller)
+            if principal is None and caller is not None:
+                return None
             trace = stored.get("traceparent")
             traceparent = trace if isinstance(trace, str) else None
             return TaskContext(routed, client, channel, principal=principal, task_id=task_id, traceparent=traceparent)
@@ -252,9 +255,23 @@ def _encoded_principal(principal: Principal) -> dict[str, Any]:
     }
 
 
-def _decoded_principal(stored: dict[str, Any]) -> Principal:
-    scopes, roles = frozenset(stored.pop("scopes")), frozenset(stored.pop("roles"))
-    return Principal(scopes=scopes, roles=roles, **stored)
+def _decoded_principal(stored: dict[str, Any]) -> Principal | None:
+    """Return the caller of a stored call; None if this version can't read it."""
+    match stored:
+        case {
+            "subject": str(subject),
+            "issuer": str(issuer),
+            "client_id": str(client_id),
+            "scopes": list(scopes),
+            "roles": list(roles),
+            "claims": dict(claims),
+            "name": str() | None as name,
+            "per_token": bool(per_token),
+        } if subject and are_texts(scopes) and are_texts(roles):
+            return Principal(
+                subject, issuer, client_id, frozenset(scopes), frozenset(roles), claims, name, per_token=per_token
+            )
+    return None
 
 
 def _digest(request: Mapping[str, Any]) -> str:

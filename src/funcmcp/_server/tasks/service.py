@@ -47,6 +47,9 @@ _ID = re.compile(r"[A-Za-z0-9_-]{44}")
 _ID_BYTES = 33
 _IDEMPOTENCY_KEY = re.compile(r"[!-~]{16,128}")
 _TOPIC = "tasks"
+_OF_RETRY = "retry"
+"""The fingerprint of a task that an operator creates for one that has failed. No call of a client has it."""
+
 _CONFIRMATIONS, _CONFIRMATION_PAUSE = 3, 0.3
 """How often the store is asked for a task whose creation it has not confirmed, and the seconds before each time."""
 
@@ -341,7 +344,8 @@ class Tasks:
     async def retry(self, record: TaskRecord) -> TaskRecord | None:
         """Create a task for the call of one that has failed; return None if its call is not kept.
 
-        The new task belongs to the same caller. The client gets its id from the operator.
+        The new task belongs to the same caller. The client gets its id from the operator. The id follows from that of
+        the failed task, so that a task is retried once, however many operators try it at the same time.
 
         Raises:
             TasksFullError: There is no room for another task.
@@ -350,7 +354,7 @@ class Tasks:
         if call is None:
             return None
         task = NewTask(
-            key=TaskKey(record.key.owner, secrets.token_urlsafe(_ID_BYTES)),
+            key=_key_of_retry(record.key),
             tool=record.tool,
             call=call,
             ttl=record.expires - record.created,
@@ -360,8 +364,17 @@ class Tasks:
             address=record.address,
             queue=record.queue,
             limited=record.limited,
+            fingerprint=_OF_RETRY,
         )
         return await self.store.create(task)
+
+    async def retried(self, record: TaskRecord) -> TaskRecord | None:
+        """Return the task that an operator has created for one that has failed; None if there is none."""
+        return await self.store.read(_key_of_retry(record.key))
+
+    def has_tool(self, name: str) -> bool:
+        """Return whether the server has a tool."""
+        return self._catalog.tools.get(name) is not None
 
     async def _read_nothing(self) -> None:
         with contextlib.suppress(StoreUnavailableError):
@@ -402,6 +415,16 @@ def _log(record: TaskRecord, event: str) -> None:
     key = record.key
     owner = key.owner or "anonymous"
     logger.info("task %s tool=%s task=%s owner=%s", event, quote(record.tool), task_digest(key.task_id), owner)
+
+
+def _key_of_retry(key: TaskKey) -> TaskKey:
+    """Return the key of the task that an operator creates for one that has failed."""
+    return TaskKey(key.owner, _derived_id(f"retry {key.task_id}"))
+
+
+def _derived_id(text: str) -> str:
+    """Return the id of a task that follows from a text."""
+    return base64.urlsafe_b64encode(hashlib.sha512(text.encode()).digest()[:_ID_BYTES]).decode()
 
 
 def change_of(key: TaskKey) -> Change:
@@ -461,8 +484,7 @@ def repeatable_key(context: RequestContext) -> TaskKey | None:
     if type(key) is not str or not _IDEMPOTENCY_KEY.fullmatch(key):
         raise InvalidParams("The idempotency key must have 16 to 128 visible ASCII characters.")
     owner = owner_of(context.principal)
-    name = hashlib.sha512(f"{owner} {key}".encode()).digest()
-    return TaskKey(owner, base64.urlsafe_b64encode(name[:_ID_BYTES]).decode())
+    return TaskKey(owner, _derived_id(f"{owner} {key}"))
 
 
 def _fingerprint(context: RequestContext) -> str:

@@ -21,8 +21,8 @@ back to its queue.
 When the server stops, nothing more is claimed, and runs have the time of `funcmcp._server.drain` to end. A run that
 does not end is cancelled: the task is released for another worker if the tool may be started again, else it fails.
 
-A task whose tool this process does not have goes back to the queue, for a process of another version. It fails after
-several such deliveries.
+A task whose tool this process does not have goes back to the queue, for a process of another version. The log says so
+once for each tool. The task fails after several such deliveries, with pauses between them that grow up to a limit.
 """
 
 from __future__ import annotations
@@ -75,6 +75,12 @@ _UNKNOWN_DELAY = 2.0
 """Seconds after which a task that this process can't run is due again, for a process of another version.
 
 Each delivery to such a process doubles them, so that a rolling deployment has a minute to bring a process that can."""
+
+_LONGEST_UNKNOWN_DELAY = 60.0
+"""The most seconds, before they are varied."""
+
+_MAX_REPORTED_TOOLS = 100
+"""Tools of tasks of other versions that the log names."""
 
 _UNKNOWN_DELIVERIES = 5
 """Deliveries to processes that can't run a task, beyond the attempts of its tool, until the task fails."""
@@ -140,6 +146,7 @@ class TaskWorker:
         self._draining = False
         self._freed = asyncio.Event()
         self._return_delay = _RETURN_DELAY
+        self._unknown_tools: set[str] = set()
         self._saw_all = True
 
     @property
@@ -428,9 +435,22 @@ class TaskWorker:
         if deliveries >= record.attempts + _UNKNOWN_DELIVERIES:
             logger.warning("A task failed because no worker has its tool %s.", quote(record.tool))
             return await self._store.finish(claim, failure("No worker of the server can run the tool of the task."))
+        self._report_unknown(record.tool)
+        delay = min(_UNKNOWN_DELAY * 2**record.returned, _LONGEST_UNKNOWN_DELAY)
         # Workers look at the queue in equal intervals. With equal delays it would always be the turn of the same one.
-        delay = _UNKNOWN_DELAY * 2**record.returned * uniform(1, 1.5)  # noqa: S311 - no secret
+        delay *= uniform(1, 1.5)  # noqa: S311 - no secret
         return await self._store.release(claim, delay, unknown=True)
+
+    def _report_unknown(self, tool: str) -> None:
+        """Log once that this process can't run the tasks of a tool."""
+        if tool in self._unknown_tools or len(self._unknown_tools) >= _MAX_REPORTED_TOOLS:
+            return
+        self._unknown_tools.add(tool)
+        logger.warning(
+            "This process can't run a task of %s: it does not have the tool, or a newer version of the server has "
+            "written the call. The task waits for a process that can, and fails after several more deliveries.",
+            quote(tool),
+        )
 
     async def _renew(self, run: _Run) -> None:
         interval = min(self._store.lease / _RENEWALS, _LONGEST_RENEWAL)

@@ -4,6 +4,8 @@ How it works: `create` seals the handshake, its owner, the expiry time and rando
 anything. Every process with the same keys can open the id; opened ids are cached. The session ends when it expires. If
 the client ends it earlier, a record of that is kept until the expiry time. This process and the other workers of
 ``funcmcp run --workers`` share such records (`EndedSessions`), or all instances share them in a store (`Revocations`).
+An id is a record (`funcmcp._state.records`) with short names: a version that adds a member that older ones may ignore
+leaves ``v`` out, as this one does. A member that restricts a session needs another ``v``.
 Signed sessions do not have subscriptions, or streams between requests, because no state is stored for them.
 """
 
@@ -12,11 +14,12 @@ from __future__ import annotations
 import base64
 import os
 from time import time
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from funcmcp._protocol.codec import decode, encode
+from funcmcp._protocol.codec import encode
 from funcmcp._public_names import public
 from funcmcp._state.keys import configured_keys
+from funcmcp._state.records import VERSION, value_of
 from funcmcp._state.sessions.ended import EndedSessions, digest_of
 from funcmcp._state.sessions.store import Handshake, SessionStore
 
@@ -24,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funcmcp._state.bus import Bus
+    from funcmcp._state.records import Value
     from funcmcp._state.seal import KeyRing
 
 _PURPOSE = "session"
 _MAX_CACHED = 10_000
 _MAX_ID = 4096
-_FIELDS = frozenset("rcixon")
 
 
 class Revocations(Protocol):
@@ -132,7 +135,7 @@ class SignedSessions(SessionStore):
         if payload is None:
             return None
         digest = digest_of(session_id)
-        checked = _checked(decode(payload), digest, self._ended.start_of(digest))
+        checked = _checked(value_of(payload), digest, self._ended.start_of(digest))
         if checked is not None:
             if len(self._checked) >= _MAX_CACHED:
                 del self._checked[next(iter(self._checked))]
@@ -156,11 +159,16 @@ class _Checked(NamedTuple):
     start: int
 
 
-def _checked(payload: Any, digest: bytes, start: int) -> _Checked | None:
-    """Return the session of a payload, or None if another version of the server wrote it."""
-    match payload:
-        case {"r": str(revision), "c": dict(capabilities), "i": dict(info), "o": str() | None as owner}:
-            expires = payload.get("x")
-            if isinstance(expires, int | float) and payload.keys() == _FIELDS:
-                return _Checked(Handshake(revision, capabilities, info, owner), expires, digest, start)
+def _checked(record: Value, digest: bytes, start: int) -> _Checked | None:
+    """Return the session of a record, or None if this version can't read it."""
+    match record:
+        case {
+            "r": str(revision),
+            "c": dict(capabilities),
+            "i": dict(info),
+            "x": int() | float() as expires,
+            "o": str() | None as owner,
+            **extra,
+        } if extra.get("v", VERSION) == VERSION:
+            return _Checked(Handshake(revision, capabilities, info, owner), expires, digest, start)
     return None

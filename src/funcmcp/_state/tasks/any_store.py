@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -18,14 +19,22 @@ from funcmcp._public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import record as transitions
 from funcmcp._state.tasks.record import current, failure, new_bytes, new_record
-from funcmcp._state.tasks.store import TaskLimits, TasksFullError, check_concurrency, check_lease
+from funcmcp._state.tasks.store import (
+    TaskLimits,
+    TasksFullError,
+    UnreadableTask,
+    UnreadableTaskError,
+    check_concurrency,
+    check_lease,
+    position,
+)
 from funcmcp._state.tasks.task_filter import ANY_TASK
 
 R = TypeVar("R")
 Q = TypeVar("Q")
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
     from typing import TypeAlias
 
     from funcmcp._state.tasks.record import Claim, NewTask, Outcome, Question, TaskKey, TaskRecord
@@ -33,6 +42,8 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.task_filter import TaskFilter
 
     Transition: TypeAlias = Callable[[TaskRecord, float], TaskRecord | None]
+
+_logger = logging.getLogger("funcmcp")
 
 CLAIM_WAIT = 1.0
 """Seconds for which `claim` waits."""
@@ -101,6 +112,7 @@ class BaseTasks:
         self._waiting: set[asyncio.Future[None]] = set()
         self._wakes = 0
         self._scans_at = 0.0
+        self._reported_unreadable = False
 
     def bind(self, server: str) -> None:
         """Use the tasks of the server of this name; each server has its own."""
@@ -139,15 +151,15 @@ class BaseTasks:
 
     async def renew(self, claim: Claim) -> bool:
         """Extend the lease of a claim. False: the task is over, or another worker has it."""
-        changed = await self._change(
-            claim.key, lambda record, now: transitions.renewed(record, claim.token, now, self.lease)
+        changed = await self._change_claimed(
+            claim, lambda record, now: transitions.renewed(record, claim.token, now, self.lease)
         )
         return changed is not None
 
     async def report(self, claim: Claim, message: str) -> TaskRecord | None:
         """Change the status message. None: the claim is not valid any more."""
-        return await self._change(
-            claim.key, lambda record, now: transitions.reported(record, claim.token, now, message)
+        return await self._change_claimed(
+            claim, lambda record, now: transitions.reported(record, claim.token, now, message)
         )
 
     async def note(self, claim: Claim, key: str, result: Any) -> TaskRecord | None:
@@ -155,7 +167,9 @@ class BaseTasks:
         return await self._with_room(
             claim.key,
             claim.record.payer,
-            lambda: self._change(claim.key, lambda record, _now: transitions.noted(record, claim.token, key, result)),
+            lambda: self._change_claimed(
+                claim, lambda record, _now: transitions.noted(record, claim.token, key, result)
+            ),
         )
 
     async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
@@ -173,18 +187,18 @@ class BaseTasks:
             return await self._end_run_with_room(claim, _finished(claim, outcome), len(outcome.text))
         except TasksFullError as full:
             message = f"The tool ran. There is no room for its result of {len(outcome.text)} bytes. {full}."
-            return await self._end_run(claim, _finished(claim, failure(message)))
+            return await self._unless_unreadable(self._end_run(claim, _finished(claim, failure(message))))
 
     async def release(self, claim: Claim, delay: float = 0.0, *, unknown: bool = False) -> TaskRecord | None:
         """Return the task to the queue; see `TaskStore.release`. None: the claim is not valid any more."""
-        return await self._change(
-            claim.key, lambda record, now: transitions.released(record, claim.token, now, delay, unknown=unknown)
+        return await self._change_claimed(
+            claim, lambda record, now: transitions.released(record, claim.token, now, delay, unknown=unknown)
         )
 
     async def retry(self, claim: Claim, delay: float, message: str) -> TaskRecord | None:
         """End a run that failed, and run the tool again later; see `TaskStore.retry`."""
-        return await self._change(
-            claim.key, lambda record, now: transitions.retrying(record, claim.token, now, delay, message)
+        return await self._change_claimed(
+            claim, lambda record, now: transitions.retrying(record, claim.token, now, delay, message)
         )
 
     async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
@@ -207,19 +221,29 @@ class BaseTasks:
         """Return tasks of an owner, the oldest first; see `TaskStore.page`."""
         if owner is None:
             return []
+        records = list(await self._page(owner, after, size))
+        # Tasks of a newer version are left out of what a store returns: later tasks fill the page.
+        while self._reported_unreadable and 0 < len(records) < size:
+            further = await self._page(owner, position(records[-1]), size)
+            if not further:
+                break
+            records += further
         now = self._clock()
-        records = [current(record, now) for record in await self._page(owner, after, size)]
-        return [record for record in records if record is not None]
+        return [record for stored in records[:size] if (record := current(stored, now)) is not None]
 
     async def read_call(self, key: TaskKey) -> bytes | None:
         """Return the call of a task; see `TaskStore.read_call`."""
         return await self._load_call(key) or None
 
-    async def scan(self) -> AsyncIterator[TaskRecord]:
+    async def scan(self) -> AsyncIterator[TaskRecord | UnreadableTask]:
         """Yield the tasks of all owners as they are when they are read; see `TaskStore.scan`."""
         seen: set[TaskKey] = set()
         async for stored in self._scan():
-            record = current(stored, self._clock())
+            record: TaskRecord | UnreadableTask | None = stored
+            if isinstance(stored, UnreadableTask):
+                self._report_unreadable()
+            else:
+                record = current(stored, self._clock())
             if record is not None and record.key not in seen:
                 seen.add(record.key)
                 yield record
@@ -244,7 +268,7 @@ class BaseTasks:
         raise NotImplementedError
 
     async def _load(self, key: TaskKey) -> TaskRecord | None:
-        """Return a record as it is stored."""
+        """Return a record as it is stored; raise UnreadableTaskError if this version can't read it."""
         raise NotImplementedError
 
     async def _load_call(self, key: TaskKey) -> bytes | None:
@@ -260,6 +284,7 @@ class BaseTasks:
 
         Raises:
             TasksFullError: The task would grow, and there is no room for its bytes. Nothing has changed.
+            UnreadableTaskError: This version can't read the record.
         """
         raise NotImplementedError
 
@@ -272,7 +297,38 @@ class BaseTasks:
         return await self._change(claim.key, transition)
 
     async def _end_run_with_room(self, claim: Claim, transition: Transition, size: int = 0) -> TaskRecord | None:
-        return await self._with_room(claim.key, claim.record.payer, lambda: self._end_run(claim, transition), size)
+        end = self._with_room(claim.key, claim.record.payer, lambda: self._end_run(claim, transition), size)
+        return await self._unless_unreadable(end)
+
+    async def _change_claimed(self, claim: Claim, transition: Transition) -> TaskRecord | None:
+        """Apply a transition to the task of a claim, which is not valid if a newer version has written the record."""
+        return await self._unless_unreadable(self._change(claim.key, transition))
+
+    async def _unless_unreadable(self, change: Awaitable[TaskRecord | None]) -> TaskRecord | None:
+        try:
+            return await change
+        except UnreadableTaskError:
+            return None
+
+    def _unreadable(self) -> UnreadableTaskError:
+        """Return the error for a task that this version can't read. Log the first one."""
+        self._report_unreadable()
+        return UnreadableTaskError()
+
+    def _readable(self, records: Iterable[TaskRecord | None]) -> list[TaskRecord]:
+        """Return the records that this version can read; log the first one that it can't."""
+        records = list(records)
+        if None in records:
+            self._report_unreadable()
+        return [record for record in records if record is not None]
+
+    def _report_unreadable(self) -> None:
+        if not self._reported_unreadable:
+            self._reported_unreadable = True
+            _logger.warning(
+                "The task store has tasks that were written by a newer version of the server, or are damaged. Requests "
+                "for them are answered with 503 here. Processes of the newer version can read them."
+            )
 
     async def _with_room(self, key: TaskKey, payer: str | None, write: Callable[[], Awaitable[R]], size: int = 0) -> R:
         """Return what a write returns. While it has no room, remove tasks that have ended.
@@ -305,7 +361,8 @@ class BaseTasks:
         elif monotonic() < self._scans_at:
             return False
         else:
-            ended = [_end_of(record) async for record in self.scan() if of_all or record.payer == payer]
+            records = [record async for record in self.scan() if not isinstance(record, UnreadableTask)]
+            ended = [_end_of(record) for record in records if of_all or record.payer == payer]
         oldest = sorted(end for end in ended if end is not None)
         if not oldest:
             self._scans_at = monotonic() + _SCAN_PAUSE
@@ -325,7 +382,7 @@ class BaseTasks:
         """Return what `page` returns, with the records as they are stored."""
         raise NotImplementedError
 
-    def _scan(self) -> AsyncIterator[TaskRecord]:
+    def _scan(self) -> AsyncIterator[TaskRecord | UnreadableTask]:
         """Yield the records of all owners as they are stored. A task may come twice."""
         raise NotImplementedError
 

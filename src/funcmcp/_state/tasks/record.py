@@ -20,7 +20,8 @@ derives it. Its record is removed `keep` seconds later.
 
 Servers of several versions may share a store. The fields of `TaskRecord` are the members of the stored JSON. A field
 that a later version adds needs a default, which stands for the absent member; a member that this version does not know
-is kept in `extra`. A change that older versions must not read gets another `_VERSION`.
+is kept in `extra`. A change that older versions must not read gets another `VERSION`. For an older version such a task
+exists, and can't be read (`funcmcp._state.tasks.store.UnreadableTask`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ from funcmcp._state.tasks.queues import DEFAULT_QUEUE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_VERSION = 1
+VERSION = 1
+"""The version of the records that this version of funcmcp reads and writes."""
+
 _NESTING = MAX_DEPTH + 8
 """Levels of nesting in an encoded record: those of a message, and those of the record around it."""
 
@@ -515,12 +518,12 @@ def to_json(record: TaskRecord) -> bytes:
     outcome = record.outcome
     members = {name: getattr(record, name) for name in _MEMBERS}
     members["outcome"] = None if outcome is None else [outcome.is_error, outcome.tool_failed]
-    return encode({**record.extra, **members, "v": _VERSION})
+    return encode({**record.extra, **members, "v": VERSION})
 
 
 @public("funcmcp.tasks")
 def from_json(key: TaskKey, state: bytes, outcome: bytes | None) -> TaskRecord | None:
-    """Return the record of `to_json`, or None if this version can't read it.
+    """Return the record of `to_json`, or None if this version can't read it: the task is not absent then.
 
     Args:
         key: The key under which it was found.
@@ -531,7 +534,10 @@ def from_json(key: TaskKey, state: bytes, outcome: bytes | None) -> TaskRecord |
         value: Any = decode(state, _NESTING)
     except (InvalidJSONError, RepeatedNameError):
         return None
-    if not isinstance(value, dict) or value.pop("v", None) != _VERSION:
+    if not isinstance(value, dict):
+        return None
+    version = value.pop("v", None)
+    if type(version) is not int or not 1 <= version <= VERSION:
         return None
     members = {name: value.pop(name) for name in _MEMBERS if name in value}
     if not members.keys() >= _REQUIRED:

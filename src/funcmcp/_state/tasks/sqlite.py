@@ -27,7 +27,7 @@ from funcmcp._state.tasks.any_store import BaseTasks, OwnedTasks, successor
 from funcmcp._state.tasks.process_lock import ProcessLock
 from funcmcp._state.tasks.record import Claim, TaskKey, changed_bytes, claimed, current, from_json, to_json
 from funcmcp._state.tasks.sqlite_file import SQLiteFile
-from funcmcp._state.tasks.store import Backlog, TasksFullError, position
+from funcmcp._state.tasks.store import Backlog, TasksFullError, UnreadableTask, UnreadableTaskError, position
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -104,7 +104,8 @@ CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_owner ON funcmcp_tasks_3 (server, own
 CREATE INDEX IF NOT EXISTS funcmcp_tasks_3_payer ON funcmcp_tasks_3 (server, payer, removed);
 """
 _SELECT = """
-SELECT CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_3 WHERE server = ? AND owner = ? AND id = ?
+SELECT CAST(state AS BLOB), CAST(outcome AS BLOB), removed FROM funcmcp_tasks_3
+WHERE server = ? AND owner = ? AND id = ?
 """
 _CALL = "SELECT CAST(call AS BLOB) FROM funcmcp_tasks_3 WHERE server = ? AND owner = ? AND id = ?"
 _DUE = """
@@ -188,27 +189,25 @@ class SQLiteTasks(BaseTasks):
         values = (self._server, owner, after or "", self._clock(), size)
         rows = await self._read(lambda connection: connection.execute(query, values).fetchall())
         records = [from_json(TaskKey(owner, task_id), state, outcome) for task_id, state, outcome in rows]
-        return [record for record in records if record is not None]
+        return self._readable(records)
 
     async def renew(self, claim: Claim) -> bool:
         """Extend the lease of a claim. False: the task is over, or another worker has it."""
         values = (monotonic() + self.lease, *self._row(claim.key), claim.token, self._clock())
         return await self._write(lambda connection: connection.execute(_RENEW, values).rowcount > 0)
 
-    async def _scan(self) -> AsyncIterator[TaskRecord]:
+    async def _scan(self) -> AsyncIterator[TaskRecord | UnreadableTask]:
         query = (
             "SELECT owner, id, CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_3"
-            " WHERE server = ? AND (owner, id) > (?, ?) ORDER BY owner, id LIMIT ?"
+            " WHERE server = ? AND (owner, id) > (?, ?) AND removed > ? ORDER BY owner, id LIMIT ?"
         )
         rows: list[tuple[str, str, bytes, bytes | None]] = [("", "", b"", None)]
         while rows:
-            values = (self._server, *rows[-1][:2], _SCAN_ROWS)
+            values = (self._server, *rows[-1][:2], self._clock(), _SCAN_ROWS)
             rows = await self._read(partial(_rows, query=query, values=values))
-            records = [
-                from_json(TaskKey(owner or None, task_id), state, outcome) for owner, task_id, state, outcome in rows
-            ]
-            for record in [record for record in records if record is not None]:
-                yield record
+            for owner, task_id, state, outcome in rows:
+                key = TaskKey(owner or None, task_id)
+                yield from_json(key, state, outcome) or UnreadableTask(key, over=outcome is not None)
 
     async def backlog(self) -> Backlog:
         """Return how many tasks wait for a worker; see `TaskStore.backlog`."""
@@ -279,7 +278,7 @@ class SQLiteTasks(BaseTasks):
         existing = self._select(connection, task.key)
         if existing is not None and now < existing.removed:
             return existing
-        if existing is not None:
+        if existing is not None or task.fingerprint:  # a row with this key may be there, and its time is up
             self._remove_old(connection, now)
         self._check_room(connection, task.key.owner, now)
         payer = task.payer or _UNKNOWN
@@ -410,12 +409,13 @@ class SQLiteTasks(BaseTasks):
 
     def _claim_row(self, connection: sqlite3.Connection, key: TaskKey) -> Claim | None:
         now = self._clock()
-        stored = self._select(connection, key)
-        record = None if stored is None else current(stored, now)
-        if stored is None:  # written by another version, which may read it
+        try:
+            stored = self._select(connection, key)
+        except UnreadableTaskError:  # it is for workers of the newer version
             connection.execute(_DELAY, (now + self.lease, monotonic() + self.lease, *self._row(key)))
             return None
-        if record is None:  # removed
+        record = None if stored is None else current(stored, now)
+        if stored is None or record is None:  # removed
             connection.execute(_DELAY, (None, None, *self._row(key)))
             return None
         (call,) = connection.execute(_CALL, self._row(key)).fetchone()
@@ -432,8 +432,15 @@ class SQLiteTasks(BaseTasks):
         return changed
 
     def _select(self, connection: sqlite3.Connection, key: TaskKey) -> TaskRecord | None:
+        """Return a record; raise UnreadableTaskError if this version can't read it."""
         row = connection.execute(_SELECT, self._row(key)).fetchone()
-        return None if row is None else from_json(key, row[0], row[1])
+        if row is None:
+            return None
+        state, outcome, removed = row
+        record = from_json(key, state, outcome)
+        if record is None and self._clock() < removed:
+            raise self._unreadable()
+        return record
 
     def _update(self, connection: sqlite3.Connection, stored: TaskRecord, record: TaskRecord, now: float) -> None:
         """Replace the record of a task; raise TasksFullError if it grows and there is no room."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from funcmcp._public_names import public
+from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.task_filter import ANY_TASK
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.task_filter import TaskFilter
 
 MIB = 1024 * 1024
+
+_UNREADABLE_SECONDS = 5
+"""Seconds after which a client may ask again for a task of a newer version: another process may get the request."""
 
 
 @public("funcmcp.tasks")
@@ -93,6 +97,31 @@ class TasksFullError(Exception):
 
 
 @public("funcmcp.tasks")
+class UnreadableTask(NamedTuple):
+    """A task whose record this version can't read, because a newer version of the server has written it.
+
+    Attributes:
+        key: The key of the task.
+        over: Whether the task has an outcome.
+    """
+
+    key: TaskKey
+    over: bool
+
+
+@public("funcmcp.tasks")
+class UnreadableTaskError(StoreUnavailableError):
+    """This version can't read the record of a task. The request gets status 503, and another process may answer it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            _UNREADABLE_SECONDS,
+            reason="The task was written by a newer version of the server.",
+            nothing_written=True,
+        )
+
+
+@public("funcmcp.tasks")
 class Backlog(NamedTuple):
     """The tasks that are due and that no worker has. One whose lease has lapsed is due, one with a delay is not yet.
 
@@ -112,6 +141,10 @@ class TaskStore(Protocol):
     Each method is atomic, and those that change a task return its new record. A store that other processes share may
     raise StoreUnavailableError from each of them. What the
     transitions mean is in `funcmcp._state.tasks.record`.
+
+    A task whose record this version can't read is not absent. Methods with its key raise UnreadableTaskError, and
+    nothing is created in its place; a claim of it is not valid any more; `page` leaves it out, and `scan` yields it as
+    an UnreadableTask. Workers of this version leave it to those of the newer one.
 
     Attributes:
         shared: Whether other processes reach the same tasks.
@@ -219,7 +252,7 @@ class TaskStore(Protocol):
     async def read_call(self, key: TaskKey) -> bytes | None:
         """Return the call of a task; None if the task does not exist, or does not keep it (`TaskRecord.keeps_call`)."""
 
-    def scan(self) -> AsyncIterator[TaskRecord]:
+    def scan(self) -> AsyncIterator[TaskRecord | UnreadableTask]:
         """Yield the tasks of all owners, in any order and each once, for operators. It reads every task."""
 
     async def backlog(self) -> Backlog | None:

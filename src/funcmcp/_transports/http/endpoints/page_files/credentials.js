@@ -29,7 +29,14 @@ const store = (key, value) => {
   }
 };
 
-let credentials = stored(STORED);
+/** Returns the stored credentials; null for what another version of the page has stored in another form. */
+function storedCredentials() {
+  const value = stored(STORED);
+  const isText = (name) => typeof value?.[name] === "string" && value[name] !== "";
+  return isText("token") || (isText("header") && isText("value")) ? value : null;
+}
+
+let credentials = storedCredentials();
 
 function useCredentials(value) {
   credentials = value;

@@ -1,0 +1,50 @@
+"""Records that are sealed or stored: JSON objects with a version, which other versions of funcmcp read as well.
+
+How it works: in a rolling deployment, a newer and an older process read each other's records for as long as these are
+valid. A version that adds a member reads a record without it as one with a default. A version that writes a record
+again keeps the members that it does not know. Only a change that older versions must not read gets another number in
+``v``. A record that can't be read is treated as one that does not exist or has expired; it is never a fault of the
+server. docs/development/architecture.md lists all of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._protocol.codec import decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
+    Value: TypeAlias = dict[str, Any] | list[Any] | None
+    Extra: TypeAlias = Mapping[Any, Any]  # a pattern such as `**extra` has no narrower type
+
+VERSION = 1
+"""The value of ``v`` in a record that this version reads and writes."""
+
+
+def to_record(members: Mapping[str, Any], extra: Extra) -> bytes:
+    """Return the text of a record.
+
+    Args:
+        members: The members that this version knows.
+        extra: Those that a later version has added.
+    """
+    return encode({**extra, **members, "v": VERSION})
+
+
+def value_of(payload: bytes | None) -> Value:
+    """Return the object or the array in a JSON text; None if there is no text, or it is not valid."""
+    if payload is None:
+        return None
+    try:
+        value = decode(payload)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict | list) else None
+
+
+def are_texts(values: list[Any]) -> bool:
+    """Return whether all members of a list are texts."""
+    return all(isinstance(value, str) for value in values)
