@@ -15,6 +15,7 @@ from funcmcp._functions_host.folder import FolderError, read_folder, worker_envi
 from funcmcp._functions_host.home_page import home_page
 from funcmcp._functions_host.invocation import SSE_PATH, drop_front_end_headers
 from funcmcp._functions_host.keys import MCP_KEY, MCP_NAMES, VARIABLE, Keys
+from funcmcp._functions_host.paths import canonical
 from funcmcp._functions_host.reload import reload_on_change
 from funcmcp._functions_host.routes import HTTPTriggers
 from funcmcp._functions_host.workers.node import node_worker
@@ -152,7 +153,7 @@ class FunctionsHost(Served):
         answer: Exchange = self._answer
         if cross_origin.origins:
             answer = CORS(http, otherwise=answer, methods=_METHODS, credentials=cross_origin.credentials)
-        super().__init__(answer, self._serving.limits)
+        super().__init__(canonical(answer), self._serving.limits)
         self.worker = WorkerPool([self._supervised(number) for number in range(self.settings.workers)])
         self._storage = Storage(
             self.settings.storage or self.folder.path / ".funcmcp" / "storage",

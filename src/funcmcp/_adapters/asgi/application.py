@@ -270,6 +270,14 @@ class ASGIRequest(HttpRequest):
         return mount.rstrip("/")
 
     @property
+    def raw_path(self) -> str:
+        """The path as the client has sent it; made from `path` below a mount, or if the server does not pass it on."""
+        raw_path: bytes | None = self._scope.get("raw_path")
+        if raw_path is None or self.mount:
+            return super().raw_path
+        return raw_path.partition(b"?")[0].decode("latin-1")
+
+    @property
     def query_string(self) -> str:
         """The query of the URL, without the question mark."""
         query: bytes = self._scope.get("query_string", b"")
