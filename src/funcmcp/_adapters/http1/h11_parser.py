@@ -58,6 +58,7 @@ class H11Parser:
         try:
             self._report_events()
         except h11.RemoteProtocolError as error:
+            error.with_traceback(None)  # a frame of h11 in it refers to the error, and others to the connection
             if len(self.connection.trailing_data[0]) > self._limits.header_bytes:
                 raise HeaderTooLargeError from error
             reason, _, _ = str(error).partition(": b")  # h11 quotes the line of the client behind it
@@ -66,6 +67,10 @@ class H11Parser:
         self.is_between_requests = self.connection.their_state is h11.IDLE and not waiting
         if waiting.count(b"\n") > MAX_FIELDS:
             raise HeaderTooLargeError
+
+    def close(self) -> None:
+        """See `parser.Parser`."""
+        self._receiver = self.connection = None  # type: ignore[assignment]  # nothing is parsed any more
 
     def _report_events(self) -> None:
         """Report what h11 has parsed."""

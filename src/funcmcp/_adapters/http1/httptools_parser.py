@@ -87,6 +87,11 @@ class HttptoolsParser:
         if self._without_progress > self._limits.header_bytes or len(self.pairs) > MAX_FIELDS:
             raise HeaderTooLargeError
 
+    def close(self) -> None:
+        """See `parser.Parser`: httptools refers to the methods of its receiver."""
+        self._parser = self._receiver = None  # type: ignore[assignment]  # nothing is parsed any more
+        self.pairs = []
+
     def _continue_behind_upgrade(self, remaining: bytes) -> None:
         """Report a header that asks for a WebSocket; parse one that asks for another protocol without its Upgrade."""
         header, self._upgrade = self._upgrade or [], None
@@ -104,7 +109,8 @@ class HttptoolsParser:
             self.feed(remaining)
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Begin a request, whose first bytes may be in one slice with the end of the request before."""
+        self.is_between_requests = False
         self._url = b""
         self.pairs = []
 

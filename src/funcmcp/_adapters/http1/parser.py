@@ -65,6 +65,9 @@ class Parser(Protocol):
     def feed(self, data: bytes | memoryview) -> None:
         """Parse a slice; raise InvalidRequestError, HeaderTooLargeError or WebSocketUpgrade."""
 
+    def close(self) -> None:
+        """Drop what has not been reported, and all that refers back to the parser or its receiver."""
+
 
 def asks_for_websocket(pairs: list[tuple[bytes, bytes]]) -> bool:
     """Return whether a header asks for a WebSocket (RFC 6455 section 4.1)."""
