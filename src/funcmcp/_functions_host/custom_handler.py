@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from funcmcp._functions_host.served import HostSettings
+    from funcmcp._server.load import Budget
     from funcmcp._transports.http.messages import Exchange, HttpRequest
 
 _log = logging.getLogger("funcmcp.host")
@@ -229,6 +230,16 @@ class CustomHandlerHost(Served):
         self._is_stopping = False
         self._health = Health(self.folder.path.name, lambda: [self._check_program], lambda: self._is_stopping)
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def memory(self) -> Budget:
+        """The memory that callers make the process hold."""
+        return self._server.load.memory
+
+    @property
+    def has_proxies(self) -> bool:
+        """Whether connections come from proxies."""
+        return self.settings.trusts_proxy
 
     @property
     def pid(self) -> int | None:

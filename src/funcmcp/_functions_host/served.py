@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from funcmcp._functions_host.workers.python import Engine
     from funcmcp._functions_host.workers.worker import FunctionInfo, SingleWorker
     from funcmcp._server.dispatch import Server
+    from funcmcp._server.load import Budget
     from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
 
 _log = logging.getLogger("funcmcp.host")
@@ -177,6 +178,16 @@ class FunctionsHost(Served):
     def name(self) -> str:
         """The server's name, as clients see it."""
         return self.mcp.name
+
+    @property
+    def memory(self) -> Budget:
+        """The memory that callers make the process hold."""
+        return self.server.load.memory
+
+    @property
+    def has_proxies(self) -> bool:
+        """Whether connections come from proxies."""
+        return self.settings.trusts_proxy
 
     @property
     def path(self) -> str:

@@ -20,8 +20,10 @@ from funcmcp._adapters.http1.cycle import Cycle
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.http1.h11_parser import H11Parser
 from funcmcp._adapters.http1.httptools_parser import HttptoolsParser
+from funcmcp._adapters.http1.open_connections import OpenConnections
 from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
 from funcmcp._server.limits import Limits
+from funcmcp._server.load import Load
 from funcmcp._transports.http.messages import HttpResponse
 from fuzz.http_bytes import Transport, check_timer
 from tests.certificates import client_context, server_context, write_certificate
@@ -180,6 +182,51 @@ async def test_an_incomplete_request_behind_a_complete_one_has_its_own_time(pars
         connection.receive(COMPLETE[complete] + incomplete)
         await connection.turns()
         assert connection.protocol.state is State.RECEIVING
+        connection.transport.abort()
+
+
+async def test_headers_that_do_not_end_take_up_no_more_than_the_memory_of_their_address(parser: Parser) -> None:
+    """The connection that has received nothing for longest is refused; one that answers a request ends after it."""
+    config = configured(parser, Limits(message_seconds=MESSAGE_SECONDS))
+    memory = Load(Limits(memory_bytes=13_000)).memory
+    protocol_class: Any = config.http_protocol_class
+    protocol_class.open_connections = OpenConnections(memory=memory)
+    header = b"GET / HTTP/1.1\r\nhost: x\r\nx-long: " + b"a" * 4000
+    first, second = (Connection(config, half_closes=True) for _ in range(2))
+    first.receive(COMPLETE["get"] + header)
+    second.receive(header)
+    second.receive(b"a" * 2000)
+    third = Connection(config, half_closes=True)
+    third.receive(header)
+    await first.turns()
+    assert first.transport.written.count(b"HTTP/1.1 200 OK") == 1
+    assert first.protocol.state in (State.LINGERING, State.ENDED)
+    assert second.protocol.state is State.RECEIVING
+    fourth = Connection(config, half_closes=True)
+    fourth.receive(header)
+    assert second.transport.written.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
+    third.receive(b"\r\n\r\n")
+    await third.turns()
+    assert third.transport.written.startswith(b"HTTP/1.1 200 OK\r\n")
+    fourth.receive(b"a" * 10_000)
+    assert fourth.transport.written.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
+    assert memory.used == 0
+    for connection in (first, second, third, fourth):
+        connection.transport.abort()
+
+
+async def test_a_connection_without_a_place_is_closed_and_others_give_way_if_they_wait(parser: Parser) -> None:
+    config = configured(parser, Limits())
+    protocol_class: Any = config.http_protocol_class
+    protocol_class.open_connections = OpenConnections(4)
+    waiting = [Connection(config, half_closes=True) for _ in range(5)]
+    await waiting[-1].turns()
+    assert [connection.transport.lost for connection in waiting] == [True, False, False, False, False]
+    for connection in waiting[1:]:
+        connection.receive(COMPLETE["get"])
+    unwanted = Connection(config, half_closes=True)
+    assert unwanted.transport.lost
+    for connection in waiting:
         connection.transport.abort()
 
 

@@ -63,7 +63,7 @@ from funcmcp._adapters.asgi.application import ClientDisconnectedError
 from funcmcp._adapters.http1.cycle import BUSY, Cycle, allows_keep_alive, location_of
 from funcmcp._adapters.http1.parser import SLICE_BYTES, HeaderTooLargeError, InvalidRequestError, WebSocketUpgrade
 from funcmcp._adapters.http1.plain_requests import PlainRequests
-from funcmcp._adapters.http1.responses import INVALID, TOO_LATE, header_too_large
+from funcmcp._adapters.http1.responses import INVALID, TOO_LATE, TOO_MUCH, header_too_large
 from funcmcp._adapters.http1.unsent_bytes import BoundedWriting, ask_from_first_byte
 from funcmcp._transports.http.messages import RequestHeader
 
@@ -149,6 +149,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         self._is_stopping = False  # whether the header of the last request has to come at once
         self._is_refusing = False  # whether what comes next is not parsed any more
         self._is_reading_paused = False
+        self._counts_unfinished = False  # whether `open_connections` counts bytes of it
         self.is_writing_paused = False
         self._writable: asyncio.Event | None = None  # while the client does not read
         self._timer: asyncio.TimerHandle | None = None
@@ -191,6 +192,8 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         self.client = client if client is None else (client[0], client[1] or 0)
         self.scheme = "https" if transport.get_extra_info("sslcontext") else "http"
         self._set_deadline(self.limits.message_seconds)
+        if not self.open_connections.add(self):
+            self.give_way()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the requests that nothing can be sent any more."""
@@ -210,10 +213,17 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.parser.close()
+        self._stop_parsing()
         self.cycle = self._incoming = None
         self.waiting = []
+
+    def _stop_parsing(self) -> None:
+        """Drop what has arrived and was not parsed."""
+        self.parser.close()
         self.unparsed = bytearray()
+        if self._counts_unfinished:
+            self._counts_unfinished = False
+            self.open_connections.hold(self, 0)
 
     def eof_received(self) -> None:
         """Close the connection, as uvicorn does."""
@@ -224,6 +234,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             return
         if self.state is State.HELD or self.unparsed:
             self.unparsed += data
+            self._count_unfinished()
             self.update_reading()
         elif self._plain is None or not self._begin_plain(data):
             self._parse(data)
@@ -268,6 +279,25 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         last = self.waiting[-1] if self.waiting else self._incoming or self.cycle
         if last is not None and not last.has_started:
             last.keep_alive = False
+
+    # What `open_connections.OpenConnections` calls
+
+    @property
+    def waiting_rank(self) -> tuple[int, float] | None:
+        """What sorts connections that wait for their clients: idle ones before others, by their deadlines."""
+        if self.state is State.HELD or self._write_timer is not None or self.transport.is_closing():
+            return None
+        return int(self.state is State.RECEIVING), self._deadline
+
+    def give_way(self) -> None:
+        """Close: another connection gets the place. Nothing is unsent, and TLS would wait for the client's end."""
+        self.state = State.ENDED
+        self.transport.abort()
+
+    def refuse_unfinished(self) -> None:
+        """Refuse what has not been answered: such data of its address takes up too much memory."""
+        if not self.has_ended:
+            self._refuse(TOO_MUCH)
 
     # What the parser calls
 
@@ -386,7 +416,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             self._close_transport()
             return
         self.state = State.LINGERING
-        self.unparsed = bytearray()
+        self._stop_parsing()
         transport.write_eof()
         self.update_reading()
         self._set_deadline(LINGER_SECONDS)
@@ -426,8 +456,18 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             self._begin(incoming)
         if self.state is not State.HELD and (self.unparsed or not self.parser.is_between_requests):
             self._receive()
+        self._count_unfinished()
         if incoming is not None or self._is_reading_paused:
             self.update_reading()
+
+    def _count_unfinished(self) -> None:
+        """Count the memory of a header that has not ended, and of what was not parsed, unless it is small."""
+        size = self.parser.unfinished_bytes + len(self.unparsed)
+        counts = size > SLICE_BYTES
+        if counts or self._counts_unfinished:
+            self._counts_unfinished = counts
+            if not self.open_connections.hold(self, size if counts else 0):
+                self.refuse_unfinished()
 
     def _begin_plain(self, data: bytes) -> bool:
         """Begin a request that needs no parser; return False if *data* is something else."""
@@ -510,6 +550,10 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         protocol.connection_made(self.transport)
         protocol.data_received(b"\r\n".join([*lines, b"", b""]))
         self.transport.set_protocol(protocol)
+        if isinstance(protocol, BoundedWriting):
+            self.open_connections.replace(self, protocol)
+        else:
+            self.open_connections.remove(self)
         self._finish()
 
     def _refuse(self, answer: bytes) -> None:
@@ -525,7 +569,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         if self.waiting and self.waiting[-1] is incomplete:
             self.waiting.pop()
         self._is_refusing = True
-        self.unparsed = bytearray()
+        self._stop_parsing()
         last = self.waiting[-1] if self.waiting else self.cycle
         assert last is not None  # noqa: S101 - the connection is held because of it
         last.keep_alive = False

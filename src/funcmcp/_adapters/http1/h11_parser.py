@@ -38,13 +38,14 @@ class H11Parser:
 
     ROUND_BYTES: ClassVar[int] = 8 * SLICE_BYTES
 
-    __slots__ = ("_limits", "_receiver", "connection", "is_between_requests")
+    __slots__ = ("_limits", "_receiver", "connection", "is_between_requests", "unfinished_bytes")
 
     def __init__(self, receiver: Receiver, limits: Limits) -> None:
         self._receiver = receiver
         self._limits = limits
         self.connection = h11.Connection(h11.SERVER, limits.header_bytes)
         self.is_between_requests = True
+        self.unfinished_bytes = 0
 
     def feed(self, data: bytes | memoryview) -> None:
         """Parse a slice."""
@@ -65,6 +66,7 @@ class H11Parser:
             raise InvalidRequestError(reason) from error
         waiting = self.connection.trailing_data[0]
         self.is_between_requests = self.connection.their_state is h11.IDLE and not waiting
+        self.unfinished_bytes = len(waiting)
         if waiting.count(b"\n") > MAX_FIELDS:
             raise HeaderTooLargeError
 

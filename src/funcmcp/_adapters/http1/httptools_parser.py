@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import httptools
 
 from funcmcp._adapters.http1.parser import (
+    FIELD_BYTES,
     MAX_FIELDS,
     HeaderTooLargeError,
     InvalidRequestError,
@@ -67,6 +68,11 @@ class HttptoolsParser:
         # Requests behind one with "Connection: close" were sent in vain. They must not cost that one its response.
         parser.set_dangerous_leniencies(lenient_data_after_close=True)
         return parser
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """See `parser.Parser`."""
+        return self._without_progress + FIELD_BYTES * len(self.pairs)
 
     def feed(self, data: bytes | memoryview) -> None:
         """Parse a slice."""
@@ -140,4 +146,5 @@ class HttptoolsParser:
         """Report the end of the request."""
         if self._upgrade is None:
             self._has_progress = self.is_between_requests = True
+            self.pairs = []
             self._receiver.on_end()
