@@ -188,10 +188,10 @@ async def test_an_incomplete_request_behind_a_complete_one_has_its_own_time(pars
 async def test_headers_that_do_not_end_take_up_no_more_than_the_memory_of_their_address(parser: Parser) -> None:
     """The connection that has received nothing for longest is refused; one that answers a request ends after it."""
     config = configured(parser, Limits(message_seconds=MESSAGE_SECONDS))
-    memory = Load(Limits(memory_bytes=13_000)).memory
+    memory = Load(Limits(memory_bytes=15_000)).memory
     protocol_class: Any = config.http_protocol_class
     protocol_class.open_connections = OpenConnections(memory=memory)
-    header = b"GET / HTTP/1.1\r\nhost: x\r\nx-long: " + b"a" * 4000
+    header = b"GET / HTTP/1.1\r\nhost: x\r\nx-long: " + b"a" * 6000
     first, second = (Connection(config, half_closes=True) for _ in range(2))
     first.receive(COMPLETE["get"] + header)
     second.receive(header)
