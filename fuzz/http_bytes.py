@@ -403,7 +403,7 @@ def _check_bounds(protocol: Any, size: int) -> None:
     if protocol.has_ended:
         return
     if isinstance(protocol.parser, H11Parser):
-        assert len(protocol.parser.connection.trailing_data[0]) <= _LIMITS.header_bytes + SLICE_BYTES
+        assert protocol.parser.unfinished_bytes <= _LIMITS.header_bytes + SLICE_BYTES
     else:
         assert len(protocol.parser.pairs) <= MAX_FIELDS + SLICE_BYTES // _SMALLEST_FIELD
 

@@ -73,6 +73,7 @@ class H11Parser:
     def close(self) -> None:
         """See `parser.Parser`."""
         self._receiver = self.connection = None  # type: ignore[assignment]  # nothing is parsed any more
+        self.unfinished_bytes = 0
 
     def _report_events(self) -> None:
         """Report what h11 has parsed."""

@@ -97,6 +97,7 @@ class HttptoolsParser:
         """See `parser.Parser`: httptools refers to the methods of its receiver."""
         self._parser = self._receiver = None  # type: ignore[assignment]  # nothing is parsed any more
         self.pairs = []
+        self._without_progress = 0
 
     def _continue_behind_upgrade(self, remaining: bytes) -> None:
         """Report a header that asks for a WebSocket; parse one that asks for another protocol without its Upgrade."""

@@ -38,7 +38,7 @@ from funcmcp._server.drain import HURRY_SIGNALS, drain_seconds
 from funcmcp._server.limits import Limits
 from funcmcp._server.log_output import is_json, write_to_stderr
 from funcmcp._transports.exit_deadline import start_exit_deadline
-from funcmcp._transports.http.options import keep_alive_seconds
+from funcmcp._transports.http.options import keep_alive_seconds, root_path_of_environment
 
 if TYPE_CHECKING:
     import socket
@@ -177,6 +177,7 @@ class Server(uvicorn.Server):
             log_config=None if is_json() else LOGGING_CONFIG,  # without one, uvicorn's records go to the root logger
             log_level="warning",
             proxy_headers=False,  # any client can write X-Forwarded-*
+            root_path=root_path_of_environment(),
             server_header=False,
             ssl_certfile=None if certificate is None else certificate.certificate,
             ssl_keyfile=None if certificate is None else certificate.key,
