@@ -1,8 +1,9 @@
 """Bytes of a connection through both of the HTTP protocols that `funcmcp run` serves with, on a transport in memory.
 
 An input is one byte that chooses how the rest comes in (the size of the segments, whether the client reads), and the
-bytes that a client sends. Whatever they are: nothing fails, what waits is bounded, responses are whole and in the order
-of their requests, the two parsers agree about what a request holds, and nothing is left when the client has gone.
+bytes that a client sends. Whatever they are: nothing fails, what waits is bounded, a connection that waits for its
+client has a timer after each event, responses are whole and in the order of their requests, the two parsers agree about
+what a request holds, and nothing is left when the client has gone.
 
 Inputs with a POST to `/direct` are also played to an exchange, without and through ASGI. Both must send the same bytes.
 """
@@ -19,7 +20,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from funcmcp._adapters.asgi.application import ASGIApplication, Served
-from funcmcp._adapters.http1.connection import HIGH_WATER_BYTES
+from funcmcp._adapters.http1.connection import HIGH_WATER_BYTES, LAST_REQUEST_SECONDS, LINGER_SECONDS, State
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.http1.h11_parser import H11Parser
 from funcmcp._adapters.http1.parser import MAX_FIELDS, SLICE_BYTES
@@ -164,10 +165,12 @@ class Transport(asyncio.Transport):
 
     Args:
         reads: Whether the client reads what it is sent.
+        half_closes: Whether one direction can end alone, as without TLS.
     """
 
-    def __init__(self, *, reads: bool) -> None:
+    def __init__(self, *, reads: bool, half_closes: bool = False) -> None:
         super().__init__()
+        self.half_closes = half_closes
         self.protocol: Any = None
         self.written = bytearray()
         self.unread = 0
@@ -215,8 +218,12 @@ class Transport(asyncio.Transport):
         return self.reading
 
     def can_write_eof(self) -> bool:
-        """Return False, as with TLS."""
-        return False
+        """Tell whether one direction can end alone."""
+        return self.half_closes
+
+    def write_eof(self) -> None:
+        """End the direction to the client."""
+        self.half_closes = False
 
     def is_closing(self) -> bool:
         """Tell whether it was closed."""
@@ -239,6 +246,30 @@ class Transport(asyncio.Transport):
             self.closing = self.lost = True
             self.unread = 0
             self.protocol.connection_lost(None)
+
+
+def check_timer(protocol: Any) -> None:
+    """Fail unless a connection that is neither HELD nor ENDED has one timer, which ends the time of its state."""
+    state, transport = protocol.state, protocol.transport
+    if transport.is_closing() or state is State.ENDED:
+        assert transport.lost or not transport.unread or protocol.timers, f"{state}: unsent bytes have no timer"
+        return
+    if state is State.HELD:
+        assert protocol.cycle.is_complete, "an incomplete request has no timer"
+        assert not protocol.cycle.has_ended, "a connection without a request has no timer"
+        return
+    seconds = {
+        State.RECEIVING: max(protocol.limits.message_seconds, LAST_REQUEST_SECONDS),
+        State.IDLE: protocol.config.timeout_keep_alive,
+        State.LINGERING: LINGER_SECONDS,
+    }[state]
+    timer = protocol._timer  # noqa: SLF001 - what is checked
+    assert timer is not None, f"{state}: no timer"
+    assert timer.when() <= protocol._deadline, f"{state}: the timer fires too late"  # noqa: SLF001 - as above
+    assert protocol._deadline <= protocol.loop.time() + seconds, f"{state}: the time is too long"  # noqa: SLF001
+    if state is State.IDLE:
+        assert protocol.parser.is_between_requests, "an incomplete request counts as idle"
+        assert not protocol.unparsed, "unparsed bytes count as idle"
 
 
 class Player:
@@ -305,30 +336,33 @@ class Player:
         )
         config.load()
         state = ServerState()
-        transport = Transport(reads=choice & 8 == 0)
+        transport = Transport(reads=choice & 8 == 0, half_closes=choice & 16 == 0)
         protocol: Any = protocol_class(config, state, {}, self._loop)
         transport.protocol = protocol
         protocol.connection_made(transport)
         size = _SEGMENTS[choice % len(_SEGMENTS)]
         for start in range(0, len(data), size):
-            if not await _readable(transport):
+            if not await _readable(protocol):
                 break
             protocol.data_received(data[start : start + size])
+            check_timer(protocol)
             _check_bounds(protocol, size)
-        await _turns(state)
+        await _turns(state, protocol)
         written = bytes(transport.written)
-        _check_responses(written, recorder, closed=transport.closing)
+        _check_responses(written, recorder, closed=protocol.has_ended)
         transport.abort()
-        await _turns(state)
+        await _turns(state, protocol)
         assert not state.tasks, "a task is left"
         assert not state.connections, "a connection is left"
         assert not protocol.timers, "a timer is left"
         return written
 
 
-async def _readable(transport: Transport) -> bool:
+async def _readable(protocol: Any) -> bool:
     """Wait until the server reads; return False if it closes the connection, or does not read any more."""
+    transport: Transport = protocol.transport
     for _ in range(_MOST_TURNS):
+        check_timer(protocol)
         if transport.closing:
             return False
         if transport.reading:
@@ -338,11 +372,12 @@ async def _readable(transport: Transport) -> bool:
     return False
 
 
-async def _turns(state: ServerState) -> None:
+async def _turns(state: ServerState, protocol: Any) -> None:
     """Let tasks run until nothing changes any more."""
     await asyncio.sleep(0)  # a timer may start a task
     for _ in range(_MOST_TURNS):
         await asyncio.sleep(0)
+        check_timer(protocol)
         if not state.tasks:
             return
         if all(_waits(task) for task in state.tasks):
@@ -368,7 +403,7 @@ def _check_bounds(protocol: Any, size: int) -> None:
     if protocol.has_ended:
         return
     if isinstance(protocol.parser, H11Parser):
-        assert len(protocol.parser.connection.trailing_data[0]) <= _LIMITS.header_bytes + SLICE_BYTES
+        assert protocol.parser.unfinished_bytes <= _LIMITS.header_bytes + SLICE_BYTES
     else:
         assert len(protocol.parser.pairs) <= MAX_FIELDS + SLICE_BYTES // _SMALLEST_FIELD
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.services import Services
     from funcmcp._oauth_proxy.proxy import OAuthProxy
     from funcmcp._request_log import Write
+    from funcmcp._server.load import Budget
     from funcmcp._server.middleware import Middleware
     from funcmcp._server.options import ServerOptions
     from funcmcp._server.tasks.service import Tasks
@@ -171,6 +172,16 @@ class Serving(Served):
     def endpoint(self) -> str:
         """The path of the Streamable HTTP endpoint."""
         return self.path
+
+    @property
+    def memory(self) -> Budget:
+        """The memory that callers make the process hold."""
+        return self.server.load.memory
+
+    @property
+    def has_proxies(self) -> bool:
+        """Whether connections come from proxies."""
+        return bool(self.http_options.proxies)
 
     @property
     def keeps_sessions(self) -> bool:

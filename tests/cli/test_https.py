@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
 import re
 from typing import TYPE_CHECKING
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
+from tests.certificates import write_certificate
 from tests.cli.processes import FUNCMCP, Running, funcmcp, running
 from tests.clients.plan import Target, tool
 from tests.clients.players import PLAYERS, Player
@@ -38,29 +35,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a server, a certificate for 127.0.0.1 (cert.pem, key.pem), and files that are none."""
     folder: Path = tmp_path_factory.mktemp("https")
     (folder / "sums.py").write_text(SERVER, encoding="utf-8")
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "funcmcp test")])
-    now = dt.datetime.now(dt.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "cert.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    encodings = {
-        "key.pem": serialization.NoEncryption(),
-        "locked.pem": serialization.BestAvailableEncryption(b"secret"),
-    }
-    for file, encryption in encodings.items():
-        data = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
-        (folder / file).write_bytes(data)
+    key = write_certificate(folder)
+    locked = serialization.BestAvailableEncryption(b"secret")
+    data = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked)
+    (folder / "locked.pem").write_bytes(data)
     other = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

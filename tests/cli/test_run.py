@@ -374,6 +374,24 @@ def test_an_invalid_time_for_idle_connections_is_one_clear_line(folder: Path) ->
         assert process.ended() == 1
 
 
+def test_the_root_path_is_that_at_which_a_proxy_serves_the_server(tmp_path: Path) -> None:
+    """The proxy removes it from the paths of requests, and the server adds it to the path for the client's messages."""
+    code = 'from funcmcp import HTTPOptions, MCPServer\nmcp = MCPServer("s", http=HTTPOptions(sse="/sse"))\n'
+    (tmp_path / "server.py").write_text(code, encoding="utf-8")
+    with served(tmp_path, "server.py", "--root-path", "/shop/") as (_, url), connected(url) as line:
+        line.sendall(b"GET /sse HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        text = b""
+        while b"session_id=" not in text:
+            text += line.recv(65536)
+    assert b"data: /shop/sse?session_id=" in text
+
+
+def test_an_invalid_root_path_is_one_clear_line(folder: Path) -> None:
+    with running([*FUNCMCP, "run", "server.py", "--port", "0", "--root-path", "shop"], folder=folder) as process:
+        process.line_with("FUNCMCP_ROOT_PATH must be a path such as /shop; got 'shop'.")
+        assert process.ended() == 1
+
+
 def test_the_page_can_be_switched_off(folder: Path) -> None:
     with served(folder, "server.py", "--no-page") as (_, url):
         response = httpx2.get(url, headers={"accept": "text/html"}, timeout=PATIENCE)

@@ -177,6 +177,73 @@ async def test_requests_are_handed_on_without_keys_and_headers_of_the_front_end(
         assert other_origin.status == 403
 
 
+class Sent(Post):
+    """A POST with the path as a client has sent it."""
+
+    @property
+    def raw_path(self) -> str:
+        return self.path
+
+
+async def test_no_path_passes_the_key_of_another_route(tmp_path: Path) -> None:
+    folder = app(tmp_path / "app", PROXYING, ECHO, open="anonymous", adm="admin")
+    keys = {"FUNCMCP_HOST_KEYS": f"default={'k' * 16},_master={'m' * 16}"}
+    async with hosted(folder, None, **keys) as host:
+
+        async def status(path: str, query: str = "") -> tuple[int, str]:
+            response = await host.exchange(Sent({}, path, query))
+            body = (
+                response.body if isinstance(response.body, bytes) else b"".join([part async for part in response.body])
+            )
+            return response.status, json.loads(body).get("path", "")
+
+        for closed in ("../adm", "%2e%2e/adm", "x/../../adm", "x/%2E./.%2e/adm", "./../adm/", "../ADM", "../%61dm"):
+            assert await status(f"/open/{closed}") == (401, "")
+        for rejected in ("..%2fadm", "..%5cadm", "..;/adm", "x%2f..%2f..%2fadm", "%00/../../adm"):
+            assert await status(f"/open/{rejected}") == (400, "")
+        for missing in ("/open//../../adm/../x", "//adm", "/open//adm"):
+            assert await status(missing) == (404, "")
+        assert await status("/adm/../open/%2e%2e%20a%2Fb;c", "code=%2e&x=/../y") == (
+            201,
+            "/open/..%20a%252Fb;c?code=%2e&x=/../y",
+        )
+        assert await status("/open/a/../%252e%252e/b%ff") == (201, "/open/%252e%252e/b%25ff")
+        assert await status("/adm/../adm/x", f"code={'m' * 16}&CODE={'m' * 16}&y=1") == (201, "/adm/x?y=1")
+
+
+async def test_a_program_that_refuses_connections_is_tried_ten_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    delays: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        delays.append(seconds)
+
+    async with hosted(app(tmp_path / "app", PROXYING, ECHO, open="anonymous")) as host:
+        with socket.create_server(("127.0.0.1", 0)) as unused:
+            port = unused.getsockname()[1]
+        monkeypatch.setattr(host, "_url", f"http://127.0.0.1:{port}")
+        with monkeypatch.context() as patched:
+            patched.setattr("funcmcp._functions_host.custom_handler._sleep", sleep)
+            response, error = await answer(host, "/open/a")
+    assert response.status == 502
+    assert error["error"]["message"].startswith("The custom handler runs and refuses connections.")
+    assert delays == [0.05, 0.1, 0.2, *[0.25] * 6]
+    assert "The custom handler refuses connections. POST was not answered." in caplog.text
+
+
+async def test_a_length_beside_transfer_encoding_is_dropped(tmp_path: Path) -> None:
+    code = ECHO.replace(
+        "self.end_headers()\n        self.wfile.write(answer.encode())",
+        'self.send_header("transfer-encoding", "chunked"); self.end_headers()\n'
+        '        self.wfile.write(b"%x\\r\\n%b\\r\\n0\\r\\n\\r\\n" % (len(answer), answer.encode()))',
+    ).replace("str(len(answer))", '"3"')
+    async with hosted(app(tmp_path / "app", PROXYING, code, open="anonymous")) as host:
+        response, seen = await answer(host, "/open/a")
+    assert (response.status, seen["path"]) == (201, "/open/a")
+    assert {"content-length", "transfer-encoding"}.isdisjoint(dict(response.headers))
+
+
 async def test_a_route_has_the_methods_of_its_trigger(tmp_path: Path) -> None:
     folder = app(tmp_path / "app", PROXYING, ECHO, open="anonymous")
     file = folder / "open" / "function.json"

@@ -135,6 +135,24 @@ async def test_requests_and_responses_with_all_their_parts(http: httpx2.AsyncCli
     assert "date" in response.headers
 
 
+async def test_the_worker_gets_the_canonical_path(http: httpx2.AsyncClient) -> None:
+    """httpx2 would remove dot segments itself, so the request is written to a socket."""
+
+    async def sent(target: str) -> bytes:
+        reader, writer = await asyncio.open_connection(http.base_url.host, http.base_url.port)
+        writer.write(f"GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    answer = await sent("/api/none/../%65cho/a%2Fb/x/%2e%2e/y?z=/../%2e")
+    method, url, params, query, _, _ = json.loads(answer.partition(b"\r\n\r\n")[2].split(b"\r\n")[1])
+    assert (method, url) == ("GET", "http://localhost/api/echo/a%252Fb/y?z=/../%2e")
+    assert params == {"name": "a%2Fb", "rest": "y"}
+    assert query == {"z": "/../."}
+    assert (await sent("/api/echo/a/..%2f..%2fguarded")).startswith(b"HTTP/1.1 400 ")
+
+
 @pytest.mark.parametrize(
     ("path", "status", "size"),
     [

@@ -29,6 +29,10 @@ class Request(HttpRequest):
         ("mcp", DEFAULT, "", False),
         ("mcp", None, f"code={MCP}", True),
         ("mcp", None, "code=", False),
+        ("mcp", None, f"CODE={MCP}", True),
+        ("mcp", None, f"code={MCP}&code=wrong", True),
+        ("mcp", None, f"code=wrong&code={MCP}", False),
+        ("mcp", None, f"code=&Code={MCP}", False),
         ("mcp", None, "", False),
         ("mcp", "", "", False),
         ("mcp", MCP[:-1], "", False),
@@ -82,7 +86,7 @@ def test_without_any_key_everything_is_open_unless_keys_are_required() -> None:
         (f"c%6Fde={MCP[:-1]}%6D", ""),
         (f"code={MCP}&code=x", "code=x"),
         ("code=of-a-sign-in&state=1", "code=of-a-sign-in&state=1"),
-        (f"CODE={MCP}&code=%ff", f"CODE={MCP}&code=%ff"),
+        (f"CODE={MCP}&code=%ff", "code=%ff"),
     ],
 )
 def test_a_query_loses_its_key_and_nothing_else(query: str, rest: str) -> None:

@@ -112,6 +112,8 @@ DEFAULT, MASTER = "d" * 16, "M" * 16
 
 
 class Request(HttpRequest):
+    """A request whose path is one as clients send it."""
+
     def __init__(self, method: str, path: str, query: str = "", body: bytes = b"", **headers: str) -> None:
         pairs = {"host": "localhost:7071", **headers}
         super().__init__(method, path, [(name.encode(), text.encode()) for name, text in pairs.items()], "127.0.0.1")
@@ -120,6 +122,10 @@ class Request(HttpRequest):
 
     async def read(self, limit: int, received: Received | None = None) -> bytes:
         return self._body
+
+    @property
+    def raw_path(self) -> str:
+        return self.path
 
     @property
     def query_string(self) -> str:
@@ -171,7 +177,7 @@ async def test_the_most_literal_route_that_matches_is_taken(host: FunctionsHost,
 async def test_responses_keep_status_headers_and_cookies(host: FunctionsHost) -> None:
     response = await send(host, "DELETE", "/api/files/a/b%20c/d")
     headers = dict(response.headers)
-    assert (response.status, headers["x-path"], body_of(response)) == (202, "a/b%20c/d", b"\x00")
+    assert (response.status, headers["x-path"], body_of(response)) == (202, "a/b c/d", b"\x00")
     assert headers["set-cookie"] == "a=1"
     assert "content-length" not in headers
     plain = await send(host, "GET", "/api/plain")
@@ -195,7 +201,19 @@ async def test_a_function_that_returns_nothing_is_500_and_named(
 async def test_blobs_of_http_functions(host: FunctionsHost) -> None:
     assert (await send(host, "PUT", "/api/notes/n", body=b"text")).status == 204
     assert (host.folder.path / ".funcmcp/storage/Files/notes/n").read_text() == "text"
-    assert (await send(host, "PUT", "/api/notes/..", body=b"text")).status == 500
+    assert (await send(host, "PUT", "/api/notes/..", body=b"text")).status == 404
+    assert (await send(host, "PUT", "/api/seen/a", **{"x-name": ".."})).status == 500
+
+
+async def test_no_dot_segment_and_no_encoded_slash_reaches_a_function(host: FunctionsHost) -> None:
+    async def rest(path: str) -> str | None:
+        response = await send(host, "GET", f"/api/files/{path}")
+        return dict(response.headers)["x-path"] if response.status == 202 else None
+
+    assert await rest("a/b%20c%2Fd/%65") == "a/b c%2Fd/e"
+    assert await rest("a/../b/./c") == "b/c"
+    for path in ("%2e%2e/%2e%2e/a/b", "../../etc", "..%2f..%2fa", "..\\..\\a", "..%5Ca", "..;/a", "%00"):
+        assert await rest(path) is None
 
 
 async def test_what_is_not_a_trigger(host: FunctionsHost) -> None:
@@ -439,12 +457,53 @@ app.http("nothing", { authLevel: "anonymous", handler: async () => undefined });
         ("a/{**rest}", "/a", {"rest": ""}),
         ("a/{**rest}", "/b", None),
         ("a", "/a/", {}),
+        ("a/{b}", "/a//", None),
+        ("a/{b}", "//a/x", None),
+        ("a/{b}", "/a//x", None),
+        ("a/{*rest}", "/a//x", None),
+        ("a/{*rest}", "/a/x//y/", {"rest": "x//y/"}),
+        ("A/{b}", "/a/X%2Fy", {"b": "X%2Fy"}),
+        ("files/{name}.{ext}", "/files/a.txt", {"name": "a", "ext": "txt"}),
+        ("files/{name}.{ext}", "/files/a.b.txt", {"name": "a.b", "ext": "txt"}),
+        ("files/{name}.{ext}", "/files/a.", None),
+        ("files/{name}.{ext}", "/files/.a", None),
+        ("files/{name}.{ext}", "/files/a", None),
+        ("files/{name}.{ext}", "/files", None),
+        ("files/{name}.{ext?}", "/files/a.txt", {"name": "a", "ext": "txt"}),
+        ("files/{name}.{ext?}", "/files/a", {"name": "a"}),
+        ("files/{name}.{ext?}", "/files/a.", None),
+        ("{x}-{y}", "/1-2", {"x": "1", "y": "2"}),
+        ("{x}-{y}", "/1-2-3", {"x": "1-2", "y": "3"}),
+        ("{x}-{y}", "/1--2", {"x": "1-", "y": "2"}),
+        ("{x}-{y}", "/-1", None),
+        ("{x:int}-{y}", "/a-1", None),
+        ("{x}AB{y}", "/1abİ", {"x": "1", "y": "İ"}),
+        ("v{x}.{y}-end", "/V1.2-END", {"x": "1", "y": "2"}),
+        ("v{x}.{y}-end", "/v1.2-end2", None),
+        ("v{x}.{y}", "/w1.2", None),
+        ("x{a}y{b}", "/xxay1", None),  # ASP.NET Core looks for a text once, from the right
     ],
 )
 async def test_routes(route: str, path: str, values: dict[str, str] | None) -> None:
     assert RouteTemplate(route).match(path) == values
 
 
-async def test_a_constraint_that_cannot_be_read_is_an_error() -> None:
-    with pytest.raises(BindingError, match="can't be read"):
-        RouteTemplate("a/{b:min(x)}")
+@pytest.mark.parametrize(
+    ("route", "reason"),
+    [
+        ("a/{b:min(x)}", "can't be read"),
+        ("a/{b}{c}", "two variables without a text"),
+        ("a/b{*rest}", "the rest of the path"),
+        ("a/{b?}.{c}", "not behind a dot"),
+        ("a/{b}-{c?}", "not behind a dot"),
+    ],
+)
+async def test_a_route_that_asp_net_core_rejects_is_an_error(route: str, reason: str) -> None:
+    with pytest.raises(BindingError, match=reason):
+        RouteTemplate(route)
+
+
+async def test_routes_are_tried_in_the_order_of_asp_net_core() -> None:
+    routes = ["a/b", "a/{x}-{y}", "a/{x:int}", "a/{x}", "a/{*x:int}", "a/{*x}"]
+    orders = [RouteTemplate(route).order for route in routes]
+    assert orders == sorted(orders) == [(1, 1), (1, 2), (1, 2), (1, 3), (1, 4), (1, 5)]

@@ -281,6 +281,14 @@ def run(  # noqa: PLR0913 - one for each option of the command
             show_default="$FUNCMCP_KEEP_ALIVE_SECONDS, or 95",
         ),
     ] = None,
+    root_path: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="The path at which a proxy serves the server, such as /shop, and which the proxy removes.",
+            show_default="$FUNCMCP_ROOT_PATH",
+        ),
+    ] = None,
     drain: Drain = None,
     queue: Queues = None,
     no_tasks: Annotated[bool, typer.Option("--no-tasks", help="Run no tasks: leave them to `funcmcp worker`.")] = False,
@@ -316,6 +324,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
             "--tls-cert": tls_cert is not None,
             "--tls-key": tls_key is not None,
             "--keep-alive": keep_alive is not None,
+            "--root-path": root_path is not None,
             "--queue": bool(queue),
             "--no-tasks": no_tasks,
         }
@@ -329,6 +338,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
     _allow_hosts(allowed_host or [], host)
     _set_switches(page, health)
     _set_keep_alive(keep_alive)
+    _set_root_path(root_path)
     options = _HTTPOptions(
         host or "127.0.0.1",
         port,
@@ -401,6 +411,19 @@ def _set_keep_alive(seconds: int | None) -> None:
     from funcmcp._transports.http.options import KEEP_ALIVE_VARIABLE, keep_alive_seconds
 
     _set_seconds(KEEP_ALIVE_VARIABLE, seconds, keep_alive_seconds)
+
+
+def _set_root_path(path: str | None) -> None:
+    """Set the path at which a proxy serves the server. None leaves it as the environment says."""
+    from funcmcp._cli.failure import Failure
+    from funcmcp._transports.http.options import ROOT_PATH_VARIABLE, root_path_of_environment
+
+    if path is not None:
+        os.environ[ROOT_PATH_VARIABLE] = path
+    try:
+        root_path_of_environment()
+    except ValueError as error:
+        raise Failure(str(error)) from None
 
 
 def set_arguments(target: str, arguments: list[str] | None) -> None:

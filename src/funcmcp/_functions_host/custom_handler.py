@@ -2,11 +2,13 @@
 
 How it works: a task starts the program, waits until its port accepts connections, and starts it again when it ends: at
 once the first time, later after a delay. Requests wait meanwhile. A request whose connection is refused has not begun,
-so the next process gets it; one whose connection breaks may have had an effect, and is answered with 502. One that has
-no answer in the time of a call is answered with 504, and the program is ended, as on Azure: it may hang.
+so it is sent again, to the next process if there is one, up to `_TRIES` times; then it is answered with 502. One whose
+connection breaks may have had an effect, and is answered with 502 at once. One that has no answer in the time of a call
+is answered with 504, and the program is ended, as on Azure: it may hang.
 
 Source: "Azure Functions custom handlers"; azure-functions-host, HttpWorkerOptionsSetup and HttpWorkerProcess (the
-variables); the samples for self-hosted MCP servers (configurationProfile, port, defaultAuthorizationLevel).
+variables) and RetryProxyHandler (tries and delays); the samples for self-hosted MCP servers (configurationProfile,
+port, defaultAuthorizationLevel).
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ import weakref
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
 import httpx2
 
@@ -32,9 +33,10 @@ from funcmcp._app import MCPServer
 from funcmcp._functions_host.folder import Folder, FolderError, read_folder, read_json, worker_environment
 from funcmcp._functions_host.function_json import function_folders
 from funcmcp._functions_host.home_page import home_page
-from funcmcp._functions_host.http_proxy import PATH_CHARACTERS, forwarded_headers, response_headers
+from funcmcp._functions_host.http_proxy import forwarded_headers, response_headers
 from funcmcp._functions_host.invocation import FunctionRequest, drop_front_end_headers
 from funcmcp._functions_host.keys import MASTER_KEY, NAMES_BY_LEVEL, VARIABLE, Keys
+from funcmcp._functions_host.paths import canonical, target_of
 from funcmcp._functions_host.reload import reload_on_change
 from funcmcp._functions_host.routes import CROSS_SITE, RouteTemplate, is_cross_site
 from funcmcp._functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from funcmcp._functions_host.served import HostSettings
+    from funcmcp._server.load import Budget
     from funcmcp._transports.http.messages import Exchange, HttpRequest
 
 _log = logging.getLogger("funcmcp.host")
@@ -80,9 +83,16 @@ _END_SECONDS = 2.0
 """How long the answer to a request that broke off waits for the end of the process: a process that is ending still
 accepts connections, and the client's next request would break off as well."""
 
+_TRIES = 10
+"""How often a request is sent whose connection is refused."""
+
+_FIRST_DELAY, _LONGEST_DELAY = 0.05, 0.25
+"""Seconds between these tries. Each delay is twice as long as the one before."""
+
 _DRAIN_SECONDS = 10.0
 """How long the end of a process whose files have changed waits for the answers that it has begun with."""
 
+_REFUSING = "The custom handler runs and refuses connections. It has not begun with the request."
 _BROKEN = "The custom handler ended or broke off the connection before it answered. The request may have had an effect."
 _INVALID = (
     "The custom handler's response has a status or header that can't be sent. The request may have had an effect."
@@ -208,7 +218,7 @@ class CustomHandlerHost(Served):
         answer: Exchange = self._answer
         if cross_origin.origins:
             answer = CORS(options, otherwise=answer, methods=_METHODS, credentials=cross_origin.credentials)
-        super().__init__(answer, self._server.options.limits)
+        super().__init__(canonical(answer), self._server.options.limits)
         self._transport = httpx2.AsyncHTTPTransport(trust_env=False, limits=_LIMITS)
         self._process: ChildProcess | None = None
         self._ended: asyncio.Task[None] | None = None
@@ -220,6 +230,16 @@ class CustomHandlerHost(Served):
         self._is_stopping = False
         self._health = Health(self.folder.path.name, lambda: [self._check_program], lambda: self._is_stopping)
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def memory(self) -> Budget:
+        """The memory that callers make the process hold."""
+        return self._server.load.memory
+
+    @property
+    def has_proxies(self) -> bool:
+        """Whether connections come from proxies."""
+        return self.settings.trusts_proxy
 
     @property
     def pid(self) -> int | None:
@@ -406,43 +426,53 @@ class CustomHandlerHost(Served):
         return wrong_method(dict.fromkeys(allowed)) if allowed else None
 
     async def _hand_on(self, request: HttpRequest, body: bytes) -> HttpResponse:
-        """Return the program's response; the next process gets a request that none has begun with."""
+        """Return the program's response. A request whose connection is refused is sent again, also to a new process."""
         request = FunctionRequest(request, self._keys.without_key(request.query_string))
-        while True:
+        delay = _FIRST_DELAY
+        for attempt in range(1, _TRIES + 1):
             try:
                 async with asyncio.timeout(self.settings.restart.wait_seconds):
                     await self._ready.wait()
             except TimeoutError:
                 return refuse(503, INTERNAL_ERROR, _AWAY, headers=(("retry-after", "5"),))
-            process, ended, seconds = self._process, self._ended, self.settings.seconds(self.folder)
             try:
-                async with asyncio.timeout(seconds):
-                    response = await self._sent(request, body)
-            except TimeoutError:
-                _log.error("The custom handler did not answer %s in %s s. It is ended.", request.method, seconds)
-                await self._end_hanging(process)
-                return refuse(504, INTERNAL_ERROR, _LATE)
+                return await self._exchanged(request, body)
             except httpx2.ConnectError:
-                await asyncio.sleep(_POLL_SECONDS)  # the process has just ended
-                continue
-            except httpx2.TransportError as error:
-                _log.error("The custom handler did not answer %s (%s).", request.method, type(error).__name__)
-                await _wait_for_end(ended)
-                return refuse(502, INTERNAL_ERROR, _BROKEN)
-            if response is None:
-                return HttpResponse(204, ())  # nobody reads it
-            parts = _parts(response, ended)
-            weakref.finalize(parts, self._finish, request.method)  # whether they are read to the end or not at all
-            return await _passed_on(response, parts)
+                if attempt < _TRIES:
+                    await _sleep(delay)
+                    delay = min(2 * delay, _LONGEST_DELAY)
+        _log.error("The custom handler refuses connections. %s was not answered.", request.method)
+        return refuse(502, INTERNAL_ERROR, _REFUSING)
+
+    async def _exchanged(self, request: HttpRequest, body: bytes) -> HttpResponse:
+        """Return the response of the running process; raise httpx2.ConnectError if it refuses the connection."""
+        process, ended, seconds = self._process, self._ended, self.settings.seconds(self.folder)
+        try:
+            async with asyncio.timeout(seconds):
+                response = await self._sent(request, body)
+        except TimeoutError:
+            _log.error("The custom handler did not answer %s in %s s. It is ended.", request.method, seconds)
+            await self._end_hanging(process)
+            return refuse(504, INTERNAL_ERROR, _LATE)
+        except httpx2.ConnectError:
+            raise
+        except httpx2.TransportError as error:
+            _log.error("The custom handler did not answer %s (%s).", request.method, type(error).__name__)
+            await _wait_for_end(ended)
+            return refuse(502, INTERNAL_ERROR, _BROKEN)
+        if response is None:
+            return HttpResponse(204, ())  # nobody reads it
+        parts = _parts(response, ended)
+        weakref.finalize(parts, self._finish, request.method)  # whether they are read to the end or not at all
+        return await _passed_on(response, parts)
 
     async def _sent(self, request: HttpRequest, body: bytes) -> httpx2.Response | None:
         """Send a request, and return the response once its head is there; None if the client has left."""
         headers = list(forwarded_headers(request).items())
         headers += [("x-forwarded-host", request.headers.get("host", "")), ("x-forwarded-proto", request.scheme)]
-        query = f"?{request.query_string}" if request.query_string else ""
-        url = f"{self._url}{quote(request.path, safe=PATH_CHARACTERS)}{query}"
         content = None if request.method in _WITHOUT_BODY else body
-        outgoing = httpx2.Request(request.method, url, headers=headers, content=content)
+        extensions = {"target": target_of(request)}
+        outgoing = httpx2.Request(request.method, self._url, headers=headers, content=content, extensions=extensions)
         sending = asyncio.create_task(self._transport.handle_async_request(outgoing))
         leaving = asyncio.create_task(request.disconnected())
         response = None
@@ -463,6 +493,10 @@ class CustomHandlerHost(Served):
         self._unfinished -= method not in _WITHOUT_BODY
         if not self._unfinished:
             self._all_finished.set()
+
+
+async def _sleep(seconds: float) -> None:
+    await asyncio.sleep(seconds)
 
 
 async def _passed_on(response: httpx2.Response, parts: AsyncGenerator[bytes]) -> HttpResponse:

@@ -15,11 +15,11 @@ import logging
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import httpx2
 
 from funcmcp._adapters.asgi.application import ClientDisconnectedError
+from funcmcp._functions_host.paths import target_of
 from funcmcp._functions_host.workers.worker import FunctionFailed, WorkerGone
 from funcmcp._mappings import without
 from funcmcp._transports.http.messages import HttpResponse
@@ -42,7 +42,6 @@ _OF_THE_CONNECTION = {
 _REPLACED = {
     *("content-length", "host", "x-forwarded-host", "x-forwarded-proto", _INVOCATION_ID),
 }
-PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 _IDLE_SECONDS = 2.0
 """A connection is not used again after this time. Node closes idle connections after 5 s."""
 
@@ -122,10 +121,9 @@ class HTTPProxy:
             ("x-forwarded-host", request.headers.get("host", "")),
             ("x-forwarded-proto", request.scheme),
         ]
-        query = f"?{request.query_string}" if request.query_string else ""
-        path = quote(request.path, safe=PATH_CHARACTERS)
         content = None if request.method in {"GET", "HEAD"} else body
-        outgoing = httpx2.Request(request.method, f"{url.rstrip('/')}{path}{query}", headers=headers, content=content)
+        extensions = {"target": target_of(request)}
+        outgoing = httpx2.Request(request.method, url, headers=headers, content=content, extensions=extensions)
         return await self._transport.handle_async_request(outgoing)
 
 
@@ -137,8 +135,13 @@ def forwarded_headers(request: HttpRequest) -> dict[str, str]:
 
 
 def response_headers(response: httpx2.Response) -> tuple[tuple[str, str], ...]:
-    """Return the headers of a response but for those that are about its connection."""
+    """Return the headers of a response but for those that are about its connection.
+
+    The length of a response with Transfer-Encoding is not that of its body (RFC 9112 section 6.3).
+    """
     dropped = _OF_THE_CONNECTION | {"date", _INVOCATION_ID}
+    if "transfer-encoding" in response.headers:
+        dropped = dropped | {"content-length"}
     return tuple((name, text) for name, text in response.headers.multi_items() if name.lower() not in dropped)
 
 

@@ -1,6 +1,7 @@
 """The keys of a served function app, as the Functions host knows them.
 
-A key comes in the header ``x-functions-key`` or in the query parameter ``code``. The MCP endpoint takes the system key
+A key comes in the header ``x-functions-key`` or in the query parameter ``code``, in any case. If the parameter is
+repeated, the first one counts, and the function sees none that is a key. The MCP endpoint takes the system key
 ``mcp_extension`` or the master key; HTTP triggers take a function key or the master key, by their level.
 
 Where other machines reach the app, and wherever there are keys, what no key opens is closed. Only on a loopback address
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import hmac
 from typing import TYPE_CHECKING
-from urllib.parse import unquote_plus
+from urllib.parse import parse_qsl, unquote_plus
 
 from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._transports.http.status import refuse
@@ -94,7 +95,7 @@ class Keys:
             return None
         offered = request.fields.get(_HEADER)
         if offered is None:
-            offered = request.query_params.get(_PARAMETER, "").encode()
+            offered = _first_code(request.query_string).encode()
         if _is_one_of(offered, [self._keys[name] for name in names if name in self._keys]):
             return None
         text = f"Send the key {' or '.join(names)} of this function app in the header x-functions-key."
@@ -106,9 +107,15 @@ class Keys:
 
     def _is_key(self, parameter: str) -> bool:
         name, _, text = parameter.partition("=")
-        if unquote_plus(name) != _PARAMETER:
+        if unquote_plus(name).lower() != _PARAMETER:
             return False
         return _is_one_of(unquote_plus(text).encode(), self._keys.values())
+
+
+def _first_code(query_string: str) -> str:
+    """Return the first parameter ``code`` of a query; empty if there is none."""
+    parameters = parse_qsl(query_string, keep_blank_values=True)
+    return next((text for name, text in parameters if name.lower() == _PARAMETER), "")
 
 
 def _is_one_of(text: bytes, keys: Iterable[bytes]) -> bool:

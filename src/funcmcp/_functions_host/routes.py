@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
-from funcmcp._adapters.azure.route_templates import ROUTE_VARIABLE, variables_of
+from funcmcp._adapters.azure.route_templates import ROUTE_VARIABLE, Variable, variables_of
 from funcmcp._functions_host.bindings import BindingError, HTTPTrigger
 from funcmcp._functions_host.blobs import BlobError
 from funcmcp._functions_host.expressions import ExpressionError
@@ -56,7 +56,9 @@ _FAILURES = (FunctionFailed, BlobError, ExpressionError, TimeoutError, WorkerGon
 
 
 class RouteTemplate:
-    """A route such as ``orders/{id:int}/{*rest}``.
+    """A route such as ``orders/{id:int}/{*rest}`` or ``files/{name}.{ext}``, which matches paths as in ASP.NET Core.
+
+    Source: dotnet/aspnetcore, RoutePatternMatcher and RoutePrecedence.
 
     Args:
         text: The route, without the app's prefix.
@@ -70,37 +72,55 @@ class RouteTemplate:
             variables = variables_of(text)
         except RegistrationError as error:
             raise BindingError(str(error)) from error
-        self._segments = [_Segment.of(part) for part in _split(text)]
         self._variables = {variable.name: variable for variable in variables}
+        self._segments = [self._segment(part) for part in _split(text)]
         self._checks: dict[str, Any] = {}
+
+    def _segment(self, text: str) -> _Segment:
+        """Return a segment of the route; raise BindingError if ASP.NET Core rejects it."""
+        parts: list[str | Variable] = []
+        end = 0
+        for match in ROUTE_VARIABLE.finditer(text):
+            if match.start() > end:
+                parts.append(_folded(text[end : match.start()]))
+            parts.append(self._variables[match[2]])
+            end = match.end()
+        if end < len(text):
+            parts.append(_folded(text[end:]))
+        segment = _Segment(parts)
+        segment.check(text)
+        return segment
 
     @property
     def order(self) -> tuple[int, ...]:
-        """What sorts routes: literal segments before variables, and these before the rest of the path."""
+        """What sorts routes: the numbers of their segments, of which lower ones come first."""
         return tuple(segment.rank for segment in self._segments)
 
     def match(self, path: str) -> dict[str, str] | None:
-        """Return the values of the variables for a path, or None if it does not match."""
-        parts = [part for part in path.split("/") if part]
+        """Return the values of the variables for a canonical path, or None if it does not match.
+
+        A slash at the end is ignored. An empty segment matches nothing but the variable for the rest of a path.
+        """
         values: dict[str, str] = {}
-        for index, segment in enumerate(self._segments):
-            if segment.takes_rest:
-                values[segment.name] = "/".join(parts[index:])
-                parts = parts[: index + 1]
-                break
-            if index >= len(parts):
-                variable = self._variables.get(segment.name)
-                if variable is None or not variable.optional:
+        remaining = path.removeprefix("/")
+        for segment in self._segments:
+            variable = segment.variable
+            if variable is not None and variable.catch_all:
+                if remaining.startswith("/"):
                     return None
-                if variable.default is not None:
-                    values[segment.name] = variable.default
-                continue
-            value = segment.match(parts[index])
-            if value is None:
+                values[variable.name] = remaining or variable.default or ""
+                remaining = ""
+            elif remaining:
+                text, _, remaining = remaining.partition("/")
+                segment_values = segment.match(text)
+                if segment_values is None:
+                    return None
+                values |= segment_values
+            elif variable is None or not variable.optional:
                 return None
-            if segment.name:
-                values[segment.name] = value
-        if len(parts) > len(self._segments):
+            elif variable.default is not None:
+                values[variable.name] = variable.default
+        if remaining:
             return None
         return values if all(self._is_valid(name, value) for name, value in values.items()) else None
 
@@ -132,38 +152,86 @@ class RouteTemplate:
 
 
 class _Segment(NamedTuple):
-    """One segment of a route: a text, or a variable with text around it."""
+    """One segment of a route.
 
-    before: str
-    name: str
-    after: str
-    takes_rest: bool
+    Attributes:
+        parts: Texts in lower case and variables, of which no two of a kind follow each other.
+    """
 
-    @classmethod
-    def of(cls, text: str) -> _Segment:
-        match = ROUTE_VARIABLE.search(text)
-        if match is None:
-            return cls(text.lower(), "", "", takes_rest=False)
-        inside = match[0][1:-1]
-        name = inside.lstrip("*")
-        for mark in (":", "=", "?"):
-            name = name.partition(mark)[0]
-        return cls(text[: match.start()].lower(), name, text[match.end() :].lower(), inside.startswith("*"))
+    parts: list[str | Variable]
+
+    def check(self, text: str) -> None:
+        """Raise BindingError for parts that ASP.NET Core rejects; *text* is the segment."""
+        for index, part in enumerate(self.parts):
+            if isinstance(part, str) or len(self.parts) == 1:
+                continue
+            if part.catch_all:
+                raise BindingError(f"The route's segment {text!r} has more than a variable for the rest of the path.")
+            if index and not isinstance(self.parts[index - 1], str):
+                raise BindingError(f"The route's segment {text!r} has two variables without a text between them.")
+            is_behind_dot = index == len(self.parts) - 1 and self.parts[index - 1] == "."
+            if part.may_be_missing and not is_behind_dot:
+                raise BindingError(f"The route's segment {text!r} has an optional variable that is not behind a dot.")
+
+    @property
+    def variable(self) -> Variable | None:
+        """The variable that is the whole segment, or None."""
+        [part, *others] = self.parts
+        return None if others or isinstance(part, str) else part
 
     @property
     def rank(self) -> int:
-        if not self.name:
-            return 0
-        return 2 if self.takes_rest else 1
+        """1 for a text, 2 for several parts or a constraint, 3 for a variable, 4 and 5 for the rest of the path."""
+        variable = self.variable
+        if variable is None:
+            return 1 if len(self.parts) == 1 else 2
+        return (5 if variable.catch_all else 3) - variable.is_constrained
 
-    def match(self, part: str) -> str | None:
-        """Return the value of the variable in a part of a path; empty without a variable, None without a match."""
-        folded = part.lower()
-        if not self.name:
-            return "" if folded == self.before else None
-        value = part[len(self.before) : len(part) - len(self.after)]
-        fits = folded.startswith(self.before) and folded.endswith(self.after)
-        return value if fits and value else None
+    def match(self, text: str) -> dict[str, str] | None:
+        """Return the values of the variables in a segment of a path, or None if it does not match."""
+        if not text:
+            return None
+        if len(self.parts) == 1:
+            [part] = self.parts
+            if isinstance(part, str):
+                return {} if _folded(text) == part else None
+            return {part.name: text}
+        values = _match_parts(self.parts, text)
+        last = self.parts[-1]
+        if values is None and isinstance(last, Variable) and last.may_be_missing and not text.endswith("."):
+            *parts, _, _ = self.parts
+            return _match_parts(parts, text)
+        return values
+
+
+def _match_parts(parts: list[str | Variable], text: str) -> dict[str, str] | None:
+    """Return the values of variables with texts between them, or None if *text* does not match.
+
+    As in ASP.NET Core, each text is looked for once, from the right; a match further left is not tried.
+    """
+    values: dict[str, str] = {}
+    folded, end = _folded(text), len(text)
+    variable: Variable | None = None  # the one behind the part that is looked at
+    for part in reversed(parts):
+        if isinstance(part, Variable):
+            variable = part
+            continue
+        start = folded.rfind(part, 0, end if variable is None else end - 1)
+        if start < 0 or (part is parts[-1] and start + len(part) < len(text)):
+            return None
+        if variable is not None:
+            values[variable.name] = text[start + len(part) : end]
+            variable = None
+        end = start
+    if variable is not None:
+        values[variable.name] = text[:end]
+        return values if end else None
+    return None if end else values
+
+
+def _folded(text: str) -> str:
+    """Return a text in lower case, with as many characters."""
+    return "".join(character.lower()[0] for character in text)
 
 
 class _Entry(NamedTuple):

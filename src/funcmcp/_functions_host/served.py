@@ -15,6 +15,7 @@ from funcmcp._functions_host.folder import FolderError, read_folder, worker_envi
 from funcmcp._functions_host.home_page import home_page
 from funcmcp._functions_host.invocation import SSE_PATH, drop_front_end_headers
 from funcmcp._functions_host.keys import MCP_KEY, MCP_NAMES, VARIABLE, Keys
+from funcmcp._functions_host.paths import canonical
 from funcmcp._functions_host.reload import reload_on_change
 from funcmcp._functions_host.routes import HTTPTriggers
 from funcmcp._functions_host.workers.node import node_worker
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from funcmcp._functions_host.workers.python import Engine
     from funcmcp._functions_host.workers.worker import FunctionInfo, SingleWorker
     from funcmcp._server.dispatch import Server
+    from funcmcp._server.load import Budget
     from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
 
 _log = logging.getLogger("funcmcp.host")
@@ -152,7 +154,7 @@ class FunctionsHost(Served):
         answer: Exchange = self._answer
         if cross_origin.origins:
             answer = CORS(http, otherwise=answer, methods=_METHODS, credentials=cross_origin.credentials)
-        super().__init__(answer, self._serving.limits)
+        super().__init__(canonical(answer), self._serving.limits)
         self.worker = WorkerPool([self._supervised(number) for number in range(self.settings.workers)])
         self._storage = Storage(
             self.settings.storage or self.folder.path / ".funcmcp" / "storage",
@@ -176,6 +178,16 @@ class FunctionsHost(Served):
     def name(self) -> str:
         """The server's name, as clients see it."""
         return self.mcp.name
+
+    @property
+    def memory(self) -> Budget:
+        """The memory that callers make the process hold."""
+        return self.server.load.memory
+
+    @property
+    def has_proxies(self) -> bool:
+        """Whether connections come from proxies."""
+        return self.settings.trusts_proxy
 
     @property
     def path(self) -> str:

@@ -23,7 +23,7 @@ from funcmcp._adapters.uvicorn.protocols import http_protocol
 from funcmcp._adapters.uvicorn.uvicorn_server import Server
 from funcmcp._server.limits import Limits
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
-from fuzz.http_bytes import Transport
+from fuzz.http_bytes import Transport, check_timer
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -169,11 +169,13 @@ class Connection:
         """Receive bytes, unless the connection is closed."""
         if not self.transport.closing:
             self.protocol.data_received(data)
+            check_timer(self.protocol)
 
     async def quiet(self) -> None:
         """Wait until nothing happens any more."""
         for _ in range(TURNS):
             await asyncio.sleep(0)
+            check_timer(self.protocol)
 
     async def end(self) -> Outcome:
         """Let responses go on, close the connection, and fail if something of it is left."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from funcmcp._adapters.http1.open_connections import OpenConnections
 from funcmcp._adapters.http1.unsent_bytes import BoundedWriting, UnsentBytes, ask_from_first_byte
 from funcmcp._server.limits import Limits
 
@@ -39,6 +40,7 @@ class Connection(BoundedWriting, asyncio.Protocol):
 
     def __init__(self, unsent: UnsentBytes, address: str | None, size: int) -> None:
         self.unsent = unsent  # type: ignore[misc]  # otherwise of the class
+        self.open_connections = OpenConnections()  # type: ignore[misc]  # as above
         self.loop = asyncio.get_running_loop()
         self.transport = Transport(address, size)
 

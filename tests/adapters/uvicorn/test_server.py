@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from funcmcp import HTTPOptions, MCPServer
+from funcmcp._adapters.http1.open_connections import descriptor_limit
 from funcmcp._adapters.uvicorn.server import AddressError, listen, serve, serve_processes
+from funcmcp._adapters.uvicorn.uvicorn_server import Server
+from funcmcp._serving import serving_of
 from tests.cli.processes import PYTHON, Running, running
 from tests.patience import PATIENCE
 
@@ -151,6 +155,16 @@ def pid_of(port: int) -> int:
 
 def unused(app: str) -> Application:
     raise AssertionError(app)
+
+
+@pytest.mark.parametrize("proxies", [0, 1])
+def test_connections_have_shares_by_address_unless_proxies_are_declared(proxies: int) -> None:
+    mcp = MCPServer("Shop", http=HTTPOptions(proxies=proxies))
+    server = Server(mcp, lambda: None)
+    connections = server.config.http.open_connections  # type: ignore[union-attr]
+    assert connections._has_shares is not bool(proxies)
+    assert connections._memory is serving_of(mcp).server.load.memory
+    assert connections._descriptors == descriptor_limit()
 
 
 def test_a_port_in_use_is_one_clear_error() -> None:

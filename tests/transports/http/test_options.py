@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from funcmcp._transports.http.options import KEEP_ALIVE_VARIABLE, HTTPOptions, keep_alive_seconds
+from funcmcp._transports.http.options import (
+    KEEP_ALIVE_VARIABLE,
+    ROOT_PATH_VARIABLE,
+    HTTPOptions,
+    keep_alive_seconds,
+    root_path_of_environment,
+)
 
 
 def test_nothing_is_allowed_beyond_the_default() -> None:
@@ -59,3 +65,16 @@ def test_idle_connections_outlive_those_of_usual_proxies(monkeypatch: pytest.Mon
     assert keep_alive_seconds() == 95
     monkeypatch.setenv(KEEP_ALIVE_VARIABLE, "620")
     assert keep_alive_seconds() == 620
+
+
+@pytest.mark.parametrize(("text", "path"), [("", ""), ("/", ""), ("/shop", "/shop"), (" /a/b.c/ ", "/a/b.c")])
+def test_the_root_path_has_no_slash_at_its_end(text: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ROOT_PATH_VARIABLE, text)
+    assert root_path_of_environment() == path
+
+
+@pytest.mark.parametrize("text", ["shop", "//shop", "https://shop.example.com", "/a?b", "/a b", "/%2e"])
+def test_a_root_path_that_is_not_a_plain_path_is_an_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ROOT_PATH_VARIABLE, text)
+    with pytest.raises(ValueError, match="FUNCMCP_ROOT_PATH must be a path such as /shop"):
+        root_path_of_environment()

@@ -25,6 +25,7 @@ from funcmcp._transports.http.status import refuse
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from funcmcp._server.load import Budget
     from funcmcp._transports.http.messages import Exchange, Received
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -80,6 +81,16 @@ class Served:
     def endpoint(self) -> str | None:
         """The path that most requests are for; None if no path stands out."""
         return None
+
+    @property
+    def memory(self) -> Budget | None:
+        """The memory that callers make the process hold; None if it is not counted."""
+        return None
+
+    @property
+    def has_proxies(self) -> bool:
+        """Whether connections come from proxies, so that their addresses are not those of clients."""
+        return False
 
     def answer(self, request: HttpRequest) -> Awaitable[HttpResponse]:
         """Return what to await for the response to an HTTP request."""
@@ -268,6 +279,14 @@ class ASGIRequest(HttpRequest):
         """The path under which the application is mounted."""
         mount: str = self._scope.get("root_path", "")
         return mount.rstrip("/")
+
+    @property
+    def raw_path(self) -> str:
+        """The path as the client has sent it; made from `path` below a mount, or if the server does not pass it on."""
+        raw_path: bytes | None = self._scope.get("raw_path")
+        if raw_path is None or self.mount:
+            return super().raw_path
+        return raw_path.partition(b"?")[0].decode("latin-1")
 
     @property
     def query_string(self) -> str:

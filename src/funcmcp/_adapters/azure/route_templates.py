@@ -50,6 +50,7 @@ class Variable(NamedTuple):
         optional: Whether a URL may lack the variable.
         default: The value in that case; None without a default.
         catch_all: Whether the value is all remaining segments of the path.
+        is_constrained: Whether it has a constraint, also one that is not checked here.
     """
 
     name: str
@@ -57,6 +58,12 @@ class Variable(NamedTuple):
     optional: bool
     default: str | None
     catch_all: bool
+    is_constrained: bool
+
+    @property
+    def may_be_missing(self) -> bool:
+        """Whether it is marked with ``?``, so that it may have no value at all."""
+        return self.optional and self.default is None and not self.catch_all
 
 
 def variables_of(route: str) -> list[Variable]:
@@ -110,7 +117,7 @@ def _variable(stars: str, name: str, suffix: str) -> Variable:
         annotation = Annotated[annotation, Field(**limits)]
     has_default = default is not None
     is_optional = optional or has_default or bool(stars)
-    return Variable(name, annotation, is_optional, default[1] if default else None, bool(stars))
+    return Variable(name, annotation, is_optional, default[1] if default else None, bool(stars), bool(suffix))
 
 
 def _constraints(text: str) -> list[str]:

@@ -3,23 +3,41 @@
 How it works. Data is fed to a parser in slices of `SLICE_BYTES`. The parser reports requests, which become cycles
 (`cycle.Cycle`), and one of them is answered at a time:
 
-- While a complete request is answered, the connection is `held`: received data is stored, not parsed. It is still
+- While a complete request is answered, the connection is HELD: received data is stored, not parsed. It is still
   read, so that the server notices when the client leaves, until `HIGH_WATER_BYTES` wait. A slice may hold several
   requests; those behind the first one wait in a list.
 - A request whose body has not arrived at the end of the data is answered meanwhile, and reads the parts as they come.
   Reading pauses while `HIGH_WATER_BYTES` of it are unread.
 - A usual POST to the endpoint needs no ASGI (`is_direct`).
 
-Timers:
+States, and what each of them waits for:
 
-- `message_seconds` run from the moment when a connection is accepted, and later from the first byte of a request, until
-  its last byte (trailers included). Then the answer is 408, and the connection ends.
-- `write_seconds` run while the client does not read (`unsent_bytes.BoundedWriting`), and after the connection was
-  closed with bytes unsent.
-- uvicorn's ``timeout_keep_alive`` runs after a response. One timer serves many responses: when it fires, it looks at
-  the time of the last one.
-- `LAST_REQUEST_SECONDS` run on a connection whose first request has not arrived when the server stops: a proxy may have
-  sent it, and could not repeat it elsewhere.
+| state | the connection | has this time | and then |
+|---|---|---|---|
+| RECEIVING | waits for its first request, or for the rest of one | `message_seconds` | 408, and closes |
+| HELD | answers a complete request | no limit: the time of a call is the application's | |
+| IDLE | has answered, and nothing of another request has come | uvicorn's ``timeout_keep_alive`` | closes |
+| LINGERING | has sent its end, and reads on | `LINGER_SECONDS` | closes |
+| ENDED | is closed, or is a WebSocket | | |
+
+| from | event | to |
+|---|---|---|
+| RECEIVING, IDLE | the last byte of a request that has no response yet | HELD |
+| RECEIVING | the last byte of a request whose response was sent before | IDLE |
+| IDLE | a byte that ends no request | RECEIVING |
+| HELD | the response is sent; all of the next request is there | HELD |
+| HELD | the response is sent; a part of the next request is there | RECEIVING |
+| HELD | the response is sent; nothing else is there | IDLE |
+| any | the connection closes, and its client has not sent everything | LINGERING |
+| any | the connection closes, is lost, or becomes a WebSocket | ENDED |
+
+**The rule of timers: a connection that is neither HELD nor ENDED has exactly one timer.** It fires at the end of the
+state's time, which begins with the state. No byte gives more time to a request that is RECEIVING. One timer serves many
+states: if it fires earlier than the state's time ends, it is set again, and in HELD it does nothing.
+
+Apart from that, in every state, `write_seconds` run while the client does not read (`unsent_bytes.BoundedWriting`), and
+after the connection was closed with bytes unsent. When the server stops, a connection whose next request has not
+arrived has `LAST_REQUEST_SECONDS` for its header: a proxy may have sent it, and could not repeat it elsewhere.
 
 A connection that is closed before its client has sent everything lingers: it sends its end, and reads on for
 `LINGER_SECONDS`. Otherwise the kernel would reset it, and the client could not read the answer (RFC 9112 section 9.6).
@@ -37,6 +55,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
@@ -44,7 +63,7 @@ from funcmcp._adapters.asgi.application import ClientDisconnectedError
 from funcmcp._adapters.http1.cycle import BUSY, Cycle, allows_keep_alive, location_of
 from funcmcp._adapters.http1.parser import SLICE_BYTES, HeaderTooLargeError, InvalidRequestError, WebSocketUpgrade
 from funcmcp._adapters.http1.plain_requests import PlainRequests
-from funcmcp._adapters.http1.responses import INVALID, TOO_LATE, header_too_large
+from funcmcp._adapters.http1.responses import INVALID, TOO_LATE, TOO_MUCH, header_too_large
 from funcmcp._adapters.http1.unsent_bytes import BoundedWriting, ask_from_first_byte
 from funcmcp._transports.http.messages import RequestHeader
 
@@ -67,6 +86,16 @@ _NOT_DIRECT = (b"expect", b"transfer-encoding", b"upgrade")
 """Fields of requests that go through ASGI."""
 
 
+class State(Enum):
+    """What a connection waits for; see the module's docstring."""
+
+    RECEIVING = "receiving"
+    HELD = "held"
+    IDLE = "idle"
+    LINGERING = "lingering"
+    ENDED = "ended"
+
+
 class HTTPConnection(BoundedWriting, asyncio.Protocol):
     """An HTTP connection; see the module's docstring.
 
@@ -76,7 +105,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         direct: What answers requests without ASGI; None if all of them go through ASGI.
         closes_soon: Whether connections close after their next response: the server ends, and another one serves.
         cycle: The request that is answered, or was answered last.
-        held: Whether a complete request is answered, so that nothing is parsed.
+        state: What the connection waits for.
         waiting: Requests behind the one that is answered, the oldest first.
         unparsed: The data behind them.
         parser: Parses the requests.
@@ -112,20 +141,20 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         self.client: tuple[str, int] | None = None
         self.scheme = "http"
         self.cycle: Cycle | None = None
-        self.held = False
+        self.state = State.RECEIVING
         self._incoming: Cycle | None = None  # the request whose end has not arrived
         self.waiting: list[Cycle] = []
         self.unparsed = bytearray()
         self._is_last = self.closes_soon  # whether the server stops, so that the next request is the last one
+        self._is_stopping = False  # whether the header of the last request has to come at once
         self._is_refusing = False  # whether what comes next is not parsed any more
-        self._is_lingering = False
         self._is_reading_paused = False
+        self._counts_unfinished = False  # whether `open_connections` counts bytes of it
         self.is_writing_paused = False
         self._writable: asyncio.Event | None = None  # while the client does not read
-        self._request_timer: asyncio.TimerHandle | None = None
-        self._idle_timer: asyncio.TimerHandle | None = None
-        self._linger_timer: asyncio.TimerHandle | None = None
-        self._idle_since = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._fires_at = 0.0
+        self._deadline = 0.0  # the end of the state's time
         self._default_headers: object = None
         self._default_lines = b""
 
@@ -144,13 +173,12 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     @property
     def timers(self) -> int:
         """The number of timers that run."""
-        timers = (self._request_timer, self._idle_timer, self._linger_timer, self._write_timer)
-        return sum(timer is not None for timer in timers)
+        return sum(timer is not None for timer in (self._timer, self._write_timer))
 
     @property
     def has_ended(self) -> bool:
         """Whether the connection was closed, or is a WebSocket now."""
-        return self._is_lingering or self.transport.is_closing() or self.transport.get_protocol() is not self
+        return self.state is State.LINGERING or self.state is State.ENDED or bool(self.transport.is_closing())
 
     # What asyncio calls
 
@@ -163,36 +191,50 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         client = _address(transport, "peername")
         self.client = client if client is None else (client[0], client[1] or 0)
         self.scheme = "https" if transport.get_extra_info("sslcontext") else "http"
-        self._expect_request()
+        self._set_deadline(self.limits.message_seconds)
+        if not self.open_connections.add(self):
+            self.give_way()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the requests that nothing can be sent any more."""
         self.server_state.connections.discard(self)
-        self._request_arrived()
-        for timer in (self._idle_timer, self._linger_timer):
-            if timer is not None:
-                timer.cancel()
-        self._idle_timer = self._linger_timer = None
-        self.unparsed = bytearray()
         super().connection_lost(exc)
         self._let_write()
         for cycle in (self.cycle, self._incoming, *self.waiting):
             if cycle is not None:
                 cycle.lose()
-        self.waiting = []
         if exc is None:
             self.transport.close()
-        self.parser = None  # type: ignore[assignment]  # they refer to each other
+        self._finish()
+
+    def _finish(self) -> None:
+        """Drop what refers back to the connection, so that its memory is free without a garbage collection."""
+        self.state = State.ENDED
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._stop_parsing()
+        self.cycle = self._incoming = None
+        self.waiting = []
+
+    def _stop_parsing(self) -> None:
+        """Drop what has arrived and was not parsed."""
+        self.parser.close()
+        self.unparsed = bytearray()
+        if self._counts_unfinished:
+            self._counts_unfinished = False
+            self.open_connections.hold(self, 0)
 
     def eof_received(self) -> None:
         """Close the connection, as uvicorn does."""
 
     def data_received(self, data: bytes) -> None:
         """Parse data, or store it while a request is answered."""
-        if self._is_lingering or self._is_refusing:
+        if self.state is State.LINGERING or self._is_refusing:
             return
-        if self.held or self.unparsed:
+        if self.state is State.HELD or self.unparsed:
             self.unparsed += data
+            self._count_unfinished()
             self.update_reading()
         elif self._plain is None or not self._begin_plain(data):
             self._parse(data)
@@ -225,12 +267,11 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         last = self.waiting[-1] if self.waiting else self._incoming or self.cycle
         if last is not None and not last.has_ended:
             last.keep_alive = False
-        elif self._request_timer is None:
-            self.transport.close()
+        elif self.state is State.RECEIVING:
+            self._is_last = self._is_stopping = True
+            self._set_deadline(LAST_REQUEST_SECONDS)
         else:
-            self._is_last = True
-            self._request_timer.cancel()
-            self._request_timer = self.loop.call_later(LAST_REQUEST_SECONDS, self._close_without_request)
+            self._close_transport()
 
     def close_soon(self) -> None:
         """Close the connection after the next response that says so; see `closes_soon`."""
@@ -238,6 +279,25 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         last = self.waiting[-1] if self.waiting else self._incoming or self.cycle
         if last is not None and not last.has_started:
             last.keep_alive = False
+
+    # What `open_connections.OpenConnections` calls
+
+    @property
+    def waiting_rank(self) -> tuple[int, float] | None:
+        """What sorts connections that wait for their clients: idle ones before others, by their deadlines."""
+        if self.state is State.HELD or self._write_timer is not None or self.transport.is_closing():
+            return None
+        return int(self.state is State.RECEIVING), self._deadline
+
+    def give_way(self) -> None:
+        """Close: another connection gets the place. Nothing is unsent, and TLS would wait for the client's end."""
+        self.state = State.ENDED
+        self.transport.abort()
+
+    def refuse_unfinished(self) -> None:
+        """Refuse what has not been answered: such data of its address takes up too much memory."""
+        if not self.has_ended:
+            self._refuse(TOO_MUCH)
 
     # What the parser calls
 
@@ -249,7 +309,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         if target != self._target:
             cycle.location = location_of(target)
         self._incoming = cycle
-        if self.held:
+        if self.state is State.HELD:
             self.waiting.append(cycle)
         else:
             self.cycle = cycle
@@ -268,9 +328,9 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         if cycle is not self.cycle:
             return
         if cycle.has_ended:
-            self._wait_for_request()
+            self._become_idle()
             return
-        self.held = True
+        self.state = State.HELD
         if not cycle.has_begun:
             self._begin(cycle)
 
@@ -327,16 +387,20 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         self.server_state.total_requests += 1
         if not cycle.keep_alive:
             self.close()
-        if self._is_lingering or self.transport.is_closing():
+        if self.has_ended:
             return
         if self.waiting:
             self.cycle = following = self.waiting.pop(0)
             self._begin(following)
             if following.is_complete:
                 return
-        elif cycle.is_complete:
-            self._wait_for_request()
-        self.held = False
+            self._receive()
+        elif not cycle.is_complete:
+            pass  # the rest of its body is still to come, for which its time runs on
+        elif self.unparsed or not self.parser.is_between_requests:
+            self._receive()
+        else:
+            self._become_idle()
         if self._is_reading_paused:
             self.update_reading()
         if self.unparsed:
@@ -345,19 +409,17 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     def close(self) -> None:
         """Close the connection. It lingers if the client has not sent everything."""
         transport = self.transport
-        if transport.is_closing() or self._is_lingering:
+        if transport.is_closing() or self.state is State.LINGERING:
             return
-        self._request_arrived()
         is_sending = self.unparsed or not self.parser.is_between_requests
-        if is_sending and transport.can_write_eof():
-            self._is_lingering = True
-            self.unparsed = bytearray()
-            self.held = False
-            transport.write_eof()
-            self.update_reading()
-            self._linger_timer = self.loop.call_later(LINGER_SECONDS, self._end_lingering)
-        else:
-            transport.close()
+        if not is_sending or not transport.can_write_eof():
+            self._close_transport()
+            return
+        self.state = State.LINGERING
+        self._stop_parsing()
+        transport.write_eof()
+        self.update_reading()
+        self._set_deadline(LINGER_SECONDS)
         self._expect_end()
 
     def update_reading(self) -> None:
@@ -382,7 +444,8 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             self._upgrade()
         except InvalidRequestError as error:
             address = self.client[0] if self.client else "an unknown address"
-            self.logger.warning("Invalid HTTP request received from %s: %s", address, error)
+            # Not the error itself: a handler that keeps records would keep the connection.
+            self.logger.warning("Invalid HTTP request received from %s: %s", address, str(error))
             self._refuse(INVALID)
         except HeaderTooLargeError:
             self._refuse(header_too_large(self.limits.header_bytes))
@@ -391,12 +454,20 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         incoming = self._incoming
         if incoming is not None and incoming is self.cycle and not incoming.has_begun:
             self._begin(incoming)
-        if self.held or self.parser.is_between_requests:
-            self._request_arrived()
-        else:
-            self._expect_request()
+        if self.state is not State.HELD and (self.unparsed or not self.parser.is_between_requests):
+            self._receive()
+        self._count_unfinished()
         if incoming is not None or self._is_reading_paused:
             self.update_reading()
+
+    def _count_unfinished(self) -> None:
+        """Count the memory of a header that has not ended, and of what was not parsed, unless it is small."""
+        size = self.parser.unfinished_bytes + len(self.unparsed)
+        counts = size > SLICE_BYTES
+        if counts or self._counts_unfinished:
+            self._counts_unfinished = counts
+            if not self.open_connections.hold(self, size if counts else 0):
+                self.refuse_unfinished()
 
     def _begin_plain(self, data: bytes) -> bool:
         """Begin a request that needs no parser; return False if *data* is something else."""
@@ -409,9 +480,8 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             return False
         header, body = plain
         self.cycle = cycle = Cycle(self, "POST", self._target, "1.1", header, keep_alive=not self._is_last)
-        cycle.body, cycle.is_complete, self.held = body, True, True
-        if self._request_timer is not None:
-            self._request_arrived()
+        cycle.body, cycle.is_complete = body, True
+        self.state = State.HELD
         self._start(cycle.run(self.direct))
         return True
 
@@ -421,17 +491,18 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             return
         view = memoryview(data)
         for start in range(0, len(data), SLICE_BYTES):
-            if self.held or start == self.parser.ROUND_BYTES:
+            is_held = self.state is State.HELD
+            if is_held or start == self.parser.ROUND_BYTES:
                 self.unparsed += view[start:]
                 self.update_reading()
-                if not self.held:
+                if not is_held:
                     self.loop.call_soon(self._parse_on)
                 return
             self.parser.feed(view[start : start + SLICE_BYTES])
 
     def _parse_on(self) -> None:
         """Continue to parse in another round of the event loop."""
-        if self.unparsed and not self.held and not self.has_ended:
+        if self.unparsed and self.state is not State.HELD and not self.has_ended:
             self._parse_stored()
 
     def _parse_stored(self) -> None:
@@ -466,14 +537,10 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         cycle = self._incoming
         assert cycle is not None  # noqa: S101 - the parser has just reported it
         self._incoming = None
-        if self.held:
+        if self.state is State.HELD:
             self._close_after_responses(cycle)
             return
-        self._request_arrived()
         self.stop_expecting_reading()
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
         self.server_state.connections.discard(self)
         lines = [b"%b %b HTTP/1.1" % (cycle.method.encode("ascii"), cycle.target)]
         lines += [b"%b: %b" % field for field in cycle.header.pairs]
@@ -483,11 +550,16 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         protocol.connection_made(self.transport)
         protocol.data_received(b"\r\n".join([*lines, b"", b""]))
         self.transport.set_protocol(protocol)
+        if isinstance(protocol, BoundedWriting):
+            self.open_connections.replace(self, protocol)
+        else:
+            self.open_connections.remove(self)
+        self._finish()
 
     def _refuse(self, answer: bytes) -> None:
         """Refuse what can't be parsed, after the responses to the complete requests before it."""
         incoming, self._incoming = self._incoming, None
-        if self.held:
+        if self.state is State.HELD:
             self._close_after_responses(incoming)
         else:
             self._end(answer)
@@ -497,7 +569,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         if self.waiting and self.waiting[-1] is incomplete:
             self.waiting.pop()
         self._is_refusing = True
-        self.unparsed = bytearray()
+        self._stop_parsing()
         last = self.waiting[-1] if self.waiting else self.cycle
         assert last is not None  # noqa: S101 - the connection is held because of it
         last.keep_alive = False
@@ -511,59 +583,58 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             cycle.lose()
         self.close()
 
-    # Timers
+    # States and timers
 
-    def _expect_request(self) -> None:
-        """Give the client `message_seconds` from now, or from an earlier call, to send the rest of a request."""
-        if self._request_timer is None:
-            self._request_timer = self.loop.call_later(self.limits.message_seconds, self._request_expired)
+    def _receive(self) -> None:
+        """Wait for the rest of a request. Its time does not begin again if it runs already."""
+        if self.state is not State.RECEIVING:
+            self.state = State.RECEIVING
+            self._set_deadline(self.limits.message_seconds)
 
-    def _request_arrived(self) -> None:
-        """Stop the timer of `_expect_request`."""
-        if self._request_timer is not None:
-            self._request_timer.cancel()
-            self._request_timer = None
+    def _become_idle(self) -> None:
+        """Wait for the next request."""
+        self.state = State.IDLE
+        self._set_deadline(self.config.timeout_keep_alive)
 
-    def _request_expired(self) -> None:
-        self._request_timer = None
-        if not self.has_ended and not self.held:
+    def _set_deadline(self, seconds: float) -> None:
+        """Begin the time of a state."""
+        self._deadline = deadline = self.loop.time() + seconds
+        if self._timer is not None:
+            if self._fires_at <= deadline:
+                return
+            self._timer.cancel()
+        self._fires_at = deadline
+        self._timer = self.loop.call_at(deadline, self._on_timer)
+
+    def _on_timer(self) -> None:
+        """End the state if its time is over; otherwise set the timer again, unless the state has no time."""
+        self._timer = None
+        if self.state is State.HELD or self.transport.is_closing():
+            return
+        remaining = self._deadline - self.loop.time()
+        if remaining > 0:
+            self._set_deadline(remaining)
+        elif self.state is not State.RECEIVING:
+            self._close_transport()
+        elif not self._is_stopping:
             self._incoming = None
             self._end(TOO_LATE)
-
-    def _close_without_request(self) -> None:
-        """Close the connection, unless the header of a request has arrived since the server stops."""
-        self._request_timer = None
-        if self._incoming is None:
+        elif self._incoming is None:
             self.close()
         else:
-            self._expect_request()
+            self._is_stopping = False
+            self._set_deadline(self.limits.message_seconds)
 
-    def _wait_for_request(self) -> None:
-        """Note that the connection is idle from now on."""
-        self._idle_since = self.loop.time()
-        if self._idle_timer is None:
-            self._idle_timer = self.loop.call_later(self.config.timeout_keep_alive, self._idle_expired)
-
-    def _idle_expired(self) -> None:
-        """Close the connection if it is idle for long enough."""
-        self._idle_timer = None
-        if self.has_ended or self.held or not self.parser.is_between_requests:
-            return  # the end of the next response starts the timer again
-        remaining = self._idle_since + self.config.timeout_keep_alive - self.loop.time()
-        if remaining > 0:
-            self._idle_timer = self.loop.call_later(remaining, self._idle_expired)
-        else:
-            self.transport.close()
-            self._expect_end()
+    def _close_transport(self) -> None:
+        """Close the connection without lingering."""
+        self.state = State.ENDED
+        self.transport.close()
+        self._expect_end()
 
     def _expect_end(self) -> None:
         """Give the client `write_seconds` to read the unsent bytes of a closed connection."""
         if self.transport.get_write_buffer_size():
             self.expect_reading()
-
-    def _end_lingering(self) -> None:
-        self._linger_timer = None
-        self.transport.close()
 
 
 _access_log = logging.getLogger("uvicorn.access")

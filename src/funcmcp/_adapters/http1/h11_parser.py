@@ -38,13 +38,14 @@ class H11Parser:
 
     ROUND_BYTES: ClassVar[int] = 8 * SLICE_BYTES
 
-    __slots__ = ("_limits", "_receiver", "connection", "is_between_requests")
+    __slots__ = ("_limits", "_receiver", "connection", "is_between_requests", "unfinished_bytes")
 
     def __init__(self, receiver: Receiver, limits: Limits) -> None:
         self._receiver = receiver
         self._limits = limits
         self.connection = h11.Connection(h11.SERVER, limits.header_bytes)
         self.is_between_requests = True
+        self.unfinished_bytes = 0
 
     def feed(self, data: bytes | memoryview) -> None:
         """Parse a slice."""
@@ -58,14 +59,21 @@ class H11Parser:
         try:
             self._report_events()
         except h11.RemoteProtocolError as error:
+            error.with_traceback(None)  # a frame of h11 in it refers to the error, and others to the connection
             if len(self.connection.trailing_data[0]) > self._limits.header_bytes:
                 raise HeaderTooLargeError from error
             reason, _, _ = str(error).partition(": b")  # h11 quotes the line of the client behind it
             raise InvalidRequestError(reason) from error
         waiting = self.connection.trailing_data[0]
         self.is_between_requests = self.connection.their_state is h11.IDLE and not waiting
+        self.unfinished_bytes = len(waiting)
         if waiting.count(b"\n") > MAX_FIELDS:
             raise HeaderTooLargeError
+
+    def close(self) -> None:
+        """See `parser.Parser`."""
+        self._receiver = self.connection = None  # type: ignore[assignment]  # nothing is parsed any more
+        self.unfinished_bytes = 0
 
     def _report_events(self) -> None:
         """Report what h11 has parsed."""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import httptools
 
 from funcmcp._adapters.http1.parser import (
+    FIELD_BYTES,
     MAX_FIELDS,
     HeaderTooLargeError,
     InvalidRequestError,
@@ -68,6 +69,11 @@ class HttptoolsParser:
         parser.set_dangerous_leniencies(lenient_data_after_close=True)
         return parser
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """See `parser.Parser`."""
+        return self._without_progress + FIELD_BYTES * len(self.pairs)
+
     def feed(self, data: bytes | memoryview) -> None:
         """Parse a slice."""
         self.is_between_requests = self._has_progress = False
@@ -87,6 +93,12 @@ class HttptoolsParser:
         if self._without_progress > self._limits.header_bytes or len(self.pairs) > MAX_FIELDS:
             raise HeaderTooLargeError
 
+    def close(self) -> None:
+        """See `parser.Parser`: httptools refers to the methods of its receiver."""
+        self._parser = self._receiver = None  # type: ignore[assignment]  # nothing is parsed any more
+        self.pairs = []
+        self._without_progress = 0
+
     def _continue_behind_upgrade(self, remaining: bytes) -> None:
         """Report a header that asks for a WebSocket; parse one that asks for another protocol without its Upgrade."""
         header, self._upgrade = self._upgrade or [], None
@@ -104,7 +116,8 @@ class HttptoolsParser:
             self.feed(remaining)
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Begin a request, whose first bytes may be in one slice with the end of the request before."""
+        self.is_between_requests = False
         self._url = b""
         self.pairs = []
 
@@ -134,4 +147,5 @@ class HttptoolsParser:
         """Report the end of the request."""
         if self._upgrade is None:
             self._has_progress = self.is_between_requests = True
+            self.pairs = []
             self._receiver.on_end()

@@ -15,7 +15,10 @@ SLICE_BYTES = 2048
 """Bytes parsed at once. They bound the requests that wait on one connection, each of which has at least 16 bytes."""
 
 MAX_FIELDS = 500
-"""Fields of a header, or of trailers, that is not complete yet. Each takes about 150 bytes besides its text."""
+"""Fields of a header, or of trailers, that is not complete yet."""
+
+FIELD_BYTES = 150
+"""Bytes of memory of such a field, besides its text."""
 
 
 class InvalidRequestError(Exception):
@@ -55,15 +58,23 @@ class Parser(Protocol):
     Attributes:
         ROUND_BYTES: Bytes that may be parsed in one round of the event loop.
         is_between_requests: Whether no byte of an incomplete request has been fed.
+        unfinished_bytes: Bytes of memory of a header, of trailers, or of a chunk's line that have not ended.
     """
 
     ROUND_BYTES: ClassVar[int]
     is_between_requests: bool
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """See the class."""
+
     def __init__(self, receiver: Receiver, limits: Limits) -> None: ...
 
     def feed(self, data: bytes | memoryview) -> None:
         """Parse a slice; raise InvalidRequestError, HeaderTooLargeError or WebSocketUpgrade."""
+
+    def close(self) -> None:
+        """Drop what has not been reported, and all that refers back to the parser or its receiver."""
 
 
 def asks_for_websocket(pairs: list[tuple[bytes, bytes]]) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     import asyncio
 
+    from funcmcp._adapters.http1.open_connections import OpenConnections
     from funcmcp._server.limits import Limits
 
     _Base = asyncio.Protocol
@@ -61,12 +62,15 @@ class BoundedWriting(_Base):
     Attributes:
         limits: The limits of the server, of which `write_seconds` is used.
         unsent: The unsent bytes of all connections of the server.
+        open_connections: All connections of the server.
+        waiting_rank: See `open_connections.OpenConnection`; a WebSocket is never closed for another connection.
         waiting_bytes: Bytes of responses that wait until the client has read those before them.
         held_bytes: Bytes of what was written last and is not sent as a whole, or was not when it was written.
     """
 
     limits: ClassVar[Limits]
     unsent: ClassVar[UnsentBytes]
+    open_connections: ClassVar[OpenConnections]
     waiting_bytes = 0
     held_bytes = 0
     _write_timer: asyncio.TimerHandle | None = None
@@ -97,9 +101,22 @@ class BoundedWriting(_Base):
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
+        """Stop the timer and counting."""
         self.stop_expecting_reading()
+        self.open_connections.remove(self)
         super().connection_lost(exc)
+
+    @property
+    def waiting_rank(self) -> tuple[int, float] | None:
+        """See the class."""
+        return None
+
+    def give_way(self) -> None:
+        """Close: another connection gets the place."""
+        self.transport.abort()
+
+    def refuse_unfinished(self) -> None:
+        """Refuse what has not been answered. A WebSocket counts no such data."""
 
     def expect_reading(self) -> None:
         """Give the client `write_seconds` from now to read the unsent bytes."""

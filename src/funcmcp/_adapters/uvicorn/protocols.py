@@ -6,6 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Literal
 
 from funcmcp._adapters.http1.connection import HTTPConnection
+from funcmcp._adapters.http1.open_connections import OpenConnections
 from funcmcp._adapters.http1.unsent_bytes import UnsentBytes
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def http_protocol(
     *,
     direct: DirectPath | None = None,
     unsent: UnsentBytes | None = None,
+    connections: OpenConnections | None = None,
 ) -> type[HTTPConnection]:
     """Return the protocol of HTTP connections.
 
@@ -30,6 +32,7 @@ def http_protocol(
         parser: httptools by default, or h11 where httptools is not installed.
         direct: What answers requests without ASGI. None sends all requests through ASGI.
         unsent: Counts the unsent bytes of connections; by default those of this protocol only.
+        connections: Counts connections, and closes some if there are too many; by default it closes none.
     """
     if parser is None:
         parser = "httptools" if importlib.util.find_spec("httptools") else "h11"
@@ -47,15 +50,22 @@ def http_protocol(
         "parser_class": parser_class,
         "direct": direct,
         "unsent": unsent or UnsentBytes(limits.unsent_bytes),
+        "open_connections": connections or OpenConnections(),
     }
     return type("HTTPConnection", (HTTPConnection,), members)
 
 
-def websocket_protocol(limits: Limits, unsent: UnsentBytes | None = None) -> type[asyncio.Protocol] | Literal["none"]:
+def websocket_protocol(
+    limits: Limits, unsent: UnsentBytes | None = None, connections: OpenConnections | None = None
+) -> type[asyncio.Protocol] | Literal["none"]:
     """Return the protocol of WebSocket connections, or "none" where wsproto is not installed."""
     if importlib.util.find_spec("wsproto") is None:
         return "none"
     from funcmcp._adapters.uvicorn.wsproto_protocol import WsprotoServerProtocol  # noqa: PLC0415 - needs wsproto
 
-    members = {"limits": limits, "unsent": unsent or UnsentBytes(limits.unsent_bytes)}
+    members = {
+        "limits": limits,
+        "unsent": unsent or UnsentBytes(limits.unsent_bytes),
+        "open_connections": connections or OpenConnections(),
+    }
     return type("WebSocketServerProtocol", (WsprotoServerProtocol,), members)

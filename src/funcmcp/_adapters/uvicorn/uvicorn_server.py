@@ -29,6 +29,7 @@ from uvicorn.config import LOGGING_CONFIG
 from funcmcp._adapters.asgi.application import served_by
 from funcmcp._adapters.http1.connection import HTTPConnection
 from funcmcp._adapters.http1.direct_path import direct_path
+from funcmcp._adapters.http1.open_connections import OpenConnections, descriptor_limit
 from funcmcp._adapters.http1.unsent_bytes import UnsentBytes
 from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
 from funcmcp._adapters.uvicorn.systemd import notify_systemd
@@ -37,12 +38,14 @@ from funcmcp._server.drain import HURRY_SIGNALS, drain_seconds
 from funcmcp._server.limits import Limits
 from funcmcp._server.log_output import is_json, write_to_stderr
 from funcmcp._transports.exit_deadline import start_exit_deadline
-from funcmcp._transports.http.options import keep_alive_seconds
+from funcmcp._transports.http.options import keep_alive_seconds, root_path_of_environment
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
+
+    from funcmcp._adapters.asgi.application import Served
 
     Application: TypeAlias = Callable[..., Any]
     Handler: TypeAlias = Callable[[int, FrameType | None], None]
@@ -118,6 +121,13 @@ def _address_of(listener: socket.socket) -> str:
     return str(name if isinstance(name, str) else name[0])
 
 
+def _open_connections(served: Served | None) -> OpenConnections:
+    """Return what counts the connections of a process that serves an application."""
+    if served is None:
+        return OpenConnections(descriptor_limit())
+    return OpenConnections(descriptor_limit(), has_shares=not served.has_proxies, memory=served.memory)
+
+
 class Server(uvicorn.Server):
     """uvicorn's server, which reports when it is ready and exits in time.
 
@@ -154,7 +164,10 @@ class Server(uvicorn.Server):
         answer = partial(self._run_application, app)
         limits = Limits() if self._served is None else self._served.limits
         unsent = UnsentBytes(limits.unsent_bytes)
-        self._connection_class = http_protocol(limits, direct=direct_path(app, answer), unsent=unsent)
+        connections = _open_connections(self._served)
+        self._connection_class = http_protocol(
+            limits, direct=direct_path(app, answer), unsent=unsent, connections=connections
+        )
         config = uvicorn.Config(
             answer,
             access_log=False,
@@ -164,12 +177,14 @@ class Server(uvicorn.Server):
             log_config=None if is_json() else LOGGING_CONFIG,  # without one, uvicorn's records go to the root logger
             log_level="warning",
             proxy_headers=False,  # any client can write X-Forwarded-*
+            root_path=root_path_of_environment(),
             server_header=False,
             ssl_certfile=None if certificate is None else certificate.certificate,
             ssl_keyfile=None if certificate is None else certificate.key,
             timeout_graceful_shutdown=drain_seconds(),
             timeout_keep_alive=keep_alive_seconds(),
-            ws=websocket_protocol(limits, unsent),  # the application refuses them if it has no endpoint for them
+            # The application refuses WebSockets if it has no endpoint for them.
+            ws=websocket_protocol(limits, unsent, connections),
             ws_max_size=limits.message_bytes,
             ws_per_message_deflate=False,  # a few compressed bytes could become too many
         )

@@ -145,6 +145,13 @@ class HttpRequest:
         return ""
 
     @property
+    def raw_path(self) -> str:
+        """The path as the client has sent it; made from `path` where the platform does not pass it on."""
+        from urllib.parse import quote  # noqa: PLC0415 - rarely needed, and start-up time counts
+
+        return quote(self.path)
+
+    @property
     def query_string(self) -> str:
         """The query of the URL, without the question mark, percent-encoded."""
         return ""

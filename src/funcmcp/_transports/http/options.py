@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,13 @@ KEEP_ALIVE_VARIABLE = "FUNCMCP_KEEP_ALIVE_SECONDS"
 """The environment variable with the seconds for which an idle connection remains open. ``funcmcp run --keep-alive``
 sets it, so that worker processes inherit it."""
 
+ROOT_PATH_VARIABLE = "FUNCMCP_ROOT_PATH"
+"""The environment variable with the path at which a proxy serves the server and which it removes. ``funcmcp run
+--root-path`` sets it, so that worker processes inherit it."""
+
+PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
+"""A path without percent-encoding, empty segments and a slash at its end."""
+
 _KEEP_ALIVE_SECONDS = 95
 """Longer than most proxies and clients keep an idle connection to a server: nginx, AWS's load balancers and .NET 60
 seconds, programs in Go, such as Traefik and cloudflared, 90."""
@@ -48,6 +56,18 @@ _SWITCH_VALUES = {"": None, "on": True, "off": False}
 def hosts_of_environment() -> list[str]:
     """Return the hosts in `FUNCMCP_ALLOWED_HOSTS`."""
     return [host for host in map(str.strip, os.environ.get(HOSTS_VARIABLE, "").split(",")) if host]
+
+
+def root_path_of_environment() -> str:
+    """Return the path at which a proxy serves the server, in `FUNCMCP_ROOT_PATH`; empty if it is not set.
+
+    Raises:
+        ValueError: The variable has something else.
+    """
+    path = os.environ.get(ROOT_PATH_VARIABLE, "").strip().rstrip("/")
+    if path and not PLAIN_PATH.fullmatch(path):
+        raise ValueError(f"{ROOT_PATH_VARIABLE} must be a path such as /shop; got {path!r}.")
+    return path
 
 
 def keep_alive_seconds() -> int:

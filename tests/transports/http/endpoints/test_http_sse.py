@@ -173,6 +173,28 @@ async def test_the_stream_says_that_it_is_one() -> None:
     await stream.leave()
 
 
+@pytest.mark.parametrize(
+    ("proxies", "prefix", "path"),
+    [
+        (1, "/shop", "/shop/sse"),
+        (1, "/shop/a/", "/shop/a/sse"),
+        (0, "/shop", "/sse"),
+        (1, "", "/sse"),
+        (1, "//evil.example", "/sse"),
+        (1, "https://evil.example", "/sse"),
+        (1, "/shop?a=", "/sse"),
+    ],
+)
+async def test_the_endpoint_has_the_prefix_that_a_declared_proxy_has_removed(
+    proxies: int, prefix: str, path: str
+) -> None:
+    app = MCPServer("x", http=HTTPOptions(sse="/sse", proxies=proxies))
+    stream = Stream(app, headers={"x-forwarded-prefix": prefix})
+    await stream.begin()
+    assert stream.endpoint.partition("?session_id=")[0] == path
+    await stream.leave()
+
+
 async def test_the_endpoint_is_a_path_with_the_mount_and_a_secret_that_nobody_can_guess() -> None:
     app = served().app
     streams = [await opened(app, mount="/api/v 1") for _ in range(2)]

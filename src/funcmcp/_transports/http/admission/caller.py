@@ -30,7 +30,7 @@ def caller_of(request: HttpRequest, proxies: int) -> str | None:
     """Return the caller of a request; None if neither a principal nor an address is known."""
     if request.principal is not None:
         return _caller_of_principal(request.principal.key)
-    return _caller_at(address_of(request, proxies) if proxies else request.peer or "")
+    return caller_at(address_of(request, proxies) if proxies else request.peer or "")
 
 
 def rated_caller_of(request: HttpRequest) -> str:
@@ -44,7 +44,8 @@ def _caller_of_principal(key: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _caller_at(host: str) -> str | None:
+def caller_at(host: str) -> str | None:
+    """Return the caller for an address, of IPv6 for its network; None if it is not an address."""
     address = _network(host)
     return address_caller(address) if address else None
 

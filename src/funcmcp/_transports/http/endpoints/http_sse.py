@@ -1,6 +1,8 @@
 """HTTP+SSE, the transport of 2024-11-05, for clients that have no later one.
 
-How it works: GET opens an event stream. Its first event has the URI to which the client posts its messages. Everything
+How it works: GET opens an event stream. Its first event has the URI to which the client posts its messages: a path with
+the prefix that a proxy removes, as far as the server knows it. A URI of the query alone would be right behind any
+prefix, but clients of the Java SDK resolve it against the root of the server. Everything
 that the server sends, answers included, comes on the stream; the answer to a POST is 202. A stream is a `Connection`
 from its first event to its end. When the server shuts down, the stream continues until the calls in flight have their
 answers.
@@ -25,6 +27,7 @@ from funcmcp._transports.http.admission.admission import Admission
 from funcmcp._transports.http.admission.body import answer_body, wrong_type
 from funcmcp._transports.http.admission.header_checks import HeaderChecks
 from funcmcp._transports.http.messages import HttpResponse
+from funcmcp._transports.http.options import PLAIN_PATH
 from funcmcp._transports.http.status import accepted, limit_reached, refuse, wrong_method
 from funcmcp._transports.http.streams import sse
 from funcmcp._transports.http.streams.event_queue import EventQueue
@@ -66,6 +69,7 @@ class HTTPSSE:
         self._server = server
         self._limits = server.options.limits
         self._path = path
+        self._has_proxies = bool(options.proxies)
         self._otherwise = otherwise
         checks: HeaderChecks[Literal[True]] = HeaderChecks(options, self._limits, _examine)
         self._admission = Admission(server, options, checks, authentication)
@@ -121,7 +125,7 @@ class HTTPSSE:
         shutdown = asyncio.create_task(connection.finish_with_server(answerable=False))
         shutdown.add_done_callback(lambda _: messages.end())
         try:
-            uri = f"{quote(request.mount + request.path)}?{_SESSION}={session_id}"
+            uri = f"{quote(self._prefix_of(request) + request.path)}?{_SESSION}={session_id}"
             yield sse.event(uri.encode("ascii"), name=b"endpoint")
             while not connection.closed:
                 part = await messages.next_part()
@@ -132,6 +136,13 @@ class HTTPSSE:
             shutdown.cancel()
             del self._connections[session_id]
             await connection.aclose()
+
+    def _prefix_of(self, request: HttpRequest) -> str:
+        """Return what is before the endpoint's path in the URL of the client."""
+        if not request.mount and self._has_proxies:
+            prefix = request.headers.get("x-forwarded-prefix", "").rstrip("/")
+            return prefix if PLAIN_PATH.fullmatch(prefix) else ""
+        return request.mount
 
 
 def _examine(request: HttpRequest) -> Literal[True] | HttpResponse:

@@ -1,0 +1,187 @@
+"""The connections of a process, of HTTP and WebSockets: how many there are, and what their unread bytes take up.
+
+How it works: `_RESERVE` descriptors of the process, or a quarter of them, are left for files and for connections to
+other servers. All others are places for connections, but for those that are open when the first one comes: the kernel
+gives a new descriptor the lowest free number. The number of a later connection shows whether others have been opened
+since.
+
+A connection beyond the places closes another one, and so does one whose address has more than half of them. The one
+that is closed waits for its client: of the address with most connections, the one that is idle longest, or, if none is
+idle, the one whose request is incomplete for longest. If all of them answer requests, the new connection is closed.
+
+Headers that do not end, and requests that wait behind one that is answered, count in the memory of their address
+(`funcmcp._server.load`). Where that has no room, the connection of the same address that has received nothing of them
+for longest is refused.
+
+An address has no share behind proxies, which all callers share, and on a Unix socket, where it is unknown.
+
+Source: POSIX, "File Descriptor Allocation".
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from typing import TYPE_CHECKING, Any, Protocol
+
+from funcmcp._transports.http.admission.caller import caller_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from funcmcp._server.load import Budget
+
+_RESERVE = 256
+"""Descriptors that connections leave free."""
+
+_PER_SCAN = 1000
+"""Connections that are looked at for each one that is closed, so that the time of a new connection is bounded."""
+
+_log = logging.getLogger("funcmcp")
+
+
+class OpenConnection(Protocol):
+    """A connection.
+
+    Attributes:
+        transport: Its transport.
+        waiting_rank: What sorts connections that may be closed for another one; None while it may not be closed.
+    """
+
+    transport: Any
+
+    @property
+    def waiting_rank(self) -> tuple[int, float] | None:
+        """See the class."""
+
+    def give_way(self) -> None:
+        """Close: another connection gets the place."""
+
+    def refuse_unfinished(self) -> None:
+        """Refuse the requests that have not been answered."""
+
+
+class OpenConnections:
+    """Counts connections.
+
+    Args:
+        descriptors: Descriptors that the process may have; None for any number.
+        has_shares: Whether an address has a share, because it is that of a client.
+        memory: The memory that callers make the process hold; None to count none.
+    """
+
+    def __init__(
+        self, descriptors: int | None = None, *, has_shares: bool = True, memory: Budget | None = None
+    ) -> None:
+        self._descriptors = descriptors
+        self._limit = None if descriptors is None else descriptors - min(_RESERVE, descriptors // 4)
+        self._has_shares = has_shares
+        self._memory = memory
+        self._callers: dict[OpenConnection, str | None] = {}
+        self._by_caller: dict[str | None, dict[OpenConnection, None]] = {}
+        self._first_number = descriptors or 0  # the lowest number that a connection has had
+        self._unfinished: dict[OpenConnection, int] = {}  # the one that has not grown for longest is the first
+        self._logged: set[str] = set()
+
+    def add(self, connection: OpenConnection) -> bool:
+        """Count a new connection. If there is no place, close another one; return False if none can be closed."""
+        caller = self._caller_of(connection)
+        self._add(connection, caller)
+        if self._limit is None:
+            return True
+        siblings = self._by_caller[caller]
+        if caller is not None and len(siblings) > max(1, self._limit // 2):
+            self._log_once(
+                "%s has half of the places for connections: those that are idle longest are closed. If it is a proxy,"
+                " declare it with HTTPOptions(proxies=).",
+                caller.partition(":")[2],
+            )
+            return self._make_room(connection, siblings)
+        number = _descriptor_of(connection)
+        self._first_number = min(self._first_number, number)
+        if number < self._limit and self._first_number + len(self._callers) <= self._limit:
+            return True
+        self._log_once(
+            "Descriptors run out (the limit is %s): connections that are idle longest are closed. Raise the limit, such"
+            " as with ulimit -n or LimitNOFILE=.",
+            self._descriptors,
+        )
+        largest = max(self._by_caller.values(), key=len)
+        return self._make_room(connection, largest) or self._make_room(connection, self._callers)
+
+    def replace(self, connection: OpenConnection, successor: OpenConnection) -> None:
+        """Count another protocol of the same transport in place of a connection."""
+        caller = self._callers.get(connection)
+        self.remove(connection)
+        self._add(successor, caller)
+
+    def remove(self, connection: OpenConnection) -> None:
+        """Stop counting a connection."""
+        if connection not in self._callers:
+            return
+        self.hold(connection, 0)
+        caller = self._callers.pop(connection)
+        siblings = self._by_caller[caller]
+        del siblings[connection]
+        if not siblings:
+            del self._by_caller[caller]
+
+    def hold(self, connection: OpenConnection, size: int) -> bool:
+        """Count the unread bytes of a connection in place of those before; return False if they have no room."""
+        if self._memory is None:
+            return True
+        caller = self._callers.get(connection)
+        counted = self._unfinished.pop(connection, 0)
+        if counted:
+            self._memory.give_back(caller, counted)
+        while size and not self._memory.has_room(caller, size):
+            oldest = next((other for other in self._unfinished if self._callers.get(other) == caller), None)
+            if oldest is None:
+                return False
+            self.hold(oldest, 0)
+            oldest.refuse_unfinished()
+        if size:
+            self._memory.count(caller, size)
+            self._unfinished[connection] = size
+        return True
+
+    def _caller_of(self, connection: OpenConnection) -> str | None:
+        peer = connection.transport.get_extra_info("peername")
+        return caller_at(str(peer[0])) if self._has_shares and isinstance(peer, (tuple, list)) and peer else None
+
+    def _add(self, connection: OpenConnection, caller: str | None) -> None:
+        self._callers[connection] = caller
+        self._by_caller.setdefault(caller, {})[connection] = None
+
+    def _make_room(self, connection: OpenConnection, candidates: Iterable[OpenConnection]) -> bool:
+        """Close connections that wait for their clients; return False if there are none."""
+        waiting = [
+            (rank, index, other)
+            for index, other in enumerate(candidates)
+            if other is not connection and (rank := other.waiting_rank) is not None
+        ]
+        victims = heapq.nsmallest(1 + len(waiting) // _PER_SCAN, waiting)
+        for _, _, victim in victims:
+            victim.give_way()
+        return bool(victims)
+
+    def _log_once(self, message: str, value: object) -> None:
+        if message not in self._logged:
+            self._logged.add(message)
+            _log.warning(message + " This is logged once.", value)
+
+
+def descriptor_limit() -> int | None:
+    """Return how many descriptors this process may have; None if it may have any number."""
+    try:
+        import resource  # noqa: PLC0415 - does not exist on Windows
+    except ModuleNotFoundError:
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _descriptor_of(connection: OpenConnection) -> int:
+    """Return the number of a connection's descriptor; -1 if it has none."""
+    socket = connection.transport.get_extra_info("socket")
+    return -1 if socket is None else int(socket.fileno())

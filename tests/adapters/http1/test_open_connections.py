@@ -1,0 +1,143 @@
+"""Which connection ends when there are too many, or when their unfinished headers take up too much memory."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from funcmcp._adapters.http1.open_connections import OpenConnections, descriptor_limit
+from funcmcp._server.limits import Limits
+from funcmcp._server.load import Load
+
+IDLE, RECEIVING = 0, 1
+
+
+class Connection:
+    """A connection from an address, with the number of a descriptor."""
+
+    def __init__(self, address: str | None, number: int = 0, rank: tuple[int, float] | None = (IDLE, 0)) -> None:
+        extra = {"socket": SimpleNamespace(fileno=lambda: number), "peername": address and (address, 1)}
+        self.transport = SimpleNamespace(get_extra_info=extra.get)
+        self.waiting_rank = rank
+        self.closed = self.refused = False
+
+    def give_way(self) -> None:
+        self.closed, self.waiting_rank = True, None
+
+    def refuse_unfinished(self) -> None:
+        self.refused = True
+
+
+def added(open_connections: OpenConnections, *connections: Connection) -> None:
+    for connection in connections:
+        assert open_connections.add(connection)
+
+
+def test_a_connection_in_the_reserve_closes_the_one_that_is_idle_longest(caplog: pytest.LogCaptureFixture) -> None:
+    """Of the address with most connections, before those whose requests are incomplete."""
+    open_connections = OpenConnections(100)
+    other = Connection("10.0.0.2", 1, (IDLE, 1))
+    incomplete, busy, first, second = (
+        Connection("10.0.0.1", 2 + index, rank)
+        for index, rank in enumerate([(RECEIVING, 1), None, (IDLE, 2), (IDLE, 3)])
+    )
+    added(open_connections, other, incomplete, busy, second, first, Connection("10.0.0.3", 74, None))
+    assert not first.closed
+    for index, expected in enumerate([first, second, incomplete, other]):
+        assert open_connections.add(Connection(f"10.1.0.{index}", 75, None))
+        assert expected.closed
+    assert not busy.closed
+    assert not open_connections.add(Connection("10.0.0.3", 75, None))
+    [record] = caplog.records
+    assert "Descriptors run out (the limit is 100)" in record.getMessage()
+
+
+@pytest.mark.parametrize("addresses", [["10.0.0.1"], ["2001:db8::1", "2001:db8::2"]], ids=["address", "network"])
+def test_an_address_has_half_of_the_places(addresses: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    open_connections = OpenConnections(16)
+    places = [Connection(addresses[index % len(addresses)], rank=(IDLE, index)) for index in range(6)]
+    added(open_connections, *places)
+    added(open_connections, *(Connection("10.0.0.9", rank=None) for _ in range(6)))
+    assert not any(connection.closed for connection in places)
+    assert not open_connections.add(Connection("10.0.0.9"))
+    added(open_connections, *(Connection(addresses[0], rank=(IDLE, 9)) for _ in range(2)))
+    assert [connection.closed for connection in places] == [True, True, False, False, False, False]
+    assert len(caplog.records) == 1
+    assert "declare it with HTTPOptions(proxies=)" in caplog.text
+
+
+@pytest.mark.parametrize("address", [None, "", "10.0.0.1"])
+def test_addresses_of_unix_sockets_and_of_proxies_have_no_share(address: str | None) -> None:
+    open_connections = OpenConnections(200, has_shares=address != "10.0.0.1")
+    connections = [Connection(address) for _ in range(150)]
+    added(open_connections, *connections)
+    assert not any(connection.closed for connection in connections)
+
+
+def test_a_free_number_among_many_descriptors_is_no_sign_of_places() -> None:
+    """More connections may be accepted at once than there are places. Those that end free low numbers."""
+    open_connections = OpenConnections(16)
+    connections = [Connection(f"10.0.0.{number}", number, (IDLE, number)) for number in range(2, 16)]
+    added(open_connections, *connections)
+    for connection in connections:
+        if connection.closed:
+            open_connections.remove(connection)
+    assert [connection.closed for connection in connections] == [True] * 4 + [False] * 10
+    added(open_connections, Connection("10.0.0.99", 2))
+    assert sum(connection.closed for connection in connections) == 5
+
+
+def test_a_connection_that_has_ended_does_not_count() -> None:
+    open_connections = OpenConnections(16)
+    for _ in range(50):
+        connection = Connection("10.0.0.1", rank=None)
+        added(open_connections, connection)
+        open_connections.remove(connection)
+        open_connections.remove(connection)
+
+
+def test_a_websocket_counts_in_place_of_its_http_connection() -> None:
+    open_connections = OpenConnections(16)
+    for _ in range(6):
+        http, websocket = Connection("10.0.0.1"), Connection("10.0.0.1", rank=None)
+        added(open_connections, http)
+        open_connections.replace(http, websocket)
+    assert not open_connections.add(Connection("10.0.0.1"))
+
+
+def test_without_a_limit_nothing_is_closed() -> None:
+    open_connections = OpenConnections(None)
+    added(open_connections, *(Connection("10.0.0.1", 10**6, None) for _ in range(100)))
+
+
+def test_unfinished_headers_have_the_memory_of_their_address() -> None:
+    load = Load(Limits(memory_bytes=1000, memory_bytes_per_principal=100))
+    open_connections = OpenConnections(None, memory=load.memory)
+    first, second, third, other = (Connection(f"10.0.0.{number}") for number in (1, 1, 1, 2))
+    added(open_connections, first, second, third, other)
+    assert open_connections.hold(first, 40)
+    assert open_connections.hold(second, 40)
+    assert open_connections.hold(other, 90)
+    assert open_connections.hold(first, 50)
+    assert open_connections.hold(third, 30)  # the second one has not grown for longest
+    assert [connection.refused for connection in (first, second, third, other)] == [False, True, False, False]
+    assert not open_connections.hold(third, 101)
+    assert first.refused
+    assert open_connections.hold(other, 0)
+    assert load.memory.used == 0
+    assert open_connections.hold(other, 90)
+    open_connections.remove(other)
+    assert load.memory.used == 0
+
+
+def test_the_limit_of_descriptors_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource: Any = SimpleNamespace(RLIMIT_NOFILE=7, RLIM_INFINITY=-1, getrlimit=lambda kind: (1024 + kind, -1))
+    monkeypatch.setitem(sys.modules, "resource", resource)
+    assert descriptor_limit() == 1031
+    resource.getrlimit = lambda _: (-1, -1)
+    assert descriptor_limit() is None
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert descriptor_limit() is None
