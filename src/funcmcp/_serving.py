@@ -263,7 +263,7 @@ class Serving(Served):
         self.server.hub.open()
         self.server.bus.start()
         if self.metrics_port is not None:
-            self.metrics_port.open()
+            self.metrics_port.open(has_predecessor=self.has_predecessor)
         if self.server.tasks is not None:
             self.server.tasks.start_shared()
             self._warn_of_idle_tasks(self.server.tasks)
@@ -453,9 +453,13 @@ class Serving(Served):
         return self.http_options.health if is_on is None else is_on
 
     def _make_health(self) -> Health:
-        health = Health(self.name, self._readiness_checks, lambda: self.server.drain.has_begun)
+        health = Health(self.name, self._readiness_checks, self._has_to_be_left)
         health.is_taken = self._is_taken
         return health
+
+    def _has_to_be_left(self) -> bool:
+        """Return whether the server stops, and no other process serves in its place."""
+        return self.server.drain.has_begun and not self.has_successor
 
     def _is_taken(self, path: str) -> bool:
         """Return whether a path belongs to an endpoint or a custom route."""

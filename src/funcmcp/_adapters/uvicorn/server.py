@@ -140,10 +140,10 @@ def _report_ready(on_ready: Callable[[str], None], origin: str) -> None:
     on_ready(origin)
 
 
-def _start_worker(start: Callable[[], Worker], key: CommandKey) -> Worker:
+def _start_worker(start: Callable[..., Worker], key: CommandKey, *, is_successor: bool = False) -> Worker:
     """Start a worker process with the key of this one."""
     with key.in_children():
-        return start()
+        return start(is_successor=is_successor)
 
 
 def _hangup() -> Sequence[int]:

@@ -54,6 +54,10 @@ _TICK_SECONDS = 0.2
 _CLOSING_SECONDS = 0.5
 """Seconds after the time of the drain, in which WebSockets may close by themselves."""
 
+_IDLE_SECONDS = 1
+"""Seconds in which idle connections close. With 0 uvicorn logs an error about the tasks that it cancels, also if there
+are none."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger("funcmcp")
 
@@ -210,8 +214,13 @@ class Server(uvicorn.Server):
 
     def retire(self) -> None:
         """Begin the shutdown, as `stop` does, of a server that another process replaces. From any thread."""
-        self.retires = True
+        self._set_retires(retires=True)
         self.stop()
+
+    def _set_retires(self, *, retires: bool) -> None:
+        self.retires = retires
+        if self._served is not None:
+            self._served.has_successor = retires
 
     def _drain(self) -> None:
         if self._served is not None:
@@ -257,7 +266,8 @@ class Server(uvicorn.Server):
                 await asyncio.wait(self._websockets, timeout=_TICK_SECONDS)
             while self.retires and self.server_state.connections and time.monotonic() < start + seconds:  # noqa: ASYNC110
                 await asyncio.sleep(_TICK_SECONDS)
-        self.config.timeout_graceful_shutdown = max(0, seconds - int(time.monotonic() - start))
+        least = 0 if self.server_state.tasks else _IDLE_SECONDS
+        self.config.timeout_graceful_shutdown = max(least, seconds - int(time.monotonic() - start))
         await super().shutdown(sockets)
 
     def on_closed(self) -> None:
@@ -280,7 +290,7 @@ class Server(uvicorn.Server):
         self._signals.append(sig)
         times = self._signals.count(sig)
         if self.retires:
-            self.retires = False  # connections that wait for a request are closed from here on
+            self._set_retires(retires=False)  # connections that wait for a request are closed from here on
             start_exit_deadline()
         elif not self.should_exit:
             notify_systemd("STOPPING=1")

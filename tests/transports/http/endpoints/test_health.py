@@ -104,6 +104,16 @@ async def test_a_server_that_stops_is_live_and_not_ready() -> None:
     assert await status(mcp) == 200
 
 
+async def test_a_server_whose_successor_serves_is_ready_until_that_stops_as_well() -> None:
+    mcp = server()
+    serving = serving_of(mcp)
+    serving.has_successor = True
+    serving.drain()
+    assert await status(mcp) == 200
+    serving.has_successor = False
+    assert await status(mcp) == 503
+
+
 class Failing(MemorySessions):
     """Sessions in a store that can be away."""
 

@@ -1,7 +1,8 @@
 """The health endpoints ``/livez`` and ``/readyz``, for orchestrators and load balancers.
 
 How it works: ``/livez`` is 200 as long as the process answers. ``/readyz`` is 200 if the server can serve now: it does
-not stop, and its stores and the author's checks (`HTTPOptions.ready`) succeed. Neither checks Host, Origin, credentials
+not stop, and its stores and the author's checks (`HTTPOptions.ready`) succeed. A process that ends because another one
+serves on the same sockets is ready: what asks it on a connection of before has to stay. Neither checks Host, Origin, credentials
 or limits, because probes send the address of a machine or no Host at all. So anyone who reaches the server may call
 them: an answer has no details, and all requests share one run of the checks, whose outcome holds for a second. The log
 has the reason when the outcome changes.
@@ -49,7 +50,7 @@ class Health:
     Args:
         name: The name of the server, for the log.
         checks: What has to succeed for the server to be ready. Each raises an exception, or returns False, otherwise.
-        is_stopping: Returns whether the server stops.
+        is_stopping: Returns whether the server stops, and nothing serves in its place.
 
     Attributes:
         otherwise: Answers the other requests; by default with 404.
