@@ -18,6 +18,8 @@ from funcmcp.auth import APIKeys
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prometheus_client.core import Metric
 
 KEY = "0123456789abcdef"
@@ -83,6 +85,13 @@ async def test_metrics_have_a_port_of_their_own_while_the_server_runs(caplog: py
             await client.get("/metrics")
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - no event tells it
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize("is_late", [False, True], ids=["in time", "too late"])
 async def test_a_port_of_the_process_before_is_an_error_only_if_it_remains_taken(
     is_late: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -94,12 +103,9 @@ async def test_a_port_of_the_process_before_is_an_error_only_if_it_remains_taken
         port = earlier.getsockname()[1]
         metrics = prometheus.MetricsPort("127.0.0.1", port)
         metrics.open(has_predecessor=True)
-        async with asyncio.timeout(PATIENCE):
-            while is_late and not caplog.records:
-                await asyncio.sleep(0.01)
-    async with asyncio.timeout(PATIENCE):
-        while "are served on" not in caplog.text:
-            await asyncio.sleep(0.01)
+        if is_late:
+            await until(lambda: bool(caplog.records))
+    await until(lambda: "are served on" in caplog.text)
     metrics.close()
     assert [record.levelname for record in caplog.records] == (["ERROR", "WARNING"] if is_late else ["INFO"])
 

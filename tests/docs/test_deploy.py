@@ -136,11 +136,15 @@ def test_the_health_check_of_the_image_succeeds_while_the_server_runs(projects: 
     text = (projects["docker"] / "Dockerfile").read_text()
     (checked,) = re.findall(r"^HEALTHCHECK .*CMD (\[.*\])$", text, re.MULTILINE)
     (command,) = re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)
-    with running(on_a_free_port(json.loads(command)), folder=projects["docker"]) as server:
-        origin = server.endpoint().removesuffix("/mcp")
-        check = [PYTHON, *json.loads(checked.replace("http://127.0.0.1:8000", origin))[1:]]
-        assert subprocess.run(check, timeout=PATIENCE, check=False).returncode == 0
-    assert subprocess.run(check, timeout=PATIENCE, stderr=subprocess.DEVNULL, check=False).returncode == 1
+    assert "FUNCMCP_HOST=0.0.0.0 PORT=8000" in text
+    assert text.count("8000") == 1
+    address = {"FUNCMCP_HOST": "127.0.0.1", "PORT": str(free_port())}
+    check = [PYTHON, *json.loads(checked)[1:]]
+    with running([*FUNCMCP, *json.loads(command)[1:]], folder=projects["docker"], env=address) as server:
+        assert server.endpoint() == f"http://127.0.0.1:{address['PORT']}/mcp"
+        assert subprocess.run(check, env=environment(address), timeout=PATIENCE, check=False).returncode == 0
+    ended = subprocess.run(check, env=environment(address), timeout=PATIENCE, stderr=subprocess.DEVNULL, check=False)
+    assert ended.returncode == 1
 
 
 def test_compose_gives_the_copies_one_key(projects: dict[str, Path]) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from funcmcp import MCPServer
     from funcmcp._cli.log_options import LogOptions
     from funcmcp._state.keys import CommandKey
+    from funcmcp._transports.http.listen_address import ListenAddress
 
 HELP_OPTIONS = {"help_option_names": ["--help", "-h"]}
 
@@ -210,10 +211,20 @@ def run(  # noqa: PLR0913 - one for each option of the command
     target: Annotated[str, typer.Argument(metavar="[TARGET]", help=f"The server: {_TARGET}.")] = ".",
     arguments: ServerArguments = None,
     *,
-    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="The address to listen on.", show_default="$FUNCMCP_HOST, or 127.0.0.1"),
+    ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", "-p", min=0, max=65535, help="The port; 0 for a free one.", show_default="8000"),
+        typer.Option(
+            "--port",
+            "-p",
+            min=0,
+            max=65535,
+            help="The port; 0 for a free one.",
+            show_default="$FUNCMCP_PORT, $PORT, or 8000",
+        ),
     ] = None,
     uds: Annotated[
         str | None,
@@ -326,12 +337,12 @@ def run(  # noqa: PLR0913 - one for each option of the command
         return
     host = _checked_host(host)
     _check_uds(uds, {"--host": host, "--port": port, "--tls-cert": tls_cert, "--tls-key": tls_key})
-    _allow_hosts(allowed_host or [], host)
+    address = _address_of(host, port)
+    _allow_hosts(allowed_host or [], address.host if host is not None or address.host_variable else None)
     _set_switches(page, health)
     _set_keep_alive(keep_alive)
     options = _HTTPOptions(
-        host or "127.0.0.1",
-        port,
+        address,
         workers or 1,
         uds=None if uds is None else os.path.abspath(uds),  # noqa: PTH100 - the code may change the folder
         reload=reload,
@@ -351,6 +362,18 @@ def _checked_host(host: str | None) -> str | None:
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     return host.lower()
+
+
+def _address_of(host: str | None, port: int | None) -> ListenAddress:
+    """Return the address to listen on."""
+    from funcmcp._cli.failure import UsageFailure
+    from funcmcp._transports.http.listen_address import listen_address
+
+    try:
+        address = listen_address(host, port, os.environ)
+    except ValueError as error:
+        raise UsageFailure(str(error)) from None
+    return address._replace(host=_checked_host(address.host) or address.host)
 
 
 def _check_uds(path: str | None, options: dict[str, object]) -> None:
@@ -497,8 +520,7 @@ class _HTTPOptions:
     """The options of ``funcmcp run`` for HTTP.
 
     Attributes:
-        host: The address to listen on.
-        port: The port. None for the default one.
+        address: The address to listen on.
         workers: The number of processes.
         uds: The path of a Unix socket to listen on instead. None for an address.
         reload: Whether to start again when a Python file changes.
@@ -507,8 +529,7 @@ class _HTTPOptions:
         certificate_files: The files with a certificate and its key. None for HTTP without TLS.
     """
 
-    host: str
-    port: int | None
+    address: ListenAddress
     workers: int
     _: KW_ONLY
     uds: str | None
@@ -549,7 +570,6 @@ def _serve_loaded(server: MCPServer, target: str, options: _HTTPOptions, key: Co
         CertificateError,
         StartError,
         WorkerError,
-        default_port,
         serve,
         serve_processes,
     )
@@ -558,8 +578,7 @@ def _serve_loaded(server: MCPServer, target: str, options: _HTTPOptions, key: Co
     from funcmcp._cli.targets import find
     from funcmcp._serving import serving_of
 
-    host = options.host
-    port = default_port() if options.port is None else options.port
+    host, port = options.address.host, options.address.port
     certificate = None if options.certificate_files is None else Certificate(*options.certificate_files)
     log = LogOptions(options.log_level, options.verbose)
     tasks = serving_of(server).server.tasks
@@ -568,7 +587,7 @@ def _serve_loaded(server: MCPServer, target: str, options: _HTTPOptions, key: Co
             f"{server.name} has tools with task=, and stores tasks in the memory of each process. Write "
             'MCPServer(..., tasks=SQLiteTasks("tasks.db")), or leave out --workers.'
         )
-    on_ready = partial(_announce, server, host, in_this_process=not options.has_workers)
+    on_ready = partial(_announce, server, options, in_this_process=not options.has_workers)
     root = find(target).root
     factory = partial(_make_in_worker, target, log, root)
     try:
@@ -645,20 +664,24 @@ def _announce_reload(files: list[Path]) -> None:
     write_note(f"Reloading because {shown} changed.", error=True, level=logging.INFO)
 
 
-def _announce(server: MCPServer, host: str, origin: str, *, in_this_process: bool) -> None:
+def _announce(server: MCPServer, options: _HTTPOptions, origin: str, *, in_this_process: bool) -> None:
     """Print where the server is, then a warning for each feature that no list can contain.
 
     Args:
         server: The server.
-        host: The address that it listens on.
+        options: The options of the command.
         origin: Scheme, host and port of its URL.
         in_this_process: Whether this process serves. The warnings then come from a task beside the requests.
     """
     from funcmcp._serving import serving_of
 
     serving = serving_of(server)
-    write_note(f"{server.name} is served at {origin}{serving.path} (Ctrl+C stops it)")
-    if host in _ALL_ADDRESSES:
+    address = options.address
+    note = f"{address.origin_note}; " if address.origin_note and options.uds is None else ""
+    write_note(f"{server.name} is served at {origin}{serving.path} ({note}Ctrl+C stops it)")
+    if address.is_only_platform_port and options.uds is None:
+        write_note("Only this machine reaches it. On a platform that sets PORT, set FUNCMCP_HOST=0.0.0.0 as well.")
+    if address.host in _ALL_ADDRESSES:
         write_note("It also listens at this machine's other addresses. Allow its host names: --allowed-host NAME")
     if serving.keeps_sessions:
         write_note("Sessions are in this process's memory and end with it.")

@@ -4,9 +4,12 @@ How it works: after SIGTERM or SIGINT, calls in flight and tasks may finish with
 Then the process exits with code 0, whatever still runs, within two seconds (`exit_deadline`). Only a thread in a C
 function that never releases the interpreter's lock can prevent that.
 
-`stop` ends the server, and the process continues. `retire` does so when another process serves on the same sockets: a
-connection that waits for a request then remains open until it has answered one more, with "Connection: close". If it
-closed at once, a request that is on its way would be lost.
+A connection that waits for a request remains open for `_LAST_REQUESTS_SECONDS`, or until it has answered one more, with
+"Connection: close". If it closed at once, a request that a proxy has just sent on it would be lost: it is a POST, and
+no proxy sends that again.
+
+`stop` ends the server, and the process continues. `retire` does so when another process serves on the same sockets:
+connections that wait for a request then have all of the time.
 """
 
 from __future__ import annotations
@@ -50,7 +53,11 @@ if TYPE_CHECKING:
 _LAST_TURNS = 10
 """Turns of the event loop in which a server that stops accepts waiting connections, which the kernel would reset."""
 
+_LAST_REQUESTS_SECONDS = 0.5
+"""Seconds in which a connection may send one more request when the server stops."""
+
 _TICK_SECONDS = 0.2
+_LAST_TICK_SECONDS = 0.05
 _CLOSING_SECONDS = 0.5
 """Seconds after the time of the drain, in which WebSockets may close by themselves."""
 
@@ -260,15 +267,21 @@ class Server(uvicorn.Server):
             for server in self.servers:
                 server.close()
             self.on_closed()
-            if self.retires:
-                self._announce_end_of_connections()
+            self._announce_end_of_connections()
             while self._websockets and not self.force_exit and time.monotonic() < start + seconds + _CLOSING_SECONDS:
                 await asyncio.wait(self._websockets, timeout=_TICK_SECONDS)
-            while self.retires and self.server_state.connections and time.monotonic() < start + seconds:  # noqa: ASYNC110
-                await asyncio.sleep(_TICK_SECONDS)
+            await self._wait_for_last_requests(start)
         least = 0 if self.server_state.tasks else _IDLE_SECONDS
         self.config.timeout_graceful_shutdown = max(least, seconds - int(time.monotonic() - start))
         await super().shutdown(sockets)
+
+    async def _wait_for_last_requests(self, start: float) -> None:
+        """Let connections send one more request. A server that retires has all of the time, unless a signal ends it."""
+        while self.server_state.connections and not self.force_exit:
+            seconds = drain_seconds() if self.retires else min(_LAST_REQUESTS_SECONDS, drain_seconds())
+            if time.monotonic() > start + seconds:
+                return
+            await asyncio.sleep(_LAST_TICK_SECONDS)
 
     def on_closed(self) -> None:
         """Note that no more connections are accepted."""

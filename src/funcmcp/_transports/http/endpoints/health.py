@@ -1,11 +1,11 @@
 """The health endpoints ``/livez`` and ``/readyz``, for orchestrators and load balancers.
 
 How it works: ``/livez`` is 200 as long as the process answers. ``/readyz`` is 200 if the server can serve now: it does
-not stop, and its stores and the author's checks (`HTTPOptions.ready`) succeed. A process that ends because another one
-serves on the same sockets is ready: what asks it on a connection of before has to stay. Neither checks Host, Origin, credentials
-or limits, because probes send the address of a machine or no Host at all. So anyone who reaches the server may call
-them: an answer has no details, and all requests share one run of the checks, whose outcome holds for a second. The log
-has the reason when the outcome changes.
+not stop, and its stores and the author's checks (`HTTPOptions.ready`) succeed. A process that another one replaces on
+the same sockets is ready to its end, because a probe on an open connection asks about the server and not about one of
+its processes. Neither checks Host, Origin, credentials or limits, because probes send the address of a machine or no
+Host at all. So anyone who reaches the server may call them: an answer has no details, and all requests share one run of
+the checks, whose outcome holds for a second. The log has the reason when the outcome changes.
 """
 
 from __future__ import annotations
