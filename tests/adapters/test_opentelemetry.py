@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import logging
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -25,16 +26,19 @@ from funcmcp import Context, HTTPOptions, MCPServer, ToolError
 from funcmcp._authoring.values.content import ToolResult
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import MCPError
+from funcmcp._request_log import write_json_record
+from funcmcp._server.log_output import JSONFormatter
 from funcmcp._serving import serving_of
 from funcmcp._transports.connection import Connection
 from funcmcp.client import InvalidResponseError
+from funcmcp.middleware import log_requests
 from funcmcp.tasks import TaskOptions
 from funcmcp.testing import Client, accept, post, read_messages
 from tests.patience import PATIENCE
-from tests.server.parts import NEWEST, PER_REQUEST
+from tests.server.parts import NEWEST, PER_REQUEST, answer, context
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from opentelemetry.sdk.trace import ReadableSpan
 
@@ -472,6 +476,8 @@ async def main():
         await client.call_tool("add", {"a": 1, "b": 2}, meta={"traceparent": "%s"})
 
 asyncio.run(main())
+from funcmcp._request_log import write_json_record
+from funcmcp._server.log_output import JSONFormatter
 from funcmcp._serving import serving_of
 server = serving_of(mcp).server
 assert not server.has_middleware
@@ -626,3 +632,86 @@ async def test_the_log_has_a_line_for_each_task_that_is_created_and_that_ends(
     assert lines[0] == f"task created tool=export task={done} owner=anonymous"
     assert not any(task_id in caplog.text for task_id in ids)
     assert SECRET not in "".join(lines)
+
+
+class Lines(logging.Handler):
+    """A log as lines of JSON, with the trace that an exporter of log records would find for each record."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(JSONFormatter())
+        self.fields: list[dict[str, Any]] = []
+        self.current: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.fields.append(json.loads(self.format(record)))
+        self.current.append(f"{otel.get_current_span().get_span_context().trace_id:032x}")
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    handler = Lines()
+    names = ("funcmcp", "author")
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel("INFO")
+    yield handler
+    for name, level in levels.items():
+        logging.getLogger(name).removeHandler(handler)
+        logging.getLogger(name).setLevel(level)
+
+
+def add_logging(mcp: MCPServer) -> None:
+    """Add tools that write a line of the author, and fail."""
+
+    @mcp.tool
+    async def write() -> None:
+        logging.getLogger("author").info("from a coroutine")
+        raise RuntimeError
+
+    @mcp.tool
+    def write_in_thread() -> None:
+        logging.getLogger("author").info("from a thread")
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("tool", ["write", "write_in_thread"])
+@EVERY_ERA
+async def test_the_lines_of_a_request_belong_to_its_span(revision: str, tool: str, lines: Lines) -> None:
+    traced = Traced()
+    add_logging(traced.mcp)
+    serving_of(traced.mcp).log_requests(write_json_record)
+    async with Client(traced.mcp, revision=revision) as client:
+        lines.fields.clear()
+        lines.current.clear()
+        await client.call_tool(tool, meta={"traceparent": TRACEPARENT})
+        records, current = list(lines.fields), list(lines.current)
+    span = traced.span("tools/call")
+    assert [record["logger"] for record in records] == ["author", "funcmcp", "funcmcp.requests"]
+    assert {record["trace_id"] for record in records} == {TRACE}
+    assert {record["span_id"] for record in records} == {id_of(span)}
+    assert current == [TRACE] * 3
+
+
+async def test_lines_of_requests_without_http_belong_to_their_span(lines: Lines) -> None:
+    traced = Traced()
+    serving_of(traced.mcp).log_requests(write_json_record)
+    await answer(serving_of(traced.mcp).server, context("tools/list"))
+    (record,) = lines.fields
+    assert (record["logger"], record["trace_id"]) == ("funcmcp.requests", lines.current[0])
+    assert record["span_id"] == id_of(traced.span("tools/list"))
+
+
+async def test_the_lines_of_the_middleware_belong_to_the_span_within_it(lines: Lines) -> None:
+    provider = TracerProvider()
+    mcp = MCPServer("Logged", middleware=[log_requests()])
+    mcp.trace(provider)
+    await answer(serving_of(mcp).server, context("tools/list"))
+    assert [record["logger"] for record in lines.fields] == ["funcmcp.requests"]
+    assert lines.fields[0]["trace_id"] == lines.current[0]
+
+
+async def test_a_line_without_a_span_has_no_ids(lines: Lines) -> None:
+    logging.getLogger("author").info("outside")
+    assert lines.fields[0].keys() & {"trace_id", "span_id"} == set()

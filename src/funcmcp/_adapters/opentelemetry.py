@@ -12,6 +12,7 @@ still change); SEP-414 for the trace context in ``params._meta``.
 from __future__ import annotations
 
 import hashlib
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -84,6 +85,7 @@ def tracing(tracer_provider: TracerProvider | None = None, *, exceptions: bool =
         token = attach(parent)  # the span alone would not bring the client's baggage along
         try:
             with tracer.start_as_current_span(name, None, SpanKind.SERVER, attributes, links) as span:
+                context.log_variables = copy_context()
                 reply = await call_next(context)
                 if span.is_recording():
                     _set_outcome(span, reply)
