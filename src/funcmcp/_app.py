@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from funcmcp import _launch as launch
@@ -519,9 +519,10 @@ class MCPServer(DirectCalls, ASGIApplication):
             exceptions: Whether spans contain the texts and the tracebacks of exceptions, and not only their types. The
                 texts may quote arguments.
         """
-        from funcmcp._adapters.opentelemetry import TaskTracing, tracing  # noqa: PLC0415 - vendor code
+        from funcmcp._adapters.opentelemetry import TaskTracing, flush_spans, tracing  # noqa: PLC0415 - vendor code
 
         self._server.add_middleware(tracing(tracer_provider, exceptions=exceptions))
+        self._serving.on_close.append(partial(flush_spans, tracer_provider))
         tasks = self._server.open_tasks()
         if tasks is not None:
             tasks.trace_with(TaskTracing(tracer_provider, exceptions=exceptions))
@@ -576,13 +577,20 @@ class MCPServer(DirectCalls, ASGIApplication):
         self._measure(provider())
 
     def _measure(self, meter_provider: MeterProvider | None) -> None:
-        from funcmcp._adapters.opentelemetry_metrics import Meters, RequestMetrics, TaskMetrics, measure_sessions  # noqa: PLC0415 - vendor code
+        from funcmcp._adapters.opentelemetry_metrics import (  # noqa: PLC0415 - vendor code
+            Meters,
+            RequestMetrics,
+            TaskMetrics,
+            flush_metrics,
+            measure_sessions,
+        )
         from funcmcp._server.tasks.backlog import BacklogWatch  # noqa: PLC0415 - few servers have tools with task=
 
         meters = Meters(self.name, meter_provider)
         requests = RequestMetrics(meters, self._server.load)
         self._server.add_middleware(requests.measure)
         self._serving.wrap_exchange(requests.count_refusals)
+        self._serving.on_close.append(partial(flush_metrics, meter_provider))
         sessions = self._serving.sessions_in_memory
         if sessions is not None:
             measure_sessions(meters, sessions)

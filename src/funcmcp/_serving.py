@@ -99,6 +99,7 @@ class Serving(Served):
         on_change: Functions of the servers that mount it. They get the URI of a resource that has changed, or None if
             the list of resources has.
         on_route: Functions of these servers that get each new custom route.
+        on_close: Functions that send what was recorded for traces and metrics, after the lifespans.
 
     Raises:
         ValueError: The keys, the number of tasks, the time to end or the format of the log in the environment are
@@ -147,6 +148,7 @@ class Serving(Served):
         self.mounted: list[Serving] = []
         self.on_change: list[Callable[[str | None], None]] = []
         self.on_route: list[Callable[[CustomRoute], None]] = []
+        self.on_close: list[Callable[[], Awaitable[None]]] = []
         self._routes: CustomRoutes | None = None
         self._fixed_routes: str | None = None
         self._websocket: WebSocket | None = None
@@ -356,6 +358,8 @@ class Serving(Served):
             else:
                 await self.services.aclose()
         finally:
+            for flush in self.on_close:
+                await flush()
             if self.metrics_port is not None:
                 await asyncio.to_thread(self.metrics_port.close)
             await self.server.bus.aclose()

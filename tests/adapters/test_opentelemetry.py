@@ -9,6 +9,7 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -16,13 +17,14 @@ import pytest
 from opentelemetry import baggage
 from opentelemetry import trace as otel
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 from pydantic import BaseModel
 
 from funcmcp import Context, HTTPOptions, MCPServer, ToolError
+from funcmcp._adapters import opentelemetry as opentelemetry_adapter
 from funcmcp._authoring.values.content import ToolResult
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import MCPError
@@ -38,7 +40,7 @@ from tests.patience import PATIENCE
 from tests.server.parts import NEWEST, PER_REQUEST, answer, context
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from opentelemetry.sdk.trace import ReadableSpan
 
@@ -683,10 +685,8 @@ async def test_the_lines_of_a_request_belong_to_its_span(revision: str, tool: st
     add_logging(traced.mcp)
     serving_of(traced.mcp).log_requests(write_json_record)
     async with Client(traced.mcp, revision=revision) as client:
-        lines.fields.clear()
-        lines.current.clear()
         await client.call_tool(tool, meta={"traceparent": TRACEPARENT})
-        records, current = list(lines.fields), list(lines.current)
+        records, current = lines.fields[-3:], lines.current[-3:]  # behind those of a list that the client may ask for
     span = traced.span("tools/call")
     assert [record["logger"] for record in records] == ["author", "funcmcp", "funcmcp.requests"]
     assert {record["trace_id"] for record in records} == {TRACE}
@@ -715,3 +715,49 @@ async def test_the_lines_of_the_middleware_belong_to_the_span_within_it(lines: L
 async def test_a_line_without_a_span_has_no_ids(lines: Lines) -> None:
     logging.getLogger("author").info("outside")
     assert lines.fields[0].keys() & {"trace_id", "span_id"} == set()
+
+
+class Exporter(SpanExporter):
+    """Counts spans, or hangs until a test lets it end."""
+
+    def __init__(self, *, hangs: bool = False) -> None:
+        self.count = 0
+        self.going_on = threading.Event()
+        if not hangs:
+            self.going_on.set()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.going_on.wait(PATIENCE)
+        self.count += len(spans)
+        return SpanExportResult.SUCCESS
+
+
+async def test_spans_that_wait_are_exported_when_the_server_ends() -> None:
+    """uvicorn ends its process with the signal that it got, so that functions of `atexit` are not called."""
+    exporter, provider = Exporter(), TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1000 * PATIENCE))
+    mcp = MCPServer("Batched")
+    mcp.trace(provider)
+    await serving_of(mcp).start()
+    await answer(serving_of(mcp).server, context("tools/list"))
+    assert exporter.count == 0
+    await serving_of(mcp).aclose()
+    assert exporter.count == 1
+
+
+async def test_a_collector_that_is_away_does_not_keep_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opentelemetry_adapter, "_FLUSH_SECONDS", 0.01)
+    exporter, provider = Exporter(hangs=True), TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    mcp = MCPServer("Batched")
+    mcp.trace(provider)
+    await answer(serving_of(mcp).server, context("tools/list"))
+    await serving_of(mcp).aclose()
+    assert exporter.count == 0
+    exporter.going_on.set()
+
+
+async def test_a_program_without_an_sdk_has_nothing_to_send() -> None:
+    mcp = MCPServer("Bare")
+    mcp.trace()
+    await serving_of(mcp).aclose()
