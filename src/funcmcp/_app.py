@@ -608,15 +608,17 @@ class MCPServer(DirectCalls, ASGIApplication):
                 Streamable HTTP. ``"sse"`` also opens an HTTP+SSE endpoint, at `HTTPOptions.sse` or else at /sse. The
                 default is stdio, and HTTP if a host or a port is given or if the Azure Functions host started the
                 process. HTTP needs ``pip install "funcmcp[server]"``.
-            host: The address that HTTP listens on; 127.0.0.1 by default.
-            port: The port that HTTP listens on; 0 picks a free one. The default is the port that the Azure Functions
-                host has set, or else 8000.
+            host: The address that HTTP listens on. The default is the environment variable ``FUNCMCP_HOST``, or
+                127.0.0.1.
+            port: The port that HTTP listens on; 0 picks a free one. The default is the environment variable
+                ``FUNCMCP_PORT``, the port that the Azure Functions host has set, the variable ``PORT``, or 8000.
 
         Raises:
             ValueError: The transport is unknown, the host or port is invalid, or one is given for stdio.
             RuntimeError: An event loop is running in this thread; use `run_async` there.
             OSError: Stdin or stdout is not open.
-            SystemExit: The address is not available, or uvicorn is not installed. A line on stderr has the reason.
+            SystemExit: The address is not available, a variable has no valid port, or uvicorn is not installed. A line
+                on stderr has the reason.
         """
         launch.run(self, transport, host=host, port=port)
 
@@ -626,7 +628,8 @@ class MCPServer(DirectCalls, ASGIApplication):
     ) -> None:
         """Serve as `run` does, in a running event loop.
 
-        The arguments and errors are those of `run`, except that an address that is not available raises OSError.
+        The arguments and errors are those of `run`, except that an address that is not available raises OSError, and a
+        variable without a valid port raises ValueError.
         """
         await launch.run_async(self, transport, host=host, port=port)
 

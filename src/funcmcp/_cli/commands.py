@@ -282,6 +282,14 @@ def run(  # noqa: PLR0913 - one for each option of the command
     tls_key: Annotated[
         str | None, typer.Option(metavar="FILE", help="The certificate's private key (PEM).", show_default=False)
     ] = None,
+    client_ca: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Only clients with a certificate of one of these authorities (PEM) may connect.",
+            show_default=False,
+        ),
+    ] = None,
     keep_alive: Annotated[
         int | None,
         typer.Option(
@@ -326,6 +334,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
             "--verbose": verbose,
             "--tls-cert": tls_cert is not None,
             "--tls-key": tls_key is not None,
+            "--client-ca": client_ca is not None,
             "--keep-alive": keep_alive is not None,
             "--queue": bool(queue),
             "--no-tasks": no_tasks,
@@ -336,7 +345,8 @@ def run(  # noqa: PLR0913 - one for each option of the command
         _serve_stdio(target)
         return
     host = _checked_host(host)
-    _check_uds(uds, {"--host": host, "--port": port, "--tls-cert": tls_cert, "--tls-key": tls_key})
+    tls = {"--tls-cert": tls_cert, "--tls-key": tls_key, "--client-ca": client_ca}
+    _check_uds(uds, {"--host": host, "--port": port, **tls})
     address = _address_of(host, port)
     _allow_hosts(allowed_host or [], address.host if host is not None or address.host_variable else None)
     _set_switches(page, health)
@@ -348,7 +358,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
         reload=reload,
         log_level=log_level,
         verbose=verbose,
-        certificate_files=_certificate_files(tls_cert, tls_key),
+        certificate_files=_certificate_files(tls_cert, tls_key, client_ca),
     )
     _serve_http(target, options)
 
@@ -387,13 +397,17 @@ def _check_uds(path: str | None, options: dict[str, object]) -> None:
         raise typer.BadParameter(f"--uds listens on a Unix socket, for HTTP: leave out {' and '.join(invalid)}.")
 
 
-def _certificate_files(tls_cert: str | None, tls_key: str | None) -> tuple[str, str] | None:
+def _certificate_files(
+    tls_cert: str | None, tls_key: str | None, client_ca: str | None
+) -> tuple[str, str, str | None] | None:
     """Return the files for HTTPS. Return None for HTTP."""
     if tls_cert is None and tls_key is None:
+        if client_ca is not None:
+            raise typer.BadParameter("--client-ca is for HTTPS: pass --tls-cert and --tls-key as well.")
         return None
     if tls_cert is None or tls_key is None:
         raise typer.BadParameter("HTTPS needs both --tls-cert and --tls-key.")
-    return tls_cert, tls_key
+    return tls_cert, tls_key, client_ca
 
 
 def _allow_hosts(names: list[str], host: str | None) -> None:
@@ -526,7 +540,8 @@ class _HTTPOptions:
         reload: Whether to start again when a Python file changes.
         log_level: The least severe messages to log. None for the default.
         verbose: Whether tracebacks on a terminal have the frames of libraries.
-        certificate_files: The files with a certificate and its key. None for HTTP without TLS.
+        certificate_files: The files with a certificate, its key and the authorities of clients, as those of
+            `Certificate`. None for HTTP without TLS.
     """
 
     address: ListenAddress
@@ -536,7 +551,7 @@ class _HTTPOptions:
     reload: bool
     log_level: str | None
     verbose: bool
-    certificate_files: tuple[str, str] | None
+    certificate_files: tuple[str, str, str | None] | None
 
     @property
     def has_workers(self) -> bool:
@@ -624,7 +639,9 @@ def _serve_loaded(server: MCPServer, target: str, options: _HTTPOptions, key: Co
             advice = "Choose another path with --uds."
         raise Failure(f"{error.strerror}. {advice}") from error
     except CertificateError as error:
-        raise Failure(f"{error.strerror}. Correct --tls-cert and --tls-key.") from error
+        has_authorities = certificate is not None and certificate.client_ca is not None
+        names = "--tls-cert, --tls-key and --client-ca" if has_authorities else "--tls-cert and --tls-key"
+        raise Failure(f"{error.strerror}. Correct {names}.") from error
     except StartError as error:
         raise Failure(str(error)) from error
     except WorkerError as error:

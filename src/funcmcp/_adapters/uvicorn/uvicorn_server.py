@@ -79,14 +79,19 @@ class Certificate(NamedTuple):
     Attributes:
         certificate: A PEM file with the certificate and the intermediate certificates.
         key: A PEM file with the private key, without a password.
+        client_ca: A PEM file with the certificates of the authorities of clients, each of which needs a certificate of
+            one of them. None lets all clients connect.
     """
 
     certificate: str
     key: str
+    client_ca: str | None = None
 
     def check(self) -> None:
-        """Raise CertificateError unless the files are a certificate and its key."""
+        """Raise CertificateError unless the files are a certificate and its key, and certificates of authorities."""
         for file in self:
+            if file is None:
+                continue
             try:
                 with open(file, "rb"):  # noqa: PTH123 - a path as the operator wrote it
                     pass
@@ -100,6 +105,14 @@ class Certificate(NamedTuple):
             files = f"{self.certificate} and {self.key}"
             raise CertificateError(
                 errno.EINVAL, f"{files} are not a PEM certificate and its private key without a password: {reason}"
+            ) from error
+        if self.client_ca is None:
+            return
+        try:
+            context.load_verify_locations(self.client_ca)
+        except ssl.SSLError as error:
+            raise CertificateError(
+                errno.EINVAL, f"{self.client_ca} has no PEM certificates of authorities: {error.reason or error}"
             ) from error
 
 
@@ -178,6 +191,8 @@ class Server(uvicorn.Server):
             server_header=False,
             ssl_certfile=None if certificate is None else certificate.certificate,
             ssl_keyfile=None if certificate is None else certificate.key,
+            ssl_ca_certs=None if certificate is None else certificate.client_ca,
+            ssl_cert_reqs=ssl.CERT_NONE if certificate is None or certificate.client_ca is None else ssl.CERT_REQUIRED,
             timeout_graceful_shutdown=drain_seconds(),
             timeout_keep_alive=keep_alive_seconds(),
             ws=websocket_protocol(limits, unsent),  # the application refuses them if it has no endpoint for them
