@@ -478,9 +478,9 @@ class Serving(Served):
         if tasks is not None and tasks.store.shared:
             from funcmcp._state.tasks.record import TaskKey  # noqa: PLC0415 - few servers have tasks
 
-            checks.append(partial(tasks.store.read, TaskKey(None, _NO_ID)))
+            checks += [partial(tasks.store.read, TaskKey(None, _NO_ID)), *_write_checks(tasks.store)]
         if self.proxy is not None and self.proxy.store is not None:
-            checks.append(partial(self.proxy.store.get, _NO_ID))
+            checks += [partial(self.proxy.store.get, _NO_ID), *_write_checks(self.proxy.store)]
         if self.services.lifespans and not self.services.lifespans.is_running:
             checks.append(self._enter_in_background)
         return checks
@@ -609,6 +609,12 @@ class Serving(Served):
         return sealed
 
 
+def _write_checks(store: object) -> list[Callable[[], Awaitable[object]]]:
+    """Return what shows that a store can be written. A file on a full disk can still be read."""
+    check = getattr(store, "check_writable", None)
+    return [] if check is None else [check]
+
+
 def _proxy_in(auth: Auth) -> OAuthProxy | None:
     """Return the proxy that an authenticator is or contains."""
     from funcmcp._auth.policy import token_issuer_in  # noqa: PLC0415 - not without `auth`
@@ -678,9 +684,27 @@ def _is_on_azure() -> bool:
 
 
 def _may_be_one_of_several() -> bool:
-    """Return whether a program such as gunicorn or `uvicorn --workers` has started this process to serve."""
-    if os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn"):
-        return True
+    """Return whether a program such as gunicorn or `uvicorn --workers` has started this process beside others."""
+    is_of_gunicorn = os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn")
     multiprocessing = sys.modules.get("multiprocessing.process")  # A worker process has it loaded.
     is_worker = multiprocessing is not None and multiprocessing.parent_process() is not None
-    return is_worker and "--reload" not in sys.argv  # The process of a reloader is the only one.
+    if not is_of_gunicorn and (not is_worker or "--reload" in sys.argv):  # The process of a reloader is the only one.
+        return False
+    return not _is_only_worker(sys.argv, os.environ)
+
+
+def _is_only_worker(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Return whether the command line of a server, which its workers have as well, asks for one worker.
+
+    Without the option a file may ask for more, except for granian.
+    """
+    number = ""
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if argument in {"-w", "--workers"}:
+            number = following
+        elif argument.startswith(("-w", "--workers=")):
+            number = argument.removeprefix("--workers=").removeprefix("-w")
+    is_granian = bool(arguments) and os.path.basename(arguments[0]) == "granian"  # noqa: PTH119 - any text
+    if not number and is_granian:
+        number = environment.get("GRANIAN_WORKERS") or "1"
+    return number == "1"
