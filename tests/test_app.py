@@ -159,6 +159,33 @@ async def test_under_gunicorn_it_is_said_at_start(
 
 
 @pytest.mark.parametrize(
+    ("command", "variables", "warns"),
+    [
+        ("gunicorn -w 1 shop:mcp", {}, False),
+        ("gunicorn -w1 shop:mcp", {}, False),
+        ("gunicorn --workers=1 shop:mcp", {}, False),
+        ("gunicorn --workers 1 -w 4 shop:mcp", {}, True),
+        ("gunicorn shop:mcp", {}, True),  # gunicorn.conf.py may have a number
+        ("/usr/bin/granian shop:mcp", {}, False),
+        ("/usr/bin/granian shop:mcp", {"GRANIAN_WORKERS": "2"}, True),
+        ("/usr/bin/granian shop:mcp --workers", {}, False),
+    ],
+)
+async def test_the_only_worker_is_not_one_of_several_processes(
+    command: str,
+    variables: dict[str, str],
+    warns: bool,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "argv", command.split())
+    for name, value in {"SERVER_SOFTWARE": "gunicorn/23.0.0", **variables}.items():
+        monkeypatch.setenv(name, value)
+    serving_of(silent()).begin()
+    assert bool(warnings(caplog)) is warns
+
+
+@pytest.mark.parametrize(
     "server",
     [
         silent(sessions=MemorySessions(keys=KeyRing())),

@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.client.sse import sse_client
 
 from funcmcp import MCPServer
-from tests.cli.processes import PYTHON, environment, running
+from tests.cli.processes import PYTHON, environment, run_to_end, running
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -174,6 +174,24 @@ def test_the_functions_host_gets_http_on_its_port(tmp_path: Path) -> None:
     env = {"FUNCTIONS_CUSTOMHANDLER_PORT": str(port)}
     with running([PYTHON, str(script(tmp_path, "mcp.run()"))], env=env) as process:
         assert process.endpoint() == f"http://127.0.0.1:{port}/mcp"
+
+
+def test_the_environment_decides_the_port_and_not_the_transport(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    env = {"FUNCMCP_HOST": "127.0.0.1", "PORT": str(port)}
+    with running([PYTHON, str(script(tmp_path, 'mcp.run("http")'))], env=env) as process:
+        line = process.line_with("Serving on")
+    assert line == f"Serving on http://127.0.0.1:{port}/mcp (host from FUNCMCP_HOST and port from PORT)\n"
+    ended = answer_to_ping([PYTHON, str(script(tmp_path, "mcp.run()"))], env)
+    assert (ended.returncode, ended.stdout) == (0, '{"jsonrpc":"2.0","id":1,"result":{}}\n')
+
+
+def test_an_invalid_port_in_the_environment_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    ended = run_to_end([PYTHON, str(script(tmp_path, 'mcp.run("http")'))], env={"FUNCMCP_PORT": "abc"})
+    assert ended.returncode == 2
+    assert ended.stderr == "FUNCMCP_PORT must be a port, a number from 0 to 65535; got 'abc'.\n"
 
 
 def test_a_transport_that_is_named_counts_under_the_functions_host_too(tmp_path: Path) -> None:

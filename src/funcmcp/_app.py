@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from funcmcp import _launch as launch
@@ -519,9 +519,10 @@ class MCPServer(DirectCalls, ASGIApplication):
             exceptions: Whether spans contain the texts and the tracebacks of exceptions, and not only their types. The
                 texts may quote arguments.
         """
-        from funcmcp._adapters.opentelemetry import TaskTracing, tracing  # noqa: PLC0415 - vendor code
+        from funcmcp._adapters.opentelemetry import TaskTracing, flush_spans, tracing  # noqa: PLC0415 - vendor code
 
         self._server.add_middleware(tracing(tracer_provider, exceptions=exceptions))
+        self._serving.on_close.append(partial(flush_spans, tracer_provider))
         tasks = self._server.open_tasks()
         if tasks is not None:
             tasks.trace_with(TaskTracing(tracer_provider, exceptions=exceptions))
@@ -576,13 +577,20 @@ class MCPServer(DirectCalls, ASGIApplication):
         self._measure(provider())
 
     def _measure(self, meter_provider: MeterProvider | None) -> None:
-        from funcmcp._adapters.opentelemetry_metrics import Meters, RequestMetrics, TaskMetrics, measure_sessions  # noqa: PLC0415 - vendor code
+        from funcmcp._adapters.opentelemetry_metrics import (  # noqa: PLC0415 - vendor code
+            Meters,
+            RequestMetrics,
+            TaskMetrics,
+            flush_metrics,
+            measure_sessions,
+        )
         from funcmcp._server.tasks.backlog import BacklogWatch  # noqa: PLC0415 - few servers have tools with task=
 
         meters = Meters(self.name, meter_provider)
         requests = RequestMetrics(meters, self._server.load)
         self._server.add_middleware(requests.measure)
         self._serving.wrap_exchange(requests.count_refusals)
+        self._serving.on_close.append(partial(flush_metrics, meter_provider))
         sessions = self._serving.sessions_in_memory
         if sessions is not None:
             measure_sessions(meters, sessions)
@@ -600,15 +608,17 @@ class MCPServer(DirectCalls, ASGIApplication):
                 Streamable HTTP. ``"sse"`` also opens an HTTP+SSE endpoint, at `HTTPOptions.sse` or else at /sse. The
                 default is stdio, and HTTP if a host or a port is given or if the Azure Functions host started the
                 process. HTTP needs ``pip install "funcmcp[server]"``.
-            host: The address that HTTP listens on; 127.0.0.1 by default.
-            port: The port that HTTP listens on; 0 picks a free one. The default is the port that the Azure Functions
-                host has set, or else 8000.
+            host: The address that HTTP listens on. The default is the environment variable ``FUNCMCP_HOST``, or
+                127.0.0.1.
+            port: The port that HTTP listens on; 0 picks a free one. The default is the environment variable
+                ``FUNCMCP_PORT``, the port that the Azure Functions host has set, the variable ``PORT``, or 8000.
 
         Raises:
             ValueError: The transport is unknown, the host or port is invalid, or one is given for stdio.
             RuntimeError: An event loop is running in this thread; use `run_async` there.
             OSError: Stdin or stdout is not open.
-            SystemExit: The address is not available, or uvicorn is not installed. A line on stderr has the reason.
+            SystemExit: The address is not available, a variable has no valid port, or uvicorn is not installed. A line
+                on stderr has the reason.
         """
         launch.run(self, transport, host=host, port=port)
 
@@ -618,7 +628,8 @@ class MCPServer(DirectCalls, ASGIApplication):
     ) -> None:
         """Serve as `run` does, in a running event loop.
 
-        The arguments and errors are those of `run`, except that an address that is not available raises OSError.
+        The arguments and errors are those of `run`, except that an address that is not available raises OSError, and a
+        variable without a valid port raises ValueError.
         """
         await launch.run_async(self, transport, host=host, port=port)
 

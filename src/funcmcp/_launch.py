@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from funcmcp._adapters.asgi.application import ASGIApplication, served_by
 from funcmcp._server.log_output import is_json
 from funcmcp._serving import Serving, serving_of
-from funcmcp._transports.http.options import PORT_VARIABLE
+from funcmcp._transports.http.listen_address import CUSTOM_HANDLER_PORT_VARIABLE, MAX_PORT, listen_address
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -24,8 +24,8 @@ imported_by_command: ContextVar[bool] = ContextVar("imported_by_command", defaul
 """Whether a command of the command line imports the file of a server, and so decides itself how to serve it."""
 
 _HTTP_TRANSPORTS = {"http", "streamable-http", "sse"}
-_LOOPBACK = "127.0.0.1"
-_MAX_PORT = 65535
+_USAGE = 2
+"""The exit code for a wrong option or variable."""
 
 
 def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, port: int | None) -> None:
@@ -43,10 +43,17 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
         stdio.run(serving.server, serving.aclose, serving.enter_lifespans, serving.stoppable)
         return
     uvicorn, endpoint = uvicorn_adapter(), _endpoint(serving, transport)
-    port = uvicorn.default_port() if port is None else port
+    try:
+        address = listen_address(host, port, os.environ)
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        raise SystemExit(_USAGE) from None
     try:
         uvicorn.serve(
-            mcp, host=host or _LOOPBACK, port=port, on_ready=lambda origin: uvicorn.announce(origin + endpoint)
+            mcp,
+            host=address.host,
+            port=address.port,
+            on_ready=lambda origin: uvicorn.announce(origin + endpoint, address.origin_note),
         )
     except uvicorn.StartError as error:
         sys.stderr.write(f"{error}\n")
@@ -70,9 +77,12 @@ async def run_async(mcp: ASGIApplication, transport: Transport | None, *, host: 
         await stdio.run_async(serving.server, serving.aclose, serving.enter_lifespans, serving.stoppable)
         return
     uvicorn, endpoint = uvicorn_adapter(), _endpoint(serving, transport)
-    port = uvicorn.default_port() if port is None else port
+    address = listen_address(host, port, os.environ)
     await uvicorn.serve_async(
-        mcp, host=host or _LOOPBACK, port=port, on_ready=lambda origin: uvicorn.announce(origin + endpoint)
+        mcp,
+        host=address.host,
+        port=address.port,
+        on_ready=lambda origin: uvicorn.announce(origin + endpoint, address.origin_note),
     )
 
 
@@ -86,10 +96,10 @@ def _kind_of_transport(transport: Transport | None, host: str | None, port: int 
     has_address = host is not None or port is not None
     if host is not None and not isinstance(host, str):
         raise ValueError(f"host must be a string, such as '127.0.0.1'; got {host!r}.")
-    if port is not None and (type(port) is not int or not 0 <= port <= _MAX_PORT):
-        raise ValueError(f"port must be an integer from 0 to {_MAX_PORT}; got {port!r}.")
+    if port is not None and (type(port) is not int or not 0 <= port <= MAX_PORT):
+        raise ValueError(f"port must be an integer from 0 to {MAX_PORT}; got {port!r}.")
     if transport is None:
-        return "http" if has_address or PORT_VARIABLE in os.environ else "stdio"
+        return "http" if has_address or CUSTOM_HANDLER_PORT_VARIABLE in os.environ else "stdio"
     if transport == "stdio":
         if has_address:
             raise ValueError('host and port are for HTTP. Leave them out, or use the transport "http".')

@@ -5,6 +5,9 @@ passes on the entries after the last byte of the response. In between, the middl
 JSON-RPC request (a batch has several) and notes how it ended. A context variable connects them: it holds the entries of
 the HTTP request that the task serves. On transports without HTTP the middleware passes on the entry itself.
 
+The line of a request is written after its span has ended. It is written in the context variables of the span, so that
+it belongs to the span.
+
 While a request runs, it is also `funcmcp._server.log.current_request`, from which records about failures and the lines
 of JSON take its id.
 """
@@ -72,6 +75,14 @@ class Entry(NamedTuple):
     status: int
     seconds: float
 
+    def write_with(self, write: Write) -> None:
+        """Pass the entry to a function, within the span of the request if there is one."""
+        variables = self.request.variables
+        if variables is None:
+            write(self)
+        else:
+            variables.run(write, self)
+
     @property
     def is_failure(self) -> bool:
         """Whether the request has failed."""
@@ -133,8 +144,9 @@ def noting(write: Write) -> Middleware:
         finally:
             current_request.reset(token)
         request.outcome = outcome_of(reply.error, is_tool_error=is_tool_error(context, reply))
+        request.variables = context.log_variables
         if entries is None:
-            write(Entry(request, 0, time.perf_counter() - start))
+            Entry(request, 0, time.perf_counter() - start).write_with(write)
         return reply
 
     return note_request
@@ -161,7 +173,7 @@ def logging_exchange(exchange: Exchange, write: Write, proxies: int) -> Exchange
             outer.caller = _caller_of(request, address)
             for entry in entries or [outer]:
                 entry.caller = outer.caller
-                write(Entry(entry, status, seconds))
+                Entry(entry, status, seconds).write_with(write)
 
         try:
             response = await exchange(request)

@@ -100,6 +100,7 @@ class Serving(Served):
         on_change: Functions of the servers that mount it. They get the URI of a resource that has changed, or None if
             the list of resources has.
         on_route: Functions of these servers that get each new custom route.
+        on_close: Functions that send what was recorded for traces and metrics, after the lifespans.
 
     Raises:
         ValueError: The keys, the number of tasks, the time to end or the format of the log in the environment are
@@ -148,6 +149,7 @@ class Serving(Served):
         self.mounted: list[Serving] = []
         self.on_change: list[Callable[[str | None], None]] = []
         self.on_route: list[Callable[[CustomRoute], None]] = []
+        self.on_close: list[Callable[[], Awaitable[None]]] = []
         self._routes: CustomRoutes | None = None
         self._fixed_routes: str | None = None
         self._websocket: WebSocket | None = None
@@ -274,7 +276,7 @@ class Serving(Served):
         self.server.hub.open()
         self.server.bus.start()
         if self.metrics_port is not None:
-            self.metrics_port.open()
+            self.metrics_port.open(has_predecessor=self.has_predecessor)
         if self.server.tasks is not None:
             self.server.tasks.start_shared()
             self._warn_of_idle_tasks(self.server.tasks)
@@ -367,6 +369,8 @@ class Serving(Served):
             else:
                 await self.services.aclose()
         finally:
+            for flush in self.on_close:
+                await flush()
             if self.metrics_port is not None:
                 await asyncio.to_thread(self.metrics_port.close)
             await self.server.bus.aclose()
@@ -464,9 +468,13 @@ class Serving(Served):
         return self.http_options.health if is_on is None else is_on
 
     def _make_health(self) -> Health:
-        health = Health(self.name, self._readiness_checks, lambda: self.server.drain.has_begun)
+        health = Health(self.name, self._readiness_checks, self._has_to_be_left)
         health.is_taken = self._is_taken
         return health
+
+    def _has_to_be_left(self) -> bool:
+        """Return whether the server stops, and no other process serves in its place."""
+        return self.server.drain.has_begun and not self.has_successor
 
     def _is_taken(self, path: str) -> bool:
         """Return whether a path belongs to an endpoint or a custom route."""
@@ -481,9 +489,9 @@ class Serving(Served):
         if tasks is not None and tasks.store.shared:
             from funcmcp._state.tasks.record import TaskKey  # noqa: PLC0415 - few servers have tasks
 
-            checks.append(partial(tasks.store.read, TaskKey(None, _NO_ID)))
+            checks += [partial(tasks.store.read, TaskKey(None, _NO_ID)), *_write_checks(tasks.store)]
         if self.proxy is not None and self.proxy.store is not None:
-            checks.append(partial(self.proxy.store.get, _NO_ID))
+            checks += [partial(self.proxy.store.get, _NO_ID), *_write_checks(self.proxy.store)]
         if self.services.lifespans and not self.services.lifespans.is_running:
             checks.append(self._enter_in_background)
         return checks
@@ -612,6 +620,12 @@ class Serving(Served):
         return sealed
 
 
+def _write_checks(store: object) -> list[Callable[[], Awaitable[object]]]:
+    """Return what shows that a store can be written. A file on a full disk can still be read."""
+    check = getattr(store, "check_writable", None)
+    return [] if check is None else [check]
+
+
 def _proxy_in(auth: Auth) -> OAuthProxy | None:
     """Return the proxy that an authenticator is or contains."""
     from funcmcp._auth.policy import token_issuer_in  # noqa: PLC0415 - not without `auth`
@@ -681,9 +695,27 @@ def _is_on_azure() -> bool:
 
 
 def _may_be_one_of_several() -> bool:
-    """Return whether a program such as gunicorn or `uvicorn --workers` has started this process to serve."""
-    if os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn"):
-        return True
+    """Return whether a program such as gunicorn or `uvicorn --workers` has started this process beside others."""
+    is_of_gunicorn = os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn")
     multiprocessing = sys.modules.get("multiprocessing.process")  # A worker process has it loaded.
     is_worker = multiprocessing is not None and multiprocessing.parent_process() is not None
-    return is_worker and "--reload" not in sys.argv  # The process of a reloader is the only one.
+    if not is_of_gunicorn and (not is_worker or "--reload" in sys.argv):  # The process of a reloader is the only one.
+        return False
+    return not _is_only_worker(sys.argv, os.environ)
+
+
+def _is_only_worker(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Return whether the command line of a server, which its workers have as well, asks for one worker.
+
+    Without the option a file may ask for more, except for granian.
+    """
+    number = ""
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if argument in {"-w", "--workers"}:
+            number = following
+        elif argument.startswith(("-w", "--workers=")):
+            number = argument.removeprefix("--workers=").removeprefix("-w")
+    is_granian = bool(arguments) and os.path.basename(arguments[0]) == "granian"  # noqa: PTH119 - any text
+    if not number and is_granian:
+        number = environment.get("GRANIAN_WORKERS") or "1"
+    return number == "1"

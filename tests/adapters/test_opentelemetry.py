@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import logging
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -15,26 +17,30 @@ import pytest
 from opentelemetry import baggage
 from opentelemetry import trace as otel
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 from pydantic import BaseModel
 
 from funcmcp import Context, HTTPOptions, MCPServer, ToolError
+from funcmcp._adapters import opentelemetry as opentelemetry_adapter
 from funcmcp._authoring.values.content import ToolResult
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import MCPError
+from funcmcp._request_log import write_json_record
+from funcmcp._server.log_output import JSONFormatter
 from funcmcp._serving import serving_of
 from funcmcp._transports.connection import Connection
 from funcmcp.client import InvalidResponseError
+from funcmcp.middleware import log_requests
 from funcmcp.tasks import TaskOptions
 from funcmcp.testing import Client, accept, post, read_messages
 from tests.patience import PATIENCE
-from tests.server.parts import NEWEST, PER_REQUEST
+from tests.server.parts import NEWEST, PER_REQUEST, answer, context
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from opentelemetry.sdk.trace import ReadableSpan
 
@@ -472,6 +478,8 @@ async def main():
         await client.call_tool("add", {"a": 1, "b": 2}, meta={"traceparent": "%s"})
 
 asyncio.run(main())
+from funcmcp._request_log import write_json_record
+from funcmcp._server.log_output import JSONFormatter
 from funcmcp._serving import serving_of
 server = serving_of(mcp).server
 assert not server.has_middleware
@@ -626,3 +634,130 @@ async def test_the_log_has_a_line_for_each_task_that_is_created_and_that_ends(
     assert lines[0] == f"task created tool=export task={done} owner=anonymous"
     assert not any(task_id in caplog.text for task_id in ids)
     assert SECRET not in "".join(lines)
+
+
+class Lines(logging.Handler):
+    """A log as lines of JSON, with the trace that an exporter of log records would find for each record."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(JSONFormatter())
+        self.fields: list[dict[str, Any]] = []
+        self.current: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.fields.append(json.loads(self.format(record)))
+        self.current.append(f"{otel.get_current_span().get_span_context().trace_id:032x}")
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    handler = Lines()
+    names = ("funcmcp", "author")
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel("INFO")
+    yield handler
+    for name, level in levels.items():
+        logging.getLogger(name).removeHandler(handler)
+        logging.getLogger(name).setLevel(level)
+
+
+def add_logging(mcp: MCPServer) -> None:
+    """Add tools that write a line of the author, and fail."""
+
+    @mcp.tool
+    async def write() -> None:
+        logging.getLogger("author").info("from a coroutine")
+        raise RuntimeError
+
+    @mcp.tool
+    def write_in_thread() -> None:
+        logging.getLogger("author").info("from a thread")
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("tool", ["write", "write_in_thread"])
+@EVERY_ERA
+async def test_the_lines_of_a_request_belong_to_its_span(revision: str, tool: str, lines: Lines) -> None:
+    traced = Traced()
+    add_logging(traced.mcp)
+    serving_of(traced.mcp).log_requests(write_json_record)
+    async with Client(traced.mcp, revision=revision) as client:
+        await client.call_tool(tool, meta={"traceparent": TRACEPARENT})
+        records, current = lines.fields[-3:], lines.current[-3:]  # behind those of a list that the client may ask for
+    span = traced.span("tools/call")
+    assert [record["logger"] for record in records] == ["author", "funcmcp", "funcmcp.requests"]
+    assert {record["trace_id"] for record in records} == {TRACE}
+    assert {record["span_id"] for record in records} == {id_of(span)}
+    assert current == [TRACE] * 3
+
+
+async def test_lines_of_requests_without_http_belong_to_their_span(lines: Lines) -> None:
+    traced = Traced()
+    serving_of(traced.mcp).log_requests(write_json_record)
+    await answer(serving_of(traced.mcp).server, context("tools/list"))
+    (record,) = lines.fields
+    assert (record["logger"], record["trace_id"]) == ("funcmcp.requests", lines.current[0])
+    assert record["span_id"] == id_of(traced.span("tools/list"))
+
+
+async def test_the_lines_of_the_middleware_belong_to_the_span_within_it(lines: Lines) -> None:
+    provider = TracerProvider()
+    mcp = MCPServer("Logged", middleware=[log_requests()])
+    mcp.trace(provider)
+    await answer(serving_of(mcp).server, context("tools/list"))
+    assert [record["logger"] for record in lines.fields] == ["funcmcp.requests"]
+    assert lines.fields[0]["trace_id"] == lines.current[0]
+
+
+async def test_a_line_without_a_span_has_no_ids(lines: Lines) -> None:
+    logging.getLogger("author").info("outside")
+    assert lines.fields[0].keys() & {"trace_id", "span_id"} == set()
+
+
+class Exporter(SpanExporter):
+    """Counts spans, or hangs until a test lets it end."""
+
+    def __init__(self, *, hangs: bool = False) -> None:
+        self.count = 0
+        self.going_on = threading.Event()
+        if not hangs:
+            self.going_on.set()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.going_on.wait(PATIENCE)
+        self.count += len(spans)
+        return SpanExportResult.SUCCESS
+
+
+async def test_spans_that_wait_are_exported_when_the_server_ends() -> None:
+    """uvicorn ends its process with the signal that it got, so that functions of `atexit` are not called."""
+    exporter, provider = Exporter(), TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1000 * PATIENCE))
+    mcp = MCPServer("Batched")
+    mcp.trace(provider)
+    await serving_of(mcp).start()
+    await answer(serving_of(mcp).server, context("tools/list"))
+    assert exporter.count == 0
+    await serving_of(mcp).aclose()
+    assert exporter.count == 1
+
+
+async def test_a_collector_that_is_away_does_not_keep_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opentelemetry_adapter, "_FLUSH_SECONDS", 0.01)
+    exporter, provider = Exporter(hangs=True), TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    mcp = MCPServer("Batched")
+    mcp.trace(provider)
+    await answer(serving_of(mcp).server, context("tools/list"))
+    await serving_of(mcp).aclose()
+    assert exporter.count == 0
+    exporter.going_on.set()
+
+
+async def test_a_program_without_an_sdk_has_nothing_to_send() -> None:
+    mcp = MCPServer("Bare")
+    mcp.trace()
+    await serving_of(mcp).aclose()

@@ -366,3 +366,18 @@ async def test_without_a_provider_the_processs_own_is_used_and_a_server_without_
         assert (await client.call_tool("export")).text == "done"
     await serving_of(mcp).aclose()
     MCPServer("no tasks", tasks=None).measure()
+
+
+async def test_metrics_are_exported_once_more_when_the_server_ends() -> None:
+    class Exporter(InMemoryMetricReader):
+        flushed = 0
+
+        def force_flush(self, timeout_millis: float = 10_000) -> bool:
+            self.flushed += 1
+            return super().force_flush(timeout_millis)
+
+    reader = Exporter()
+    mcp = MCPServer("Measured")
+    mcp.measure(MeterProvider([reader]))
+    await serving_of(mcp).aclose()
+    assert reader.flushed == 1

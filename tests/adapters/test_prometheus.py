@@ -12,11 +12,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from funcmcp import MCPServer
+from funcmcp._adapters import prometheus
 from funcmcp._serving import serving_of
 from funcmcp.auth import APIKeys
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prometheus_client.core import Metric
 
 KEY = "0123456789abcdef"
@@ -69,15 +72,42 @@ async def test_metrics_have_a_port_of_their_own_while_the_server_runs(caplog: py
             second.serve_metrics(port)
             await serving_of(second).start()
             assert f"The metrics are not served on 127.0.0.1:{port}: Address already in use." in caplog.text
+            caplog.clear()
         async with asyncio.timeout(PATIENCE):  # the first one has ended
             while True:
                 with contextlib.suppress(httpx2.ConnectError):
                     assert durations_in((await client.get("/metrics")).text).samples
                     break
                 await asyncio.sleep(0.1)
+        assert [record.levelname for record in caplog.records if "are served on" in record.message] == ["WARNING"]
         await serving_of(second).aclose()
         with pytest.raises(httpx2.ConnectError):
             await client.get("/metrics")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - no event tells it
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["in time", "too late"])
+async def test_a_port_of_the_process_before_is_an_error_only_if_it_remains_taken(
+    is_late: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prometheus, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(prometheus, "drain_seconds", lambda: -10 if is_late else 1000)
+    caplog.set_level("INFO")
+    with socket.create_server(("127.0.0.1", 0)) as earlier:
+        port = earlier.getsockname()[1]
+        metrics = prometheus.MetricsPort("127.0.0.1", port)
+        metrics.open(has_predecessor=True)
+        if is_late:
+            await until(lambda: bool(caplog.records))
+    await until(lambda: "are served on" in caplog.text)
+    metrics.close()
+    assert [record.levelname for record in caplog.records] == (["ERROR", "WARNING"] if is_late else ["INFO"])
 
 
 def test_metrics_without_authentication_need_a_port() -> None:

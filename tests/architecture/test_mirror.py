@@ -150,7 +150,6 @@ EXCEPTIONS = {
     "src/funcmcp/state.py": "tests/architecture/test_public_names",
     "src/funcmcp/_serving.py": "tests/test_app and tests/test_app_run",
     "src/funcmcp/_transports/batch.py": "tests/transports/test_connection and tests/wire/test_wire_jsonrpc",
-    "src/funcmcp/_transports/exit_deadline.py": "tests/transports/test_stdio and tests/adapters/uvicorn/test_server",
     "src/funcmcp/_transports/http/admission/cors.py": "tests/wire/test_wire_auth",
     "src/funcmcp/_transports/http/admission/credentials.py": "tests/transports/http/admission/test_authentication",
     "src/funcmcp/_transports/http/admission/rate_limits.py": "tests/wire/test_wire_limits",

@@ -20,6 +20,7 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from funcmcp._cli import host as host_module
 from funcmcp._cli.targets import function_app_in
 from funcmcp._protocol.loopback import is_loopback
 from tests.cli.processes import FUNCMCP, PYTHON, funcmcp, running
@@ -69,6 +70,38 @@ def test_a_port_in_local_settings_that_is_not_valid_is_named(port: Any, tmp_path
     ended = funcmcp("host", str(tmp_path))
     assert ended.returncode != 0
     assert ended.stderr == 'local.settings.json: "LocalHttpPort" must be a port, such as 7071.\n'
+
+
+@pytest.mark.parametrize(
+    ("option", "file", "variables", "expected"),
+    [
+        (1, 3, {"FUNCMCP_PORT": "2", "PORT": "4"}, (1, "")),
+        (None, 3, {"FUNCMCP_PORT": "2", "PORT": "4"}, (2, "FUNCMCP_PORT")),
+        (None, 3, {"PORT": "4"}, (3, "")),
+        (None, None, {"PORT": "4"}, (4, "PORT")),
+        (None, None, {}, (7071, "")),
+    ],
+)
+def test_the_port_is_that_of_the_option_the_variable_the_file_or_the_platform(
+    option: int | None,
+    file: int | None,
+    variables: dict[str, str],
+    expected: tuple[int, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if file is not None:
+        (tmp_path / "local.settings.json").write_text(json.dumps({"Host": {"LocalHttpPort": file}}), encoding="utf-8")
+    for name, value in {"FUNCMCP_HOST": "0.0.0.0", **variables}.items():
+        monkeypatch.setenv(name, value)
+    address = host_module._address_of(tmp_path, None, option)
+    assert (address.port, address.port_variable) == expected
+    assert (address.host, address.host_variable) == ("0.0.0.0", "FUNCMCP_HOST")
+
+
+def test_an_invalid_port_in_the_environment_is_one_line(tmp_path: Path) -> None:
+    ended = funcmcp("host", str(tmp_path), env={"PORT": "abc"})
+    assert (ended.returncode, ended.stderr) == (2, "PORT must be a port, a number from 0 to 65535; got 'abc'.\n")
 
 
 async def check(read: Any, write: Any) -> None:

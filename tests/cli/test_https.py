@@ -1,18 +1,25 @@
-"""``funcmcp run --tls-cert --tls-key``: HTTPS with a certificate that the test makes itself."""
+"""``funcmcp run --tls-cert --tls-key --client-ca``: HTTPS with certificates that the tests make themselves."""
 
 from __future__ import annotations
 
+import datetime as dt
+import http.client
 import re
+import ssl
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from tests.certificates import write_certificate
 from tests.cli.processes import FUNCMCP, Running, funcmcp, running
 from tests.clients.plan import Target, tool
 from tests.clients.players import PLAYERS, Player
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,3 +109,98 @@ def test_one_file_alone_is_refused(folder: Path, option: str) -> None:
     ended = funcmcp("run", "sums.py", option, "cert.pem", folder=folder)
     assert ended.returncode == 2
     assert "HTTPS needs both --tls-cert and --tls-key." in " ".join(ended.stderr.split())
+
+
+def certificate_of_client(folder: Path, name: str, authority: str) -> tuple[Path, Path]:
+    """Write a certificate of a client and its key, signed by the authority of two files; return their paths."""
+    issuer = x509.load_pem_x509_certificate((folder / f"{authority}.pem").read_bytes())
+    signer = serialization.load_pem_private_key((folder / f"{authority}-key.pem").read_bytes(), None)
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = new_certificate(name, key, issuer.subject, is_authority=False).sign(signer, hashes.SHA256())
+    return write_pair(folder, name, certificate, key)
+
+
+def new_certificate(
+    name: str, key: ec.EllipticCurvePrivateKey, issuer: x509.Name | None, *, is_authority: bool
+) -> x509.CertificateBuilder:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = dt.datetime.now(dt.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer or subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+    )
+
+
+def write_pair(
+    folder: Path, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
+) -> tuple[Path, Path]:
+    paths = folder / f"{name}.pem", folder / f"{name}-key.pem"
+    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return paths
+
+
+@pytest.fixture(scope="module")
+def authorities(folder: Path) -> Path:
+    """The folder, also with two authorities (ours.pem, theirs.pem) and their keys."""
+    for name in ("ours", "theirs"):
+        key = ec.generate_private_key(ec.SECP256R1())
+        write_pair(folder, name, new_certificate(name, key, None, is_authority=True).sign(key, hashes.SHA256()), key)
+    return folder
+
+
+def status_over_tls(url: str, folder: Path, authority: str | None) -> int:
+    """Return the status for a client with a certificate of an authority, or without one."""
+    trust = ssl.create_default_context(cafile=str(folder / "cert.pem"))
+    if authority is not None:
+        trust.load_cert_chain(*certificate_of_client(folder, f"client of {authority}", authority))
+    connection = http.client.HTTPSConnection(urlsplit(url).netloc, context=trust, timeout=PATIENCE)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
+def test_with_an_authority_of_clients_only_its_clients_connect(authorities: Path, options: list[str]) -> None:
+    files = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--client-ca", "ours.pem"]
+    with running([*FUNCMCP, "run", "sums.py", "--port", "0", *files, *options], folder=authorities) as process:
+        url = url_of(process)
+        assert status_over_tls(url, authorities, "ours") == 200
+        for authority in ("theirs", None):
+            with pytest.raises(OSError):  # the end of the connection, or an alert of TLS
+                status_over_tls(url, authorities, authority)
+        assert status_over_tls(url, authorities, "ours") == 200
+    assert "Traceback" not in process.output
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("missing.pem", "Can't read missing.pem: No such file or directory."),
+        ("text.pem", "text.pem has no PEM certificates of authorities: "),
+    ],
+)
+def test_a_file_without_authorities_is_one_line(folder: Path, file: str, reason: str) -> None:
+    files = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--client-ca", file]
+    ended = funcmcp("run", "sums.py", "--port", "0", *files, folder=folder)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    [line] = ended.stderr.splitlines()
+    assert reason in line
+    assert line.endswith("Correct --tls-cert, --tls-key and --client-ca.")
+
+
+def test_authorities_of_clients_need_https(folder: Path) -> None:
+    ended = funcmcp("run", "sums.py", "--client-ca", "cert.pem", folder=folder)
+    assert ended.returncode == 2
+    assert "pass --tls-cert and --tls-key as well" in " ".join(ended.stderr.split())

@@ -184,10 +184,10 @@ def test_the_container_copies_files_that_exist_and_is_not_root(projects: dict[st
 async def test_the_command_of_the_container_serves_the_host_names_of_the_environment(projects: dict[str, Path]) -> None:
     (text,) = re.findall(r"^CMD (.*)$", (projects["none"] / "Dockerfile").read_text(), re.MULTILINE)
     command = json.loads(text)
-    assert command[-4:] == ["--host", "0.0.0.0", "--port", "8000"]
-    local = [*FUNCMCP, *command[1:-4], "--host", "127.0.0.1", "--port", "0"]
+    assert command == ["funcmcp", "run", "server.py"]
+    variables = {"FUNCMCP_ALLOWED_HOSTS": "shop.example", "FUNCMCP_HOST": "127.0.0.1", "PORT": "0"}
     statuses = {}
-    with running(local, folder=projects["none"], env={"FUNCMCP_ALLOWED_HOSTS": "shop.example"}) as process:
+    with running([*FUNCMCP, *command[1:]], folder=projects["none"], env=variables) as process:
         address = urlsplit(process.endpoint()).netloc
         for name in ("shop.example", "other.example"):
             connection = HTTPConnection(address, timeout=PATIENCE)

@@ -115,8 +115,10 @@ class Deployment:
 
 
 @contextlib.contextmanager
-def deployed(folder: Path, *options: str, env: dict[str, str] | None = None) -> Iterator[Deployment]:
-    (folder / "server.py").write_text(SERVER)
+def deployed(
+    folder: Path, *options: str, env: dict[str, str] | None = None, code: str = SERVER
+) -> Iterator[Deployment]:
+    (folder / "server.py").write_text(code)
     with running([*FUNCMCP, "run", "server.py", "--port", "0", *options], folder=folder, env=env) as process:
         yield Deployment(process, process.endpoint(), folder)
 
@@ -247,6 +249,40 @@ def test_no_call_fails_while_the_code_is_reloaded_and_sessions_go_on(tmp_path: P
     assert code == 0
     assert "Traceback" not in server.process.output
     assert "died" not in server.process.output
+
+
+def probe(connection: http.client.HTTPConnection) -> tuple[int, str | None]:
+    """Ask whether the server is ready; return the status, and whether the connection ends."""
+    connection.request("GET", "/readyz")
+    response = connection.getresponse()
+    response.read()
+    return response.status, response.getheader("connection")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+METRICS = """
+mcp.serve_metrics({port})
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--workers", "1", "--log-format", "json"]], ids=["text", "json"])
+def test_a_reload_that_works_leaves_the_server_ready_and_logs_no_error(tmp_path: Path, options: list[str]) -> None:
+    """One connection asks again after the reload, and another one remains idle until the time of the drain is over."""
+    code = SERVER + METRICS.format(port=free_port())
+    with deployed(tmp_path, "--drain", "1", "--log-level", "info", *options, code=code) as server:
+        asking, idle = (http.client.HTTPConnection(server.host, timeout=PATIENCE) for _ in range(2))
+        assert [probe(asking), probe(idle)] == [(200, None)] * 2
+        server.reload(code)
+        assert probe(asking) == (200, "close")
+        assert idle.sock.recv(1) == b""
+        idle.close()
+        server.process.line_with("The metrics are served on")
+        assert server.end() == 0
+    assert "ERROR" not in server.process.output
 
 
 @pytest.mark.parametrize(

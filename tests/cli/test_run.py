@@ -468,6 +468,32 @@ def test_the_port_is_the_one_on_which_azure_looks_for_the_program_it_started(fol
         assert process.endpoint() == f"http://127.0.0.1:{port}/mcp"
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_the_line_at_the_start_names_the_variables_of_the_address(folder: Path) -> None:
+    port = free_port()
+    env = {"FUNCMCP_HOST": "LOCALHOST", "FUNCMCP_PORT": str(port), "PORT": "1"}
+    with running([*FUNCMCP, "run", "server.py"], folder=folder, env=env) as process:
+        line = process.line_with("is served at")
+        assert f"http://localhost:{port}/mcp (host from FUNCMCP_HOST and port from FUNCMCP_PORT; Ctrl+C" in line
+        assert status_for(f"http://127.0.0.1:{port}/mcp", f"localhost:{port}") != 421
+
+
+def test_the_port_of_a_platform_alone_leaves_the_server_on_this_machine(folder: Path) -> None:
+    with running([*FUNCMCP, "run", "server.py"], folder=folder, env={"PORT": str(free_port())}) as process:
+        assert "(port from PORT; Ctrl+C stops it)" in process.line_with("http://127.0.0.1:")
+        process.line_with("On a platform that sets PORT, set FUNCMCP_HOST=0.0.0.0 as well.")
+
+
+def test_an_invalid_port_in_the_environment_is_one_clear_line(folder: Path) -> None:
+    ended = funcmcp("run", "server.py", folder=folder, env={"PORT": "abc"})
+    assert ended.returncode == 2
+    assert ended.stderr == "PORT must be a port, a number from 0 to 65535; got 'abc'.\n"
+
+
 EARLY = """
 import os, signal, sys
 from funcmcp import MCPServer

@@ -14,7 +14,9 @@ import shutil
 import signal
 import socket
 import subprocess
-from contextlib import contextmanager
+import threading
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -33,9 +35,10 @@ from tests.redis_server import program
 from tests.requirements import require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from funcmcp._cli.new import Hosting
+    from tests.cli.processes import Running
 
 NAME = "order-desk"
 KEY = "0" * 43
@@ -136,11 +139,15 @@ def test_the_health_check_of_the_image_succeeds_while_the_server_runs(projects: 
     text = (projects["docker"] / "Dockerfile").read_text()
     (checked,) = re.findall(r"^HEALTHCHECK .*CMD (\[.*\])$", text, re.MULTILINE)
     (command,) = re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)
-    with running(on_a_free_port(json.loads(command)), folder=projects["docker"]) as server:
-        origin = server.endpoint().removesuffix("/mcp")
-        check = [PYTHON, *json.loads(checked.replace("http://127.0.0.1:8000", origin))[1:]]
-        assert subprocess.run(check, timeout=PATIENCE, check=False).returncode == 0
-    assert subprocess.run(check, timeout=PATIENCE, stderr=subprocess.DEVNULL, check=False).returncode == 1
+    assert "FUNCMCP_HOST=0.0.0.0 PORT=8000" in text
+    assert text.count("8000") == 1
+    address = {"FUNCMCP_HOST": "127.0.0.1", "PORT": str(free_port())}
+    check = [PYTHON, *json.loads(checked)[1:]]
+    with running([*FUNCMCP, *json.loads(command)[1:]], folder=projects["docker"], env=address) as server:
+        assert server.endpoint() == f"http://127.0.0.1:{address['PORT']}/mcp"
+        assert subprocess.run(check, env=environment(address), timeout=PATIENCE, check=False).returncode == 0
+    ended = subprocess.run(check, env=environment(address), timeout=PATIENCE, stderr=subprocess.DEVNULL, check=False)
+    assert ended.returncode == 1
 
 
 def test_compose_gives_the_copies_one_key(projects: dict[str, Path]) -> None:
@@ -281,7 +288,8 @@ def nginx(configuration: str, port: int, upstream: str, folder: Path) -> list[st
 
 def haproxy(configuration: str, port: int, upstream: str, folder: Path) -> list[str]:
     text = configuration.replace("bind :443 ssl crt /etc/ssl/shop.pem", f"bind 127.0.0.1:{port}")
-    (folder / "haproxy.cfg").write_text(text.replace("127.0.0.1:8000", upstream))
+    text = re.sub(r"(127\.0\.0\.1|10\.0\.0\.7):8000", upstream, text)
+    (folder / "haproxy.cfg").write_text(text.replace("127.0.0.1:8001", upstream))
     return [program("haproxy"), "-f", f"{folder}/haproxy.cfg", "-db", "-q"]
 
 
@@ -351,3 +359,140 @@ async def test_a_proxy_passes_on_the_host_and_sends_events_at_once(
                     await started.wait()
                     await client.call_tool("confirm")
                     assert (await call).text == "done"
+
+
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {
+        "name": "confirm",
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    },
+}
+CALL_HEADERS = {
+    "Host": "shop.example.com",
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+    "MCP-Protocol-Version": "2026-07-28",
+    "Mcp-Method": "tools/call",
+    "Mcp-Name": "confirm",
+}
+
+
+class Caller(threading.Thread):
+    """Calls a tool behind a proxy on one connection, until it is stopped."""
+
+    def __init__(self, port: int, stopped: threading.Event) -> None:
+        super().__init__(daemon=True)
+        self.count = 0
+        self.failures: list[object] = []
+        self._connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        self._stopped = stopped
+        self.start()
+
+    def run(self) -> None:
+        while not self._stopped.wait(0.02):
+            try:
+                self._connection.request("POST", "/mcp", json.dumps(CALL), CALL_HEADERS)
+                response = self._connection.getresponse()
+                body = response.read()
+            except (OSError, HTTPException) as error:
+                self.failures.append(repr(error))
+                self._connection.close()
+            else:
+                self.count += 1
+                if response.status != 200:
+                    self.failures.append((response.status, body[:100]))
+        self._connection.close()
+
+
+@contextmanager
+def calling(port: int) -> Iterator[list[Caller]]:
+    """Call behind a proxy while the block runs."""
+    stopped = threading.Event()
+    callers = [Caller(port, stopped) for _ in range(4)]
+    try:
+        yield callers
+    finally:
+        stopped.set()
+        for caller in callers:
+            caller.join(PATIENCE)
+
+
+def blocks_under(heading: str, page: str = "deploy/proxies.md") -> list[str]:
+    return [block.code for block in blocks_of(page) if block.heading == heading]
+
+
+def nginx_with_copies() -> str:
+    site, _, upstream = blocks_under("nginx")
+    return upstream + site[site.index("server {\n    listen") :]
+
+
+def haproxy_with_copies() -> str:
+    return blocks_under("HAProxy")[0]
+
+
+def haproxy_of_health_page() -> str:
+    """Return the back end of the other page behind the front end of this one."""
+    front_end = (
+        haproxy_with_copies().partition("\nbackend shop")[0].replace("default_backend shop", "default_backend orders")
+    )
+    (back_end,) = blocks_under("HAProxy", "guides/health.md")
+    return f"{front_end}\n{back_end}"
+
+
+def caddy_with_copies() -> str:
+    return blocks_under("Caddy")[1]
+
+
+@pytest.mark.parametrize(
+    ("configuration", "configure", "renewal"),
+    [
+        (nginx_with_copies, nginx, "restart"),
+        (haproxy_with_copies, haproxy, "restart"),
+        (haproxy_of_health_page, haproxy, "restart"),
+        (caddy_with_copies, caddy, "reload"),
+    ],
+    ids=["nginx", "HAProxy", "HAProxy of the other page", "Caddy"],
+)
+def test_no_call_fails_while_one_copy_after_the_other_is_renewed(
+    configuration: Callable[[], str], configure: Any, renewal: str, tmp_path: Path
+) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    ports = [free_port(), free_port()]
+    other = f"127.0.0.1:{ports[1]}"
+    text = configuration().replace("127.0.0.1:8001", other).replace("10.0.0.8:8000", other)
+    port = free_port()
+
+    def start(copies: ExitStack, port: int) -> Running:
+        command = [*FUNCMCP, "run", "server.py", "--port", str(port), "--allowed-host", "shop.example.com"]
+        copy = copies.enter_context(running(command, folder=tmp_path, env={"FUNCMCP_KEYS": KEY}))
+        copy.endpoint()
+        return copy
+
+    with ExitStack() as copies:
+        processes = [start(copies, port) for port in ports]
+        command = configure(text, port, f"127.0.0.1:{ports[0]}", tmp_path)
+        with proxied(command, port, {"HOME": str(tmp_path)}), calling(port) as callers:
+            for process, own_port in zip(processes, ports, strict=True):
+                if renewal == "restart":
+                    process.process.terminate()
+                    assert process.ended() == 0
+                    start(copies, own_port)
+                else:
+                    process.process.send_signal(signal.SIGHUP)
+                    process.line_with("Reloaded")
+    assert [caller.failures for caller in callers] == [[]] * len(callers)
+    assert min(caller.count for caller in callers) > 0
+
+
+def test_both_nginx_sites_pass_on_a_large_body_and_the_address_of_the_client() -> None:
+    site, with_prefix, _ = blocks_under("nginx")
+    for text in (site, with_prefix):
+        assert "client_max_body_size 4m;" in text
+        assert text.count("proxy_pass ") == text.count("proxy_set_header X-Forwarded-For $remote_addr;")

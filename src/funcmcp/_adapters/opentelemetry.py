@@ -11,7 +11,11 @@ still change); SEP-414 for the trace context in ``params._meta``.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
+import threading
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,7 +23,15 @@ try:
     from opentelemetry.context import Context as TraceContext
     from opentelemetry.context import attach, detach, get_current
     from opentelemetry.propagate import extract
-    from opentelemetry.trace import Link, SpanKind, Status, StatusCode, get_current_span, get_tracer
+    from opentelemetry.trace import (
+        Link,
+        SpanKind,
+        Status,
+        StatusCode,
+        get_current_span,
+        get_tracer,
+        get_tracer_provider,
+    )
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Traces need: pip install "funcmcp[otel]"', name=error.name) from None
@@ -63,6 +75,10 @@ _NAMED_BY = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.nam
 _OTHER = "_OTHER"  # the conventions' word for what has no name of its own
 _LONGEST, _LONGEST_TEXT = 256, 1024
 _MAX_EVENTS = 10
+
+_FLUSH_SECONDS = 1.0
+"""Seconds to send the last spans, or the last metrics, when the server ends."""
+
 _SAYS_ERROR = b'"isError":true'
 
 
@@ -84,6 +100,7 @@ def tracing(tracer_provider: TracerProvider | None = None, *, exceptions: bool =
         token = attach(parent)  # the span alone would not bring the client's baggage along
         try:
             with tracer.start_as_current_span(name, None, SpanKind.SERVER, attributes, links) as span:
+                context.log_variables = copy_context()
                 reply = await call_next(context)
                 if span.is_recording():
                     _set_outcome(span, reply)
@@ -93,6 +110,32 @@ def tracing(tracer_provider: TracerProvider | None = None, *, exceptions: bool =
             detach(token)
 
     return trace
+
+
+async def flush_spans(tracer_provider: TracerProvider | None) -> None:
+    """Send the spans that wait to be exported. Some servers, such as uvicorn, end the process without doing so."""
+    await flush(get_tracer_provider() if tracer_provider is None else tracer_provider)
+
+
+async def flush(provider: object) -> None:
+    """Let a provider of the SDK send what it has, within `_FLUSH_SECONDS`: its collector may be away."""
+    force_flush = getattr(provider, "force_flush", None)
+    if force_flush is None:  # the provider of a program without an SDK
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+    def run() -> None:
+        try:
+            with contextlib.suppress(Exception):  # the SDK logs its own failures
+                force_flush(int(_FLUSH_SECONDS * 1000))
+        finally:
+            with contextlib.suppress(RuntimeError):  # the event loop has ended
+                loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=run, name="funcmcp flush", daemon=True).start()  # it must not keep the process
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_FLUSH_SECONDS):
+            await ended.wait()
 
 
 class TaskTracing:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from funcmcp import MCPServer
     from funcmcp._cli.log_options import LogOptions
     from funcmcp._state.keys import CommandKey
+    from funcmcp._transports.http.listen_address import ListenAddress
 
 HELP_OPTIONS = {"help_option_names": ["--help", "-h"]}
 
@@ -210,10 +211,20 @@ def run(  # noqa: PLR0913 - one for each option of the command
     target: Annotated[str, typer.Argument(metavar="[TARGET]", help=f"The server: {_TARGET}.")] = ".",
     arguments: ServerArguments = None,
     *,
-    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="The address to listen on.", show_default="$FUNCMCP_HOST, or 127.0.0.1"),
+    ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", "-p", min=0, max=65535, help="The port; 0 for a free one.", show_default="8000"),
+        typer.Option(
+            "--port",
+            "-p",
+            min=0,
+            max=65535,
+            help="The port; 0 for a free one.",
+            show_default="$FUNCMCP_PORT, $PORT, or 8000",
+        ),
     ] = None,
     uds: Annotated[
         str | None,
@@ -271,6 +282,14 @@ def run(  # noqa: PLR0913 - one for each option of the command
     tls_key: Annotated[
         str | None, typer.Option(metavar="FILE", help="The certificate's private key (PEM).", show_default=False)
     ] = None,
+    client_ca: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Only clients with a certificate of one of these authorities (PEM) may connect.",
+            show_default=False,
+        ),
+    ] = None,
     keep_alive: Annotated[
         int | None,
         typer.Option(
@@ -323,6 +342,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
             "--verbose": verbose,
             "--tls-cert": tls_cert is not None,
             "--tls-key": tls_key is not None,
+            "--client-ca": client_ca is not None,
             "--keep-alive": keep_alive is not None,
             "--root-path": root_path is not None,
             "--queue": bool(queue),
@@ -334,20 +354,21 @@ def run(  # noqa: PLR0913 - one for each option of the command
         _serve_stdio(target)
         return
     host = _checked_host(host)
-    _check_uds(uds, {"--host": host, "--port": port, "--tls-cert": tls_cert, "--tls-key": tls_key})
-    _allow_hosts(allowed_host or [], host)
+    tls = {"--tls-cert": tls_cert, "--tls-key": tls_key, "--client-ca": client_ca}
+    _check_uds(uds, {"--host": host, "--port": port, **tls})
+    address = _address_of(host, port)
+    _allow_hosts(allowed_host or [], address.host if host is not None or address.host_variable else None)
     _set_switches(page, health)
     _set_keep_alive(keep_alive)
     _set_root_path(root_path)
     options = _HTTPOptions(
-        host or "127.0.0.1",
-        port,
+        address,
         workers or 1,
         uds=None if uds is None else os.path.abspath(uds),  # noqa: PTH100 - the code may change the folder
         reload=reload,
         log_level=log_level,
         verbose=verbose,
-        certificate_files=_certificate_files(tls_cert, tls_key),
+        certificate_files=_certificate_files(tls_cert, tls_key, client_ca),
     )
     _serve_http(target, options)
 
@@ -363,6 +384,18 @@ def _checked_host(host: str | None) -> str | None:
     return host.lower()
 
 
+def _address_of(host: str | None, port: int | None) -> ListenAddress:
+    """Return the address to listen on."""
+    from funcmcp._cli.failure import UsageFailure
+    from funcmcp._transports.http.listen_address import listen_address
+
+    try:
+        address = listen_address(host, port, os.environ)
+    except ValueError as error:
+        raise UsageFailure(str(error)) from None
+    return address._replace(host=_checked_host(address.host) or address.host)
+
+
 def _check_uds(path: str | None, options: dict[str, object]) -> None:
     """Raise BadParameter if there is the path of a Unix socket, and an option that is for an address."""
     if path is None:
@@ -374,13 +407,17 @@ def _check_uds(path: str | None, options: dict[str, object]) -> None:
         raise typer.BadParameter(f"--uds listens on a Unix socket, for HTTP: leave out {' and '.join(invalid)}.")
 
 
-def _certificate_files(tls_cert: str | None, tls_key: str | None) -> tuple[str, str] | None:
+def _certificate_files(
+    tls_cert: str | None, tls_key: str | None, client_ca: str | None
+) -> tuple[str, str, str | None] | None:
     """Return the files for HTTPS. Return None for HTTP."""
     if tls_cert is None and tls_key is None:
+        if client_ca is not None:
+            raise typer.BadParameter("--client-ca is for HTTPS: pass --tls-cert and --tls-key as well.")
         return None
     if tls_cert is None or tls_key is None:
         raise typer.BadParameter("HTTPS needs both --tls-cert and --tls-key.")
-    return tls_cert, tls_key
+    return tls_cert, tls_key, client_ca
 
 
 def _allow_hosts(names: list[str], host: str | None) -> None:
@@ -520,25 +557,24 @@ class _HTTPOptions:
     """The options of ``funcmcp run`` for HTTP.
 
     Attributes:
-        host: The address to listen on.
-        port: The port. None for the default one.
+        address: The address to listen on.
         workers: The number of processes.
         uds: The path of a Unix socket to listen on instead. None for an address.
         reload: Whether to start again when a Python file changes.
         log_level: The least severe messages to log. None for the default.
         verbose: Whether tracebacks on a terminal have the frames of libraries.
-        certificate_files: The files with a certificate and its key. None for HTTP without TLS.
+        certificate_files: The files with a certificate, its key and the authorities of clients, as those of
+            `Certificate`. None for HTTP without TLS.
     """
 
-    host: str
-    port: int | None
+    address: ListenAddress
     workers: int
     _: KW_ONLY
     uds: str | None
     reload: bool
     log_level: str | None
     verbose: bool
-    certificate_files: tuple[str, str] | None
+    certificate_files: tuple[str, str, str | None] | None
 
     @property
     def has_workers(self) -> bool:
@@ -572,7 +608,6 @@ def _serve_loaded(server: MCPServer, target: str, options: _HTTPOptions, key: Co
         CertificateError,
         StartError,
         WorkerError,
-        default_port,
         serve,
         serve_processes,
     )
@@ -581,8 +616,7 @@ def _serve_loaded(server: MCPServer, target: str, options: _HTTPOptions, key: Co
     from funcmcp._cli.targets import find
     from funcmcp._serving import serving_of
 
-    host = options.host
-    port = default_port() if options.port is None else options.port
+    host, port = options.address.host, options.address.port
     certificate = None if options.certificate_files is None else Certificate(*options.certificate_files)
     log = LogOptions(options.log_level, options.verbose)
     tasks = serving_of(server).server.tasks
@@ -591,7 +625,7 @@ def _serve_loaded(server: MCPServer, target: str, options: _HTTPOptions, key: Co
             f"{server.name} has tools with task=, and stores tasks in the memory of each process. Write "
             'MCPServer(..., tasks=SQLiteTasks("tasks.db")), or leave out --workers.'
         )
-    on_ready = partial(_announce, server, host, in_this_process=not options.has_workers)
+    on_ready = partial(_announce, server, options, in_this_process=not options.has_workers)
     root = find(target).root
     factory = partial(_make_in_worker, target, log, root)
     try:
@@ -628,7 +662,9 @@ def _serve_loaded(server: MCPServer, target: str, options: _HTTPOptions, key: Co
             advice = "Choose another path with --uds."
         raise Failure(f"{error.strerror}. {advice}") from error
     except CertificateError as error:
-        raise Failure(f"{error.strerror}. Correct --tls-cert and --tls-key.") from error
+        has_authorities = certificate is not None and certificate.client_ca is not None
+        names = "--tls-cert, --tls-key and --client-ca" if has_authorities else "--tls-cert and --tls-key"
+        raise Failure(f"{error.strerror}. Correct {names}.") from error
     except StartError as error:
         raise Failure(str(error)) from error
     except WorkerError as error:
@@ -668,20 +704,24 @@ def _announce_reload(files: list[Path]) -> None:
     write_note(f"Reloading because {shown} changed.", error=True, level=logging.INFO)
 
 
-def _announce(server: MCPServer, host: str, origin: str, *, in_this_process: bool) -> None:
+def _announce(server: MCPServer, options: _HTTPOptions, origin: str, *, in_this_process: bool) -> None:
     """Print where the server is, then a warning for each feature that no list can contain.
 
     Args:
         server: The server.
-        host: The address that it listens on.
+        options: The options of the command.
         origin: Scheme, host and port of its URL.
         in_this_process: Whether this process serves. The warnings then come from a task beside the requests.
     """
     from funcmcp._serving import serving_of
 
     serving = serving_of(server)
-    write_note(f"{server.name} is served at {origin}{serving.path} (Ctrl+C stops it)")
-    if host in _ALL_ADDRESSES:
+    address = options.address
+    note = f"{address.origin_note}; " if address.origin_note and options.uds is None else ""
+    write_note(f"{server.name} is served at {origin}{serving.path} ({note}Ctrl+C stops it)")
+    if address.is_only_platform_port and options.uds is None:
+        write_note("Only this machine reaches it. On a platform that sets PORT, set FUNCMCP_HOST=0.0.0.0 as well.")
+    if address.host in _ALL_ADDRESSES:
         write_note("It also listens at this machine's other addresses. Allow its host names: --allowed-host NAME")
     if serving.keeps_sessions:
         write_note("Sessions are in this process's memory and end with it.")

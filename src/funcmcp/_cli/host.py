@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from funcmcp._cli.commands import Drain, LogFormat, app, set_drain, set_log_format
-from funcmcp._cli.failure import Failure
+from funcmcp._cli.failure import Failure, UsageFailure
 from funcmcp._cli.function_app import announce_function_app, open_function_app, start_function_app
 from funcmcp._cli.output import write_note
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from funcmcp._functions_host.folder import CrossOrigin
     from funcmcp._functions_host.served import FunctionsHost, HostSettings
+    from funcmcp._transports.http.listen_address import ListenAddress
 
 _PORT = 7071
 _SERVER = "funcmcp._adapters.uvicorn.server"
@@ -45,14 +46,16 @@ _DISCARD = 9
 def host_command(  # noqa: PLR0913 - one for each option of the command
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The function app's folder.")] = Path(),
     *,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on.", show_default="$FUNCMCP_HOST, or 127.0.0.1")
+    ] = None,
     port: Annotated[
         int | None,
         typer.Option(
             min=0,
             max=65535,
             help="The port; 0 for a free one.",
-            show_default=f"Host.LocalHttpPort of local.settings.json, or {_PORT}",
+            show_default=f"$FUNCMCP_PORT, Host.LocalHttpPort of local.settings.json, $PORT, or {_PORT}",
         ),
     ] = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
@@ -137,9 +140,11 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
     uses_service = storage == _AZURE
     if uses_service:
         _require_storage()
+    address = _address_of(folder, host, port)
     settings = HostSettings(
-        host=host,
-        port=_local_port(folder) if port is None else port,
+        host=address.host,
+        port=address.port,
+        address_note=address.origin_note,
         trusts_proxy=trust_proxy,
         allows_cross_site=allow_cross_site,
         cross_origin=_cross_origin(folder, cors, credentials=cors_credentials),
@@ -164,13 +169,28 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         _serve_http(folder, settings)
 
 
-def _local_port(folder: Path) -> int:
+def _address_of(folder: Path, host: str | None, port: int | None) -> ListenAddress:
+    """Return the address to listen on. The file of the app precedes the port of a platform."""
     from funcmcp._functions_host.folder import FolderError, local_port
+    from funcmcp._transports.http.listen_address import (
+        PLATFORM_PORT_VARIABLE,
+        PORT_VARIABLE,
+        listen_address,
+        port_of_environment,
+    )
 
+    variable = ""
     try:
-        return local_port(folder) or _PORT
+        if port is None:
+            own = port_of_environment(os.environ, [PORT_VARIABLE])
+            of_file = local_port(folder) if own is None else None
+            of_platform = None if own or of_file else port_of_environment(os.environ, [PLATFORM_PORT_VARIABLE])
+            port, variable = own or of_platform or (of_file or _PORT, "")
+        return listen_address(host, port, os.environ)._replace(port_variable=variable)
     except FolderError as error:
         raise Failure(str(error)) from None
+    except ValueError as error:
+        raise UsageFailure(str(error)) from None
 
 
 def _cross_origin(folder: Path, origins: str | None, *, credentials: bool) -> CrossOrigin | None:
@@ -268,7 +288,7 @@ def _serve_custom_handler(folder: Path, settings: HostSettings) -> None:
                 host=settings.host,
                 port=settings.port,
                 on_ready=lambda origin: write_note(
-                    f"{served.folder.path.name} is served at {origin} (Ctrl+C stops it)"
+                    f"{served.folder.path.name} is served at {origin} ({_note_of(settings)}Ctrl+C stops it)"
                 ),
             )
         except LoadFailed as error:
@@ -289,7 +309,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _announce(served: FunctionsHost, origin: str) -> None:
-    write_note(f"{served.name} is served at {origin}{served.path} (Ctrl+C stops it)")
+    write_note(f"{served.name} is served at {origin}{served.path} ({_note_of(served.settings)}Ctrl+C stops it)")
     write_note(f"HTTP+SSE for older clients: {origin}{served.path}/sse")
     if served.http_count and not served.feature_count:
         write_note(f"No function of {served.folder.path.name} has an MCP trigger. Its HTTP triggers are at {origin}")
@@ -298,6 +318,11 @@ def _announce(served: FunctionsHost, origin: str) -> None:
         port = origin.rpartition(":")[2]
         if address is not None:
             write_note(f"Other machines reach it at http://{address}:{port}{served.path}")
+
+
+def _note_of(settings: HostSettings) -> str:
+    """Return which environment variables have decided the address, for the line about the start."""
+    return f"{settings.address_note}; " if settings.address_note else ""
 
 
 def _address_in_network(family: socket.AddressFamily) -> str | None:

@@ -21,7 +21,7 @@ _SERVERS = {"run", "host", "worker"}
 
 
 def main() -> None:
-    """Run the command. A failure is one line on stderr, and exit code 1."""
+    """Run the command. A failure is one line on stderr, and its exit code."""
     _open_missing_stderr()
     is_server = bool(_SERVERS.intersection(sys.argv[1:2]))
     try:
@@ -50,7 +50,7 @@ def main() -> None:
             write_server_failure(failure)
         else:
             write_line(failure, error=True)
-        sys.exit(1)
+        sys.exit(failure.exit_code)
 
 
 def _check_command() -> None:

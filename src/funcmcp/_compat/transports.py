@@ -81,7 +81,7 @@ def chosen_transport(
     if kind in {None, "stdio"}:
         return kind, {}
     apply_settings(server, sse=kind == "sse")
-    return kind, {"host": settings.host, "port": settings.port}
+    return kind, {name: getattr(settings, name) for name in ("host", "port") if name in settings.chosen}
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

@@ -67,7 +67,10 @@ def time_requests(observe: Callable[[Timing], None]) -> Middleware:
             is_tool_error(context, reply),
         )
         try:
-            observe(timing)
+            if context.log_variables is None:
+                observe(timing)
+            else:
+                context.log_variables.run(observe, timing)
         except Exception as error:  # noqa: BLE001 - the request has run, and must not run again because of its timing
             log_failure(error, os.urandom(8).hex(), "time_requests", context.request.method)
         return reply

@@ -25,6 +25,7 @@ from funcmcp._visible_text import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextvars import Context
 
 logger = logging.getLogger("funcmcp")
 
@@ -56,6 +57,7 @@ class LoggedRequest:
         name: The name or URI that the request uses, or the HTTP path.
         error_id: The id of the last failure that was logged; "" if there is none.
         outcome: How the request ended, in words; "" as long as it has not.
+        variables: The context variables in which its record is written; None for those of the moment.
     """
 
     request_id: str
@@ -64,6 +66,7 @@ class LoggedRequest:
     name: str
     error_id: str = ""
     outcome: str = ""
+    variables: Context | None = None
 
 
 current_request: ContextVar[LoggedRequest | None] = ContextVar("current_request", default=None)

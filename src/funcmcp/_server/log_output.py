@@ -95,7 +95,20 @@ class JSONFormatter(logging.Formatter):
         if request is not None:
             fields.setdefault("method", request.method)
             fields.setdefault("name", request.name)
+        for name, value in _span_fields().items():
+            fields.setdefault(name, value)
         return json.dumps({name: value for name, value in fields.items() if value not in ("", None)}, default=str)
+
+
+def _span_fields() -> dict[str, str]:
+    """Return the ids of the current span, if the program uses OpenTelemetry, which is not imported here."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return {}
+    span = trace.get_current_span().get_span_context()
+    if not span.is_valid:
+        return {}
+    return {"trace_id": f"{span.trace_id:032x}", "span_id": f"{span.span_id:016x}"}
 
 
 def write_to_stderr() -> None:

@@ -93,6 +93,10 @@ class SQLiteSignIns:
         if file is not None and file.process == os.getpid():
             await file.aclose()
 
+    async def check_writable(self) -> None:
+        """Raise StoreUnavailableError unless the file can be written, for `/readyz`."""
+        await self._use(self._opened().check_writable())
+
     def _opened(self) -> SQLiteFile:
         if self._file is None or self._file.process != os.getpid():  # a server may have been made before a fork
             self._file = SQLiteFile(self._path, lambda connection: connection.executescript(_CREATE))

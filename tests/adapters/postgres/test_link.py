@@ -151,3 +151,17 @@ def test_the_error_without_the_package_says_how_to_install_it() -> None:
     code = "import sys; sys.modules['psycopg'] = None; import funcmcp.tasks; funcmcp.tasks.PostgresTasks"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert 'ModuleNotFoundError: PostgreSQL needs: pip install "funcmcp[postgres]"' in run.stderr
+
+
+@pytest.mark.parametrize("statement", ["PREPARE again AS SELECT 1", "EXECUTE missing"])
+async def test_errors_of_a_pooler_that_mixes_connections_name_the_remedy(
+    statement: str, link: PostgresLink, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def step(connection: Connection) -> None:
+        await connection.execute("PREPARE again AS SELECT 1")
+        await connection.execute(statement)
+
+    with pytest.raises(StoreUnavailableError):
+        await link.do(step)
+    (message,) = caplog.messages
+    assert "Use it in session mode, or connect to the server itself" in message

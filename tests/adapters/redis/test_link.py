@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import uvloop
+from redis.exceptions import MovedError
 
 from funcmcp._adapters.redis.bus import RedisBus
 from funcmcp._adapters.redis.link import RedisLink
@@ -214,3 +215,15 @@ async def test_the_log_says_why_redis_refuses_a_command(
     assert [record.message for record in caplog.records] == [
         f"Redis refuses a command ({code}). Requests that need Redis are answered with 503."
     ]
+
+
+@pytest.mark.parametrize(("url", "is_named"), [("redis://localhost", True), ("redis+cluster://localhost:6379", False)])
+async def test_a_node_of_a_cluster_is_told_how_to_be_reached(
+    url: str, is_named: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = RedisLink(url)
+    link.note_failure(MovedError("1 127.0.0.1:6379"))
+    (message,) = caplog.messages
+    assert message.startswith("Redis refuses a command (MovedError).")
+    assert ("write redis+cluster:// in the URL" in message) is is_named
+    await link.aclose()

@@ -45,11 +45,13 @@ class Reloads:
 
     Attributes:
         processes: The processes that it has started.
+        successors: Whether each of them was started as the successor of another one.
         sentences: What it has said about reloads.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.processes: list[Process] = []
+        self.successors: list[bool] = []
         self.sentences: list[str] = []
         self._monkeypatch = monkeypatch
         self._supervisor = Supervisor(
@@ -61,7 +63,8 @@ class Reloads:
             on_reload=lambda sentence, _is_failure: self.sentences.append(sentence),
         )
 
-    def _start(self) -> Process:
+    def _start(self, *, is_successor: bool = False) -> Process:
+        self.successors.append(is_successor)
         self.processes.append(Process())
         return self.processes[-1]
 
@@ -103,6 +106,7 @@ def test_signals_during_a_reload_are_one_reload_after_it(monkeypatch: pytest.Mon
 
     reloads.run(steps)
     assert reloads.sentences == [BEGUN, ENDED, BEGUN, ENDED]
+    assert reloads.successors == [False, True, True]
 
 
 @pytest.mark.parametrize("fails", [True, False], ids=["fails", "hangs"])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp._state.tasks.sqlite_file import SQLiteFile
+from tests.cli.processes import PYTHON, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -149,4 +150,42 @@ async def test_a_file_that_can_not_be_opened_is_an_error_each_time(tmp_path: Pat
             await file.write(add("a"))
         with pytest.raises(FileNotFoundError):
             await file.read(words)
+    await file.aclose()
+
+
+FULL_DISK = """
+import asyncio, resource, sqlite3, sys
+from pathlib import Path
+
+from funcmcp._state.tasks.sqlite_file import SQLiteFile
+
+
+async def main():
+    path = Path(sys.argv[1])
+    file = SQLiteFile(path, lambda connection: connection.execute("CREATE TABLE IF NOT EXISTS t (x)"))
+    await file.check_writable()
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (Path(f"{path}-wal").stat().st_size, hard))  # no file may grow
+    try:
+        await file.check_writable()
+    except sqlite3.Error as error:
+        print(type(error).__name__)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    await file.check_writable()
+    await file.aclose()
+
+
+asyncio.run(main())
+"""
+
+
+def test_a_file_that_can_not_grow_is_not_writable_until_it_can(tmp_path: Path) -> None:
+    ended = run_to_end([PYTHON, "-c", FULL_DISK, str(tmp_path / "file.db")])
+    assert (ended.stdout, ended.stderr) == ("OperationalError\n", "")
+
+
+async def test_the_version_of_an_authors_file_remains(tmp_path: Path) -> None:
+    file = SQLiteFile(tmp_path / "file.db", lambda connection: connection.execute("PRAGMA user_version = 7"))
+    await file.check_writable()
+    assert await file.read(lambda connection: connection.execute("PRAGMA user_version").fetchone()) == (7,)
     await file.aclose()

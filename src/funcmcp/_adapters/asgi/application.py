@@ -65,6 +65,8 @@ class Served:
     Attributes:
         has_begun: Whether `begin` was called.
         has_websocket: Whether there is an endpoint for WebSockets.
+        has_predecessor: Whether this process replaces another one, which may still use its ports.
+        has_successor: Whether another process serves on the same sockets, so that clients need not go elsewhere.
         shutdown_signals: Calls `drain` when a signal asks the process to end while streams are open.
     """
 
@@ -74,6 +76,8 @@ class Served:
         self.shutdown_signals: ShutdownSignals = ShutdownSignals(self.drain)
         self.has_begun: bool = False
         self.has_websocket = False
+        self.has_predecessor = False
+        self.has_successor = False
         self._had_request = False
         self._stops: dict[Callable[[], None], None] = {}
 

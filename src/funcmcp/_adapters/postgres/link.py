@@ -28,7 +28,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 try:
     from psycopg import AsyncConnection, Error, InterfaceError, NotSupportedError, OperationalError, ProgrammingError
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
-    from psycopg.errors import DeadlockDetected, SerializationFailure
+    from psycopg.errors import (
+        DeadlockDetected,
+        DuplicatePreparedStatement,
+        InvalidSqlStatementName,
+        SerializationFailure,
+    )
 except ImportError as error:  # also if psycopg finds no libpq
     raise ModuleNotFoundError('PostgreSQL needs: pip install "funcmcp[postgres]"', name=error.name) from None
 
@@ -56,6 +61,14 @@ _CONFLICTS = (DeadlockDetected, SerializationFailure)
 _MAX_CONFLICTS = 5
 _LASTING = (NotSupportedError, ProgrammingError)
 """Errors after which a later attempt fails as well."""
+
+_POOLER_ERRORS = (DuplicatePreparedStatement, InvalidSqlStatementName)
+"""Errors of a connection whose statements go to several ones of the server."""
+
+_POOLER_ADVICE = (
+    " A pooler, such as PgBouncer, gives each transaction another connection. Use it in session mode, or connect to "
+    "the server itself; see docs/guides/tasks.md."
+)
 
 _LOCK_SECONDS = 10
 """Seconds for which the locks of a process last that is suspended within a transaction."""
@@ -157,8 +170,9 @@ class PostgresLink:
     def note_failure(self, error: Exception) -> None:
         """Log the first of several failures, and let other steps fail at once for a moment."""
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        advice = _POOLER_ADVICE if isinstance(error, _POOLER_ERRORS) else ""
         self._outage.begin(
-            "PostgreSQL fails (%s). Requests that need the %s are answered with 503.", reason, self._store
+            "PostgreSQL fails (%s). Requests that need the %s are answered with 503.%s", reason, self._store, advice
         )
         if not isinstance(error, _LASTING):
             self._paused_until = monotonic() + _FAILURE_PAUSE

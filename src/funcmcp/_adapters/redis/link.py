@@ -18,8 +18,8 @@ try:
     from redis.asyncio import BlockingConnectionPool, Redis
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
+    from redis.exceptions import AskError, ClusterCrossSlotError, InvalidResponse, ResponseError
     from redis.exceptions import ConnectionError as RedisConnectionError
-    from redis.exceptions import InvalidResponse, ResponseError
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
 
@@ -49,6 +49,12 @@ _FAILURE_PAUSE = 0.25
 
 _WARNING_INTERVAL = 60.0
 """Seconds between two warnings about refused commands: a full Redis may refuse one of every request."""
+
+
+_CLUSTER_ERRORS = (AskError, ClusterCrossSlotError)
+"""Errors of a node of a Redis Cluster for keys that another node has. MovedError is a subclass of the first one."""
+
+_CLUSTER_ADVICE = " This Redis is a node of a cluster: write redis+cluster:// in the URL; see docs/guides/scaling.md."
 
 
 class _Connections(NamedTuple):
@@ -142,7 +148,9 @@ class RedisLink:
             if now >= self._next_warning:
                 self._next_warning = now + _WARNING_INTERVAL
                 logger.warning(
-                    "Redis refuses a command (%s). Requests that need Redis are answered with 503.", _code_of(error)
+                    "Redis refuses a command (%s). Requests that need Redis are answered with 503.%s",
+                    _code_of(error),
+                    _CLUSTER_ADVICE if isinstance(error, _CLUSTER_ERRORS) and not is_cluster(self._url) else "",
                 )
             return
         self._paused_until = now + _FAILURE_PAUSE

@@ -27,7 +27,6 @@ from funcmcp._adapters.uvicorn.uvicorn_server import (
 )
 from funcmcp._state.keys import CommandKey
 from funcmcp._state.sessions.ended import shared_with_workers
-from funcmcp._transports.http.options import PORT_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +42,6 @@ __all__ = [
     "StartError",
     "WorkerError",
     "announce",
-    "default_port",
     "listen",
     "origin_of",
     "serve",
@@ -52,15 +50,10 @@ __all__ = [
 ]
 
 
-def default_port() -> int:
-    """Return the default port: the one that the Azure Functions host assigns to a custom handler, or 8000."""
-    return int(os.environ.get(PORT_VARIABLE, "8000"))
-
-
-def announce(origin: str) -> None:
-    """Write on stderr where the server is, if that is possible."""
+def announce(origin: str, note: str = "") -> None:
+    """Write on stderr where the server is, and a note in parentheses, if that is possible."""
     with contextlib.suppress(OSError, ValueError):  # ValueError: stderr is closed
-        sys.stderr.write(f"Serving on {origin}\n")
+        sys.stderr.write(f"Serving on {origin}{f' ({note})' if note else ''}\n")
 
 
 def _ignore(_files: list[Path]) -> None:
@@ -140,10 +133,10 @@ def _report_ready(on_ready: Callable[[str], None], origin: str) -> None:
     on_ready(origin)
 
 
-def _start_worker(start: Callable[[], Worker], key: CommandKey) -> Worker:
+def _start_worker(start: Callable[..., Worker], key: CommandKey, *, is_successor: bool = False) -> Worker:
     """Start a worker process with the key of this one."""
     with key.in_children():
-        return start()
+        return start(is_successor=is_successor)
 
 
 def _hangup() -> Sequence[int]:

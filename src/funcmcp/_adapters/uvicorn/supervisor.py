@@ -34,6 +34,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from funcmcp._adapters.asgi.application import served_by
 from funcmcp._adapters.uvicorn.systemd import VARIABLE, notify_reload, notify_systemd
 from funcmcp._adapters.uvicorn.uvicorn_server import CertificateError, Server, StartError, handling, note_in
 from funcmcp._server.drain import CLEANUP_SECONDS, HURRY_SIGNALS, drain_seconds
@@ -149,14 +150,20 @@ class Worker:
         factory: Creates the application. It must be a function that `pickle` can name.
         listeners: The sockets that it listens on.
         certificate: The certificate for HTTPS; None for HTTP.
+        is_successor: Whether it replaces a process that serves until this one is ready.
     """
 
     def __init__(
-        self, factory: Callable[[], Application], listeners: Sequence[socket.socket], certificate: Certificate | None
+        self,
+        factory: Callable[[], Application],
+        listeners: Sequence[socket.socket],
+        certificate: Certificate | None,
+        *,
+        is_successor: bool = False,
     ) -> None:
         spawn = multiprocessing.get_context("spawn")
         self._pipe, theirs = spawn.Pipe()
-        arguments = (factory, list(listeners), certificate, theirs)
+        arguments = (factory, list(listeners), certificate, theirs, is_successor)
         self._process: SpawnProcess = spawn.Process(target=_work, args=arguments)
         self._process.start()
         theirs.close()
@@ -237,7 +244,7 @@ class Supervisor:
     """Keeps worker processes running.
 
     Args:
-        start: Starts a worker process.
+        start: Starts a worker process, with `is_successor` as `Worker`.
         count: The number of workers.
         listeners: The sockets of the workers, which it closes when it stops.
         on_ready: Is called once all workers accept connections.
@@ -248,7 +255,7 @@ class Supervisor:
 
     def __init__(  # noqa: PLR0913 - what it starts, and whom it tells
         self,
-        start: Callable[[], Worker],
+        start: Callable[..., Worker],
         count: int,
         listeners: Sequence[socket.socket],
         *,
@@ -399,7 +406,7 @@ class Supervisor:
         self._end_successors()
         try:
             for _ in range(self._count):
-                self._successors.append(self._start_worker())
+                self._successors.append(self._start_worker(is_successor=True))
         except OSError as error:  # no memory, or too many processes or files
             _log.error("Can't start a process: %s", error.strerror)
             self._fail_reload()
@@ -531,6 +538,7 @@ def _work(
     listeners: list[socket.socket],
     certificate: Certificate | None,
     pipe: Connection,
+    is_successor: bool,  # noqa: FBT001 - `Process` passes arguments by position
 ) -> None:
     """Serve in a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches all processes; the parent sends SIGTERM
@@ -539,6 +547,9 @@ def _work(
     os.environ.pop(VARIABLE, None)  # the parent sends systemd's messages
     threading.Thread(target=_exit_with_parent, name="funcmcp parent", daemon=True).start()
     app = factory()
+    served = served_by(app)
+    if served is not None:
+        served.has_predecessor = is_successor
     early: list[int] = []
     try:
         if certificate is not None:

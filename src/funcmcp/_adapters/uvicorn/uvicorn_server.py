@@ -4,9 +4,12 @@ How it works: after SIGTERM or SIGINT, calls in flight and tasks may finish with
 Then the process exits with code 0, whatever still runs, within two seconds (`exit_deadline`). Only a thread in a C
 function that never releases the interpreter's lock can prevent that.
 
-`stop` ends the server, and the process continues. `retire` does so when another process serves on the same sockets: a
-connection that waits for a request then remains open until it has answered one more, with "Connection: close". If it
-closed at once, a request that is on its way would be lost.
+A connection that waits for a request remains open for `_LAST_REQUESTS_SECONDS`, or until it has answered one more, with
+"Connection: close". If it closed at once, a request that a proxy has just sent on it would be lost: it is a POST, and
+no proxy sends that again.
+
+`stop` ends the server, and the process continues. `retire` does so when another process serves on the same sockets:
+connections that wait for a request then have all of the time.
 """
 
 from __future__ import annotations
@@ -53,9 +56,17 @@ if TYPE_CHECKING:
 _LAST_TURNS = 10
 """Turns of the event loop in which a server that stops accepts waiting connections, which the kernel would reset."""
 
+_LAST_REQUESTS_SECONDS = 0.5
+"""Seconds in which a connection may send one more request when the server stops."""
+
 _TICK_SECONDS = 0.2
+_LAST_TICK_SECONDS = 0.05
 _CLOSING_SECONDS = 0.5
 """Seconds after the time of the drain, in which WebSockets may close by themselves."""
+
+_IDLE_SECONDS = 1
+"""Seconds in which idle connections close. With 0 uvicorn logs an error about the tasks that it cancels, also if there
+are none."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger("funcmcp")
@@ -71,14 +82,19 @@ class Certificate(NamedTuple):
     Attributes:
         certificate: A PEM file with the certificate and the intermediate certificates.
         key: A PEM file with the private key, without a password.
+        client_ca: A PEM file with the certificates of the authorities of clients, each of which needs a certificate of
+            one of them. None lets all clients connect.
     """
 
     certificate: str
     key: str
+    client_ca: str | None = None
 
     def check(self) -> None:
-        """Raise CertificateError unless the files are a certificate and its key."""
+        """Raise CertificateError unless the files are a certificate and its key, and certificates of authorities."""
         for file in self:
+            if file is None:
+                continue
             try:
                 with open(file, "rb"):  # noqa: PTH123 - a path as the operator wrote it
                     pass
@@ -92,6 +108,14 @@ class Certificate(NamedTuple):
             files = f"{self.certificate} and {self.key}"
             raise CertificateError(
                 errno.EINVAL, f"{files} are not a PEM certificate and its private key without a password: {reason}"
+            ) from error
+        if self.client_ca is None:
+            return
+        try:
+            context.load_verify_locations(self.client_ca)
+        except ssl.SSLError as error:
+            raise CertificateError(
+                errno.EINVAL, f"{self.client_ca} has no PEM certificates of authorities: {error.reason or error}"
             ) from error
 
 
@@ -181,6 +205,8 @@ class Server(uvicorn.Server):
             server_header=False,
             ssl_certfile=None if certificate is None else certificate.certificate,
             ssl_keyfile=None if certificate is None else certificate.key,
+            ssl_ca_certs=None if certificate is None else certificate.client_ca,
+            ssl_cert_reqs=ssl.CERT_NONE if certificate is None or certificate.client_ca is None else ssl.CERT_REQUIRED,
             timeout_graceful_shutdown=drain_seconds(),
             timeout_keep_alive=keep_alive_seconds(),
             # The application refuses WebSockets if it has no endpoint for them.
@@ -225,8 +251,13 @@ class Server(uvicorn.Server):
 
     def retire(self) -> None:
         """Begin the shutdown, as `stop` does, of a server that another process replaces. From any thread."""
-        self.retires = True
+        self._set_retires(retires=True)
         self.stop()
+
+    def _set_retires(self, *, retires: bool) -> None:
+        self.retires = retires
+        if self._served is not None:
+            self._served.has_successor = retires
 
     def _drain(self) -> None:
         if self._served is not None:
@@ -266,14 +297,21 @@ class Server(uvicorn.Server):
             for server in self.servers:
                 server.close()
             self.on_closed()
-            if self.retires:
-                self._announce_end_of_connections()
+            self._announce_end_of_connections()
             while self._websockets and not self.force_exit and time.monotonic() < start + seconds + _CLOSING_SECONDS:
                 await asyncio.wait(self._websockets, timeout=_TICK_SECONDS)
-            while self.retires and self.server_state.connections and time.monotonic() < start + seconds:  # noqa: ASYNC110
-                await asyncio.sleep(_TICK_SECONDS)
-        self.config.timeout_graceful_shutdown = max(0, seconds - int(time.monotonic() - start))
+            await self._wait_for_last_requests(start)
+        least = 0 if self.server_state.tasks else _IDLE_SECONDS
+        self.config.timeout_graceful_shutdown = max(least, seconds - int(time.monotonic() - start))
         await super().shutdown(sockets)
+
+    async def _wait_for_last_requests(self, start: float) -> None:
+        """Let connections send one more request. A server that retires has all of the time, unless a signal ends it."""
+        while self.server_state.connections and not self.force_exit:
+            seconds = drain_seconds() if self.retires else min(_LAST_REQUESTS_SECONDS, drain_seconds())
+            if time.monotonic() > start + seconds:
+                return
+            await asyncio.sleep(_LAST_TICK_SECONDS)
 
     def on_closed(self) -> None:
         """Note that no more connections are accepted."""
@@ -295,7 +333,7 @@ class Server(uvicorn.Server):
         self._signals.append(sig)
         times = self._signals.count(sig)
         if self.retires:
-            self.retires = False  # connections that wait for a request are closed from here on
+            self._set_retires(retires=False)  # connections that wait for a request are closed from here on
             start_exit_deadline()
         elif not self.should_exit:
             notify_systemd("STOPPING=1")

@@ -17,6 +17,7 @@ from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from contextvars import Context as Variables
 
     from funcmcp._auth.principal import Principal
     from funcmcp._protocol.jsonrpc import Request
@@ -90,9 +91,11 @@ class RequestContext:
         deadline: The time limit of the call while it waits.
         error: The exception with which the feature, or a middleware, has failed; None as long as none has failed.
         outer: The context of the server that mounts this one, whose time limit also holds; None for other calls.
+        log_variables: The context variables in which a record about the whole request is written, so that it belongs to
+            the span of the request. None without tracing.
     """
 
-    __slots__ = ("channel", "client", "deadline", "error", "http", "outer", "request", "routed")
+    __slots__ = ("channel", "client", "deadline", "error", "http", "log_variables", "outer", "request", "routed")
 
     def __init__(
         self,
@@ -109,6 +112,7 @@ class RequestContext:
         self.deadline: Deadline | None = None
         self.error: BaseException | None = None
         self.outer: RequestContext | None = None
+        self.log_variables: Variables | None = None
 
     def set_error(self, error: BaseException | None) -> None:
         """Set the exception with which the call has failed, also for the servers that mount this one."""

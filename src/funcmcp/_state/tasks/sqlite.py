@@ -222,6 +222,10 @@ class SQLiteTasks(BaseTasks):
             await file.aclose()
             self._lock.release()
 
+    async def check_writable(self) -> None:
+        """Raise StoreUnavailableError unless the file can be written, for `/readyz`."""
+        await self._use(self._opened().check_writable())
+
     async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
         changed = await self._write(lambda connection: self._apply(connection, key, transition))
         if changed is not None:

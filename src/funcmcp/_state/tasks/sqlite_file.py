@@ -70,6 +70,10 @@ class SQLiteFile:
         self._writes.submit(self._write_all)
         return await asyncio.wrap_future(done)
 
+    async def check_writable(self) -> None:
+        """Write a page of the file again as it is; raise sqlite3.Error if no write is possible, as on a full disk."""
+        await self.write(_write_version_again)
+
     async def aclose(self) -> None:
         """Close the connections, after what waits for them."""
         loop = asyncio.get_running_loop()
@@ -135,6 +139,11 @@ class SQLiteFile:
         if connection is not None:
             connection.close()
             setattr(self, name, None)
+
+
+def _write_version_again(connection: sqlite3.Connection) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()  # an author's program may use it
+    connection.execute(f"PRAGMA user_version = {int(version)}")
 
 
 def _report(connection: sqlite3.Connection, write: _Write) -> Callable[[], None]:

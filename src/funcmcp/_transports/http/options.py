@@ -43,9 +43,6 @@ _KEEP_ALIVE_SECONDS = 95
 """Longer than most proxies and clients keep an idle connection to a server: nginx, AWS's load balancers and .NET 60
 seconds, programs in Go, such as Traefik and cloudflared, 90."""
 
-PORT_VARIABLE = "FUNCTIONS_CUSTOMHANDLER_PORT"
-"""The environment variable in which the Azure Functions host tells a custom handler its port."""
-
 _CONTAINER_APP = ("CONTAINER_APP_NAME", "CONTAINER_APP_ENV_DNS_SUFFIX")
 _PLATFORM_VARIABLES = ("WEBSITE_HOSTNAME", "CONTAINER_APP_HOSTNAME")
 """Environment variables in which Azure passes an app its public host name."""

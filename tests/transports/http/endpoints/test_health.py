@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sqlite3
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from funcmcp._client.streamable_http import MemoryRequest
 from funcmcp._serving import serving_of
 from funcmcp._state.sessions.memory import MemorySessions
 from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp._state.tasks.sqlite_file import SQLiteFile
 from funcmcp._transports.http.endpoints import health
 from funcmcp._transports.http.options import HEALTH_VARIABLE
 from funcmcp.auth import APIKeys, Auth
@@ -102,6 +104,16 @@ async def test_a_server_that_stops_is_live_and_not_ready() -> None:
     assert (await status(mcp, "/livez"), await status(mcp)) == (200, 503)
     serving_of(mcp).begin()
     assert await status(mcp) == 200
+
+
+async def test_a_server_whose_successor_serves_is_ready_until_that_stops_as_well() -> None:
+    mcp = server()
+    serving = serving_of(mcp)
+    serving.has_successor = True
+    serving.drain()
+    assert await status(mcp) == 200
+    serving.has_successor = False
+    assert await status(mcp) == 503
 
 
 class Failing(MemorySessions):
@@ -303,3 +315,24 @@ async def test_a_host_without_other_endpoints_answers_404() -> None:
     alone = health.Health("Shop", list, lambda: False)
     assert (await alone(MemoryRequest("GET", "/elsewhere", [], b""))).status == 404
     assert (await alone(MemoryRequest("GET", "/readyz", [], b""))).status == 200
+
+
+async def test_a_full_disk_makes_a_server_with_tasks_in_a_file_unready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_file: SQLiteFile) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
+    mcp = server(tasks=SQLiteTasks(tmp_path / "tasks.db"))
+
+    @mcp.tool(task="optional")
+    async def export() -> str:
+        return ""
+
+    async with mcp.lifespan():
+        assert await status(mcp) == 200
+        with monkeypatch.context() as full:
+            full.setattr(SQLiteFile, "check_writable", fail)
+            assert await status(mcp) == 503
+        assert await status(mcp) == 200

@@ -1,10 +1,11 @@
 """The health endpoints ``/livez`` and ``/readyz``, for orchestrators and load balancers.
 
 How it works: ``/livez`` is 200 as long as the process answers. ``/readyz`` is 200 if the server can serve now: it does
-not stop, and its stores and the author's checks (`HTTPOptions.ready`) succeed. Neither checks Host, Origin, credentials
-or limits, because probes send the address of a machine or no Host at all. So anyone who reaches the server may call
-them: an answer has no details, and all requests share one run of the checks, whose outcome holds for a second. The log
-has the reason when the outcome changes.
+not stop, and its stores and the author's checks (`HTTPOptions.ready`) succeed. A process that another one replaces on
+the same sockets is ready to its end, because a probe on an open connection asks about the server and not about one of
+its processes. Neither checks Host, Origin, credentials or limits, because probes send the address of a machine or no
+Host at all. So anyone who reaches the server may call them: an answer has no details, and all requests share one run of
+the checks, whose outcome holds for a second. The log has the reason when the outcome changes.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Health:
     Args:
         name: The name of the server, for the log.
         checks: What has to succeed for the server to be ready. Each raises an exception, or returns False, otherwise.
-        is_stopping: Returns whether the server stops.
+        is_stopping: Returns whether the server stops, and nothing serves in its place.
 
     Attributes:
         otherwise: Answers the other requests; by default with 404.
