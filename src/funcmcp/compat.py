@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.context import Context
     from funcmcp._compat.current import get_context
     from funcmcp._compat.dependencies import (
+        CallArgument,
         CurrentAccessToken,
         CurrentContext,
         CurrentFastMCP,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         CurrentRequest,
         Depends,
         Progress,
+        Shared,
         TokenClaim,
         get_access_token,
         get_http_headers,
@@ -123,6 +125,7 @@ _HOMES = {
     "_compat.context": ["Context"],
     "_compat.current": ["get_context"],
     "_compat.dependencies": [
+        "CallArgument",
         "CurrentAccessToken",
         "CurrentContext",
         "CurrentFastMCP",
@@ -130,6 +133,7 @@ _HOMES = {
         "CurrentRequest",
         "Depends",
         "Progress",
+        "Shared",
         "TokenClaim",
         "get_access_token",
         "get_http_headers",
@@ -176,6 +180,7 @@ __all__ = [
     "AuthProvider",
     "AuthorizationError",
     "BinaryResource",
+    "CallArgument",
     "CallNext",
     "CancelledElicitation",
     "Context",
@@ -225,6 +230,7 @@ __all__ = [
     "Sample",
     "SamplingResult",
     "Settings",
+    "Shared",
     "StaticTokenVerifier",
     "StructuredLoggingMiddleware",
     "TextResource",

@@ -5,8 +5,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 from collections.abc import AsyncIterator  # noqa: TC003 - an annotation of a dependency
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import httpx2
@@ -28,6 +32,12 @@ from funcmcp.compat import (
     get_http_request,
 )
 from funcmcp.testing import Client, accept
+from tests.compat import dependency_cases
+from tests.patience import PATIENCE
+from tests.requirements import require
+
+REPOSITORY = Path(__file__).parents[2]
+FASTMCP = REPOSITORY / ".servers/fastmcp/bin/python"
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Authorization": "Bearer abc", "X-Shop": "1"}
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "arguments": {}}}
@@ -96,7 +106,8 @@ async def test_the_http_request_and_its_headers() -> None:
         request = get_http_request()
         return {
             "shop": headers["x-shop"],
-            "secret": "authorization" in headers,
+            "credentials": [headers["authorization"], headers["cookie"], "mcp-session-id" in headers],
+            "forwarded": sorted(get_http_headers()),
             "all": "authorization" in get_http_headers(include_all=True),
             "included": "authorization" in get_http_headers(include={"authorization"}),
             "path": request.url.path,
@@ -104,8 +115,18 @@ async def test_the_http_request_and_its_headers() -> None:
             "token": get_access_token(),
         }
 
-    text = (await call_over_http(mcp)).text.replace("\\", "")
-    assert '"shop":"1","secret":false,"all":true,"included":true,"path":"/mcp","method":"POST","token":null' in text
+    sent = {**HEADERS, "Cookie": "a=b", "Mcp-Session-Id": "s", "TE": "x", "Proxy-Authorization": "Basic x"}
+    text = (await call_over_http(mcp, sent)).json()["result"]["content"][0]["text"]
+    assert json.loads(text) == {
+        "shop": "1",
+        "credentials": ["Bearer abc", "a=b", False],
+        "forwarded": ["accept-encoding", "user-agent", "x-shop"],
+        "all": True,
+        "included": True,
+        "path": "/mcp",
+        "method": "POST",
+        "token": None,
+    }
     assert (await mcp.call_tool("t")).is_error
 
 
@@ -229,3 +250,30 @@ async def test_a_commit_of_a_dependency_that_fails_is_the_failure_of_the_call() 
     assert result.is_error
     assert "error id" in result.text
     assert session.ends == ["RuntimeError"]
+
+
+@pytest.fixture(scope="module")
+def outcomes_of_fastmcp() -> dict[str, dict[str, Any]]:
+    python = require("FastMCP (scripts/setup-fastmcp.sh)", str(FASTMCP) if FASTMCP.exists() else None)
+    command = [python, "-m", "tests.compat.dependency_cases"]
+    ended = subprocess.run(command, capture_output=True, check=True, text=True, timeout=PATIENCE, cwd=REPOSITORY)
+    outcomes: dict[str, dict[str, Any]] = json.loads(ended.stdout)
+    return outcomes
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_dependencies_are_entered_and_left_as_in_fastmcp(
+    outcomes_of_fastmcp: dict[str, dict[str, Any]], revision: str
+) -> None:
+    here = await dependency_cases.outcomes(partial(Client, revision=revision), dependency_cases.compat)
+    differences = {case for case, features in here.items() if features != outcomes_of_fastmcp[case]}
+    assert differences == {"suppressed failure"}
+
+
+async def test_a_dependency_that_suppresses_the_failure_does_not_hide_it() -> None:
+    # FastMCP answers with null in place of a result, or with an error about its type.
+    case = {"suppressed failure": dependency_cases.CASES["suppressed failure"]}
+    here = await dependency_cases.outcomes(Client, dependency_cases.compat, case)
+    assert here["suppressed failure"].pop("end") == []
+    for outcome in here["suppressed failure"].values():
+        assert outcome == {"answers": ["error: secret"], "steps": ["enter", "exit ValueError"]}

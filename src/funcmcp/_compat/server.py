@@ -467,7 +467,7 @@ class FastMCP(ServerTransports):
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Reply:
         """Set the context of the request while it runs: a middleware."""
         outer = context_variable.get()
-        inner = InnerContext(request, self._services.lifespans, "")
+        inner = InnerContext(request, self._services, "")
         context_variable.set(Context(request, inner, self, self._state_of(request)))
         try:
             return await call_next(request)
