@@ -214,7 +214,7 @@ def Depends(dependency: Callable[..., Any], *, use_cache: bool = True, **binding
     """
     if inspect.isgeneratorfunction(dependency) or inspect.isasyncgenfunction(dependency):
         _logger.warning(
-            "Depends(%s) passes on the generator itself, as in FastMCP. To pass on what it yields, decorate the function "
+            "Depends(%s) passes on the generator itself, as in FastMCP. To pass on what it yields, decorate it "
             "with contextlib.contextmanager or asynccontextmanager.",
             dependency.__name__,
         )

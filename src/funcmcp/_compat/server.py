@@ -29,17 +29,17 @@ from funcmcp._compat.options import (
     http_options,
     icons_of,
     mount_options,
-    selections,
     task_option,
 )
 from funcmcp._compat.result_types import ReturnedResult, messages_of
 from funcmcp._compat.server_settings import Settings, options_of_environment
 from funcmcp._compat.transports import ServerTransports
+from funcmcp._compat.visibility import component_rule
 from funcmcp._mappings import without_none
 from funcmcp._protocol.errors import MCPError
 from funcmcp._public_names import public
 from funcmcp._server.catalog.features import ResourceTemplate
-from funcmcp._server.catalog.visibility import KINDS
+from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ class FastMCP(ServerTransports):
         self._completion: Callable[..., Any] | None = None
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
+        self._versions: dict[str, str] = {}  # of components that have one, by kind and key
         show_errors = chosen.pop("show_errors", None)
         if show_errors is None:
             show_errors = self._shows_errors and not options.get("mask_error_details")
@@ -301,6 +302,7 @@ class FastMCP(ServerTransports):
         if component.kind == "resource" and not has_scheme(component):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
+        version = component.options.get("version")
         options = component_options(component.options, component.kind, component.name)
         if component.kind == "prompt":
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
@@ -320,6 +322,7 @@ class FastMCP(ServerTransports):
         previous = self._components.get(key)
         was_enabled = previous is None or previous.enabled
         switch = partial(self._switch, feature)
+        self._versions[f"{kind_of(feature)}:{feature.key}"] = "" if version is None else str(version)
         if component.enabled != was_enabled:
             # Before the feature is added: clients must not see a disabled one, not even for a moment.
             switch(component.enabled)
@@ -343,7 +346,7 @@ class FastMCP(ServerTransports):
 
     def _switch(self, feature: Any, enabled: bool) -> None:  # noqa: FBT001 - a callback of the component
         """Show or hide a feature; never show one that the tags of the constructor hide."""
-        kind: Any = next(name for name, cls in KINDS.items() if isinstance(feature, cls))
+        kind = kind_of(feature)
         if not enabled:
             self.disable({feature.key}, components={kind})
         elif self._has_shown_tags(feature.tags):
@@ -381,24 +384,33 @@ class FastMCP(ServerTransports):
     def enable(  # type: ignore[override] # more options
         self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
     ) -> FastMCP:
-        """Show features to clients, as `funcmcp.MCPServer.enable` does.
+        """Show the features to clients that meet all conditions; without conditions, do nothing.
 
         Args:
-            names: Names of tools and prompts, and URIs of resources and templates.
-            keys: Keys such as ``"tool:add"``, which FastMCP has for features.
+            names: Names, or URIs of resources and templates.
+            keys: Keys such as ``"tool:add@"``, which FastMCP has for features.
             options: ``tags``, ``components`` and ``only``.
+
+        Raises:
+            TypeError: An option does not exist, or a condition is not a collection of strings.
+            ValueError: A kind of feature is unknown, or a key has none.
         """
-        for selection in selections(names, keys, options):
-            super().enable(**selection)
+        only = options.pop("only", False)
+        conditions = {"names": names, "keys": keys, **options}
+        rule = component_rule(self._version_of, conditions, shows=True, only=only)
+        self._server.catalog.set_visibility(rule)
         return self
 
     def disable(  # type: ignore[override] # more options
         self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
     ) -> FastMCP:
-        """Hide features from clients, as `funcmcp.MCPServer.disable` does. The arguments are those of `enable`."""
-        for selection in selections(names, keys, options):
-            super().disable(**selection)
+        """Hide features from clients. The arguments are those of `enable`, and a key takes all versions."""
+        rule = component_rule(self._version_of, {"names": names, "keys": keys, **options}, shows=False)
+        self._server.catalog.set_visibility(rule)
         return self
+
+    def _version_of(self, feature: Any) -> str:
+        return self._versions.get(f"{kind_of(feature)}:{feature.key}", "")
 
     # The server's own features
 
