@@ -87,15 +87,15 @@ def shop(names: Names, **options: Any) -> Any:
 
     @mcp.tool(name="notes", tags={"private"})
     def tool() -> str:
-        return "tool"
+        return "tool notes"
 
     @mcp.tool(name="other", tags={"public"})
     def other() -> str:
-        return "tool"
+        return "tool other"
 
     @mcp.tool(name="versioned", version="1.0", tags={"private", "public"})
     def versioned() -> str:
-        return "tool"
+        return "tool versioned"
 
     @mcp.resource("data://notes", name="notes", tags={"private"})
     def resource() -> str:
@@ -240,7 +240,7 @@ def headers(names: Names) -> Any:
     @mcp.tool
     def request() -> str:
         request = parts.get_http_request()
-        return json.dumps([request.method, request.url.path, request.client.host, shown(request.headers)])
+        return json.dumps([request.method, request.url.path, *request.client, shown(request.headers)])
 
     @mcp.tool
     def current_request(current: Any = parts.CurrentRequest()) -> str:
@@ -291,7 +291,7 @@ def identity(names: Names) -> Any:
 IDENTITY_REQUESTS = tuple(
     call(name, {"Authorization": authorization})
     for authorization in ("Bearer reader", "Bearer admin", "Bearer nameless", "Bearer weak", "Bearer x", "reader", None)
-    for name in ("token", "current", "claim", "level")
+    for name in ("token", "current", "claim", "level", "client")
 )
 
 
@@ -322,7 +322,7 @@ def guarded(names: Names) -> Any:
             if context.message.name == "notes":
                 raise names.tool_error("forbidden")
             if context.message.name == "other":
-                context = context.copy(message=context.message.model_copy(update={"name": "versioned"}))
+                context.message.name = "versioned"
             return await call_next(context)
 
         async def on_list_tools(self, context: Any, call_next: Any) -> Any:
@@ -416,7 +416,7 @@ def answer_of(response: httpx2.Response) -> Any:
 async def answers(server: Any, requests: tuple[Request, ...]) -> list[Any]:
     """Return the answers of a server."""
     app = server.http_app(stateless_http=True, json_response=True)
-    transport = httpx2.ASGITransport(app=app, client=("192.0.2.9", 4711))
+    transport = httpx2.ASGITransport(app=app, client=("192.0.2.9", 0))
     found: list[Any] = []
     async with app.lifespan(app), httpx2.AsyncClient(transport=transport, base_url=URL) as client:
         for number, request in enumerate(requests):

@@ -21,8 +21,9 @@ from funcmcp._authoring.values.sdk_results import is_sdk_type
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.content import ToolResult
-from funcmcp._compat.current import context_variable
+from funcmcp._compat.current import context_variable, get_context
 from funcmcp._compat.errors import ToolError
+from funcmcp._direct_calls import DirectContext
 from funcmcp._protocol import objects
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.methods import FEATURE_LISTS
@@ -239,7 +240,7 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
         original: list[tuple[Reply, Any]] = []
 
         async def innermost(context: MiddlewareContext) -> Any:
-            _write_back(request, context.message)
+            await _write_back(request, context.message)
             reply = await call_next(request)
             value = _value_of(method, reply, request.error)
             current = context_variable.get()
@@ -318,12 +319,32 @@ def _hooked(hook: Callable[..., Awaitable[Any]], call_next: CallNext) -> CallNex
     return call
 
 
-def _write_back(request: RequestContext, message: Any) -> None:
-    """Write a message's members back into the request, for middleware that changes them."""
+async def _write_back(request: RequestContext, message: Any) -> None:
+    """Write a message's members back into the request, for middleware that changes them.
+
+    Raises:
+        MCPError: The message names another feature, and it does not exist, or the caller may not use it.
+    """
     params = request.request.params
+    named = params.get("name"), params.get("uri")
     for name, value in vars(message).items():
         if name in params or value not in ({}, None):
             params[name] = value
+    if (params.get("name"), params.get("uri")) != named:
+        await _route_again(request)
+
+
+async def _route_again(request: RequestContext) -> None:
+    """Route a request to the feature that it names now."""
+    server = get_context()._server._server  # noqa: SLF001 - parts of Context and of the server
+    routed = server.routes.route(request.request)
+    routed.size = request.routed.size
+    is_author = isinstance(request, DirectContext) and request.principal is None
+    if server.guard is not None and not is_author and not request.by_user:
+        refusal = await server.guard.check(routed, request.principal)
+        if refusal is not None:
+            raise refusal.error()
+    request.routed = routed
 
 
 def _value_of(method: str, reply: Reply, failure: BaseException | None) -> Any:

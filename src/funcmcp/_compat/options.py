@@ -205,7 +205,14 @@ def icons_of(icons: Any) -> list[Any]:
     return [icon if isinstance(icon, Icon) else plain(icon) for icon in icons or ()]
 
 
-def task_option(task: Any) -> dict[str, Any]:
-    """Return funcmcp's option for tasks: ``task=True`` is ``"optional"``, and a TaskConfig has a mode."""
+def task_option(task: Any, *, default: bool) -> dict[str, Any]:
+    """Return funcmcp's option for tasks: ``task=True`` is ``"optional"``, and a TaskConfig has a mode.
+
+    Args:
+        task: The option of the tool.
+        default: The option of the server for tools without one.
+    """
+    if task is None:
+        task = default
     mode = "optional" if task is True else getattr(task, "mode", task)
     return {"task": mode} if mode in {"optional", "required"} else {}

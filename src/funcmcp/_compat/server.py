@@ -18,7 +18,7 @@ from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.completion import with_completion
 from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, Tool, with_tags
 from funcmcp._compat.context import Context
-from funcmcp._compat.current import context_variable
+from funcmcp._compat.current import context_variable, get_context
 from funcmcp._compat.errors import NotFoundError, UnknownFeatureError
 from funcmcp._compat.functions import adapted, returns_contents, schema_of_result, tool_function, with_result
 from funcmcp._compat.middleware import as_mcp_error, native_middleware, sdk_middleware
@@ -129,6 +129,9 @@ class FastMCP(ServerTransports):
         if show_errors is None:
             show_errors = self._shows_errors and not options.get("mask_error_details")
         self._unknown_arguments_option = chosen.pop("unknown_arguments", None)
+        self.task_default: bool = chosen.get("tasks") is True
+        if isinstance(chosen.get("tasks"), bool):
+            del chosen["tasks"]  # FastMCP's option: whether tools run as tasks unless they say otherwise
         native = {key: chosen.pop(key) for key in ("sessions", "limits", "tasks", "auth") if key in chosen}
         if self.settings.stateless_http:
             native.setdefault("sessions", None)
@@ -414,6 +417,14 @@ class FastMCP(ServerTransports):
 
     # The server's own features
 
+    def get_context(self) -> Context:
+        """Return the context of the request that runs now, as ``mcp.get_context()`` of the official SDK 1.x.
+
+        Raises:
+            RuntimeError: No request runs.
+        """
+        return get_context()
+
     async def list_tools(self, **_: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
         """Return the tools."""
         return [with_tags(ListedTool(tool), self) for tool in await super().list_tools()]
@@ -588,7 +599,7 @@ def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -
     output_schema = options.pop("output_schema", ...)
     structured = options.pop("structured_output", None)
     has_schema = output_schema is not None and output_schema is not False and structured is not False
-    task = task_option(options.pop("task", None))
+    task = task_option(options.pop("task", None), default=server.task_default)
     chosen: dict[str, Any] = {**hints, **options, **task}
     if isinstance(output_schema, dict):
         chosen["output_schema"] = output_schema
