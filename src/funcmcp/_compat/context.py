@@ -100,7 +100,7 @@ class Context(Generic[*Types]):
 
     @property
     def client_id(self) -> str | None:
-        """``client_id`` of the request's ``_meta``, which the client chooses. `get_access_token` has that of the token."""
+        """The ``client_id`` in the request's ``_meta``, which any client chooses. `access_token` has another one."""
         client_id = self._request.meta.get("client_id")
         return client_id if isinstance(client_id, str) else None
 

@@ -6,7 +6,7 @@ import inspect
 import logging
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin
 
 from funcmcp._authoring.signatures.partials import signature_of
 from funcmcp._authoring.signatures.signature import Signature
@@ -93,6 +93,9 @@ class Dependency:
     """The mark of a parameter that is not an argument: a function that creates its value for each call."""
 
     __slots__ = ("bindings", "factory", "use_cache")
+
+    hides_failures: ClassVar[bool] = True
+    """Whether clients get a general text in place of that of an exception, as in FastMCP."""
 
     def __init__(
         self, factory: Callable[..., Any], bindings: Mapping[str, Any] | None = None, *, use_cache: bool = True

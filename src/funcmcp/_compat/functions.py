@@ -182,8 +182,11 @@ def _with_dependencies(
         for name in contexts:
             arguments[name] = get_context()
         resolution = Resolution(scope, dependencies, arguments, defaults)
-        for name in dependencies:
-            await _resolve(resolution, name, function)
+        for name, dependency in dependencies.items():
+            if dependency.hides_failures:
+                await _resolve(resolution, name, function)
+            else:
+                await resolution.value_of(name)
         kwargs = without(arguments, *added)
         if in_loop:
             return await function(**kwargs)

@@ -8,7 +8,7 @@ asked, and the parameter gets the answer.
 from __future__ import annotations
 
 from types import SimpleNamespace, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin
 
 from funcmcp._authoring.signatures.partials import is_async, signature_of
 from funcmcp._authoring.signatures.signature import Signature, function_name
@@ -74,6 +74,8 @@ class Resolve(Dependency):
     """
 
     __slots__ = ("_gets_outcome", "_name")
+
+    hides_failures: ClassVar[bool] = False
 
     def __init__(self, resolver: Callable[..., Any]) -> None:
         super().__init__(resolver)

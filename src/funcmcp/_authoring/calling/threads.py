@@ -32,10 +32,12 @@ from contextvars import ContextVar
 from enum import Enum, auto
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
 
 Job: TypeAlias = "tuple[contextvars.Context, Callable[..., Any], Mapping[str, Any], asyncio.Future[Any]]"
 
@@ -83,7 +85,7 @@ class Threads:
         self._unfinished: dict[asyncio.Future[Any], _Slot] = {}
         self._abandoned = 0
 
-    async def run(self, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
+    async def run(self, function: Callable[..., T], kwargs: Mapping[str, Any]) -> T:
         """Call a function in a thread, with a copy of the caller's context variables, and return its result."""
         loop = asyncio.get_running_loop()
         has_slot = _slot_of.get() is not self
@@ -92,7 +94,7 @@ class Threads:
             await self._wait_for(slot)
         context = contextvars.copy_context()
         context.run(_slot_of.set, self)
-        future: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[T] = loop.create_future()
         try:
             self._submit((context, function, kwargs, future))
             return await future
