@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp import MCPError, MCPServer
+from funcmcp import MCPError, MCPServer, compat
 from funcmcp.compat import FastMCP
 from funcmcp.testing import Client
 from tests.compat import access_cases
@@ -78,3 +78,66 @@ def test_what_is_not_a_condition_is_refused(conditions: dict[str, Any], error: t
         mcp.disable(**conditions)
     with pytest.raises(error):
         mcp.enable(**conditions, only=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["AuthContext", "AuthMiddleware", "require_roles", "require_scopes", "restrict_tag", "run_auth_checks"]
+)
+def test_a_check_of_fastmcp_that_is_not_there_is_an_error_with_advice(name: str) -> None:
+    with pytest.raises(ImportError, match=rf"funcmcp.compat has no {name}. Use "):
+        getattr(compat, name)
+
+
+@pytest.mark.parametrize("decorator", ["tool", "prompt", "resource"])
+def test_a_check_of_a_component_is_refused_at_its_registration(decorator: str) -> None:
+    mcp = FastMCP("shop")
+    arguments = ["shop://a"] if decorator == "resource" else []
+    with pytest.raises(TypeError, match="has an option 'auth', which funcmcp.compat does not support"):
+        getattr(mcp, decorator)(*arguments, auth=lambda _: False)(lambda: "secret")
+
+
+async def test_a_feature_that_middleware_names_instead_is_checked_for_the_caller() -> None:
+    class Redirect(compat.Middleware):
+        async def on_call_tool(self, context: Any, call_next: Any) -> Any:
+            context.message.name = context.message.arguments.pop("to")
+            return await call_next(context)
+
+    tokens: dict[str, dict[str, Any]] = {
+        "ann": {"client_id": "app", "sub": "ann", "scopes": ["read", "write"]},
+        "bob": {"client_id": "app", "sub": "bob", "scopes": ["read"]},
+    }
+    mcp = FastMCP("shop", auth=compat.StaticTokenVerifier(tokens), middleware=[Redirect()])
+
+    @mcp.tool
+    def public(to: str = "") -> str:
+        return "public"
+
+    @mcp.tool(scopes=["write"])
+    def private() -> str:
+        return "private"
+
+    def requests(token: str) -> tuple[access_cases.Request, ...]:
+        headers: dict[str, str | None] = {"Authorization": f"Bearer {token}"}
+        return tuple(access_cases.call("public", headers, to=name) for name in ("public", "private", "nothing"))
+
+    assert await access_cases.answers(mcp, requests("ann")) == ["public", "private", "refused"]
+    assert await access_cases.answers(mcp, requests("bob")) == ["public", "refused", "refused"]
+    assert (await mcp.call_tool("public", {"to": "private"})).text == "private"
+
+
+async def test_the_token_of_a_verifier_is_unchanged_and_cannot_be_changed_for_other_calls() -> None:
+    tokens: dict[str, dict[str, Any]] = {"ann": {"client_id": "app", "scopes": ["b", "a"], "expires_at": 4102444800}}
+    mcp = FastMCP("shop", auth=compat.StaticTokenVerifier(tokens))
+
+    @mcp.tool
+    def token() -> str:
+        token = compat.get_access_token()
+        assert token is not None
+        seen = json.dumps([token.token, token.scopes, token.expires_at, token.claims.get("role")])
+        token.claims["role"] = "admin"
+        token.scopes.append("admin")
+        return seen
+
+    request = access_cases.call("token", {"Authorization": "Bearer ann"})
+    seen = await access_cases.answers(mcp, (request, request))
+    assert seen == [json.dumps(["ann", ["b", "a"], 4102444800, None])] * 2
