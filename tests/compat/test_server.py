@@ -561,7 +561,7 @@ async def test_the_decorator_of_a_resource_can_be_used_twice() -> None:
 @pytest.mark.parametrize(
     ("default", "supported"), [(None, {"own"}), (False, {"own"}), (True, {"own", "plain", "in_the_loop"})]
 )
-async def test_tasks_is_the_default_of_tools_as_in_fastmcp(default: bool | None, supported: set[str]) -> None:  # noqa: FBT001 - FastMCP's option
+async def test_tasks_is_the_default_of_tools_as_in_fastmcp(default: bool | None, supported: set[str]) -> None:
     mcp = FastMCP("t", tasks=default)
 
     @mcp.tool
