@@ -248,12 +248,16 @@ class CallThread:
             without the call.
     """
 
-    __slots__ = ("_context", "_jobs", "_known", "_serving", "_threads", "_tokens", "has_started", "is_abandoned")
+    __slots__ = (
+        *("_context", "_jobs", "_known", "_serving", "_threads", "_tokens", "_waits_for"),
+        *("has_started", "is_abandoned"),
+    )
 
     _context: contextvars.Context
     _jobs: SimpleQueue[Job | None]
     _known: dict[ContextVar[Any], Any]
     _serving: asyncio.Task[None]
+    _waits_for: asyncio.Future[Any]
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -266,17 +270,15 @@ class CallThread:
         if not self.has_started:
             self._start()
         self._pass_on_variables()
-        future = self._submit(function, kwargs)
+        self._waits_for = self._submit(function, kwargs)
         try:
-            await asyncio.wait({future, self._serving}, return_when=asyncio.FIRST_COMPLETED)
+            return await self._waits_for
         except asyncio.CancelledError:
             self.is_abandoned = True
-            future.cancel()
             raise
-        self._take_over_variables()
-        if not future.done():
-            self._serving.result()  # raises what kept the thread from starting
-        return future.result()
+        finally:
+            if not self.is_abandoned:
+                self._take_over_variables()
 
     def run_later(self, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
         """Call a function in the thread when it has ended what it runs. It must not raise exceptions."""
@@ -300,6 +302,12 @@ class CallThread:
         self._known = dict(self._context)
         self._context.run(_slot_of.set, self._threads)
         self._serving = asyncio.get_running_loop().create_task(self._threads.run(self._serve, {}))
+        self._serving.add_done_callback(self._note_end)
+
+    def _note_end(self, serving: asyncio.Task[None]) -> None:
+        """End the wait of the call if the thread could not be started."""
+        if not serving.cancelled() and (error := serving.exception()) is not None and not self._waits_for.done():
+            self._waits_for.set_exception(error)
 
     def _submit(self, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
