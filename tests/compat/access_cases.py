@@ -29,7 +29,6 @@ HEADERS = {
     "TE": "trailers",
     "Expect": "nothing",
     "Keep-Alive": "timeout=5",
-    "Upgrade": "h2c",
     "Proxy-Connection": "close",
     "Proxy-Authenticate": "Basic",
     "X-Api-Key": "key",
