@@ -322,6 +322,26 @@ def anonymous(names: Names) -> Any:
     return mcp
 
 
+def routes(names: Names) -> Any:
+    """Return a server with a sign-in and a custom route."""
+    mcp = names.server("routes", auth=names.verifier(TOKENS))
+
+    @mcp.custom_route("/health", methods=["GET"])
+    async def health(request: Any) -> Any:
+        from starlette.responses import PlainTextResponse
+
+        return PlainTextResponse("healthy")
+
+    return mcp
+
+
+ROUTE_REQUESTS = tuple(
+    Request(f"GET {path}", {}, {"Authorization": authorization})
+    for path in ("/health", "/mcp", "/other")
+    for authorization in (None, "Bearer x", "Bearer admin")
+)
+
+
 def guarded(names: Names) -> Any:  # noqa: C901 - one function for each hook
     """Return a server whose middleware hides, refuses and redirects."""
     middleware = names.middleware
@@ -397,6 +417,7 @@ def cases(names: Names) -> dict[str, tuple[Any, tuple[Request, ...]]]:
         "headers": (headers(names), HEADER_REQUESTS),
         "identity": (identity(names), IDENTITY_REQUESTS),
         "anonymous": (anonymous(names), tuple(call(name) for name in ("token", "current", "claim"))),
+        "routes": (routes(names), ROUTE_REQUESTS),
         "middleware": (guarded(names), SHOP_REQUESTS),
         "direct calls": (direct(names), DIRECT_REQUESTS),
     }
@@ -431,14 +452,18 @@ async def answers(server: Any, requests: tuple[Request, ...]) -> list[Any]:
     """Return the answers of a server."""
     app = server.http_app(stateless_http=True, json_response=True)
     transport = httpx2.ASGITransport(app=app, client=("192.0.2.9", 0))
-    found: list[Any] = []
+    results: list[Any] = []
     async with app.lifespan(app), httpx2.AsyncClient(transport=transport, base_url=URL) as client:
         for number, request in enumerate(requests):
             sent = {name: value for name, value in {**HEADERS, **request.headers}.items() if value is not None}
+            if request.method.startswith("GET "):
+                response = await client.get(request.method.removeprefix("GET "), headers=sent)
+                results.append([response.status_code, response.text if response.status_code == 200 else ""])
+                continue
             body = {"jsonrpc": "2.0", "id": number, "method": request.method, "params": request.params}
             answer = answer_of(await client.post("/mcp", json=body, headers=sent))
-            found.append([] if request.method in LISTS and answer == "refused" else answer)
-    return found
+            results.append([] if request.method in LISTS and answer == "refused" else answer)
+    return results
 
 
 async def outcomes(names: Names) -> dict[str, dict[str, Any]]:

@@ -181,13 +181,13 @@ async def types_of_resolved(server: Any, resolve: Any, client_class: Any) -> dic
             function.__annotations__["value"] = Annotated[Any, resolve(resolver)]
         mcp.tool(name=resolver.__name__)(plain)
         mcp.tool(name=f"{resolver.__name__}-async")(in_the_loop)
-    found: dict[str, list[str]] = {}
+    types: dict[str, list[str]] = {}
     async with client_class(mcp) as client:
         for resolver in (Entered, manager, generator, forbidden, forbidden_later):
             results = [await client.call_tool(f"{resolver.__name__}{suffix}", {}) for suffix in ("", "-async")]
-            found[resolver.__name__] = ["error" if r.is_error else r.content[0].text for r in results]
+            types[resolver.__name__] = ["error" if r.is_error else r.content[0].text for r in results]
             assert "secret" not in str(results)
-    return found
+    return types
 
 
 async def test_what_a_resolver_returns_is_not_entered_as_in_the_official_sdk() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.responses import JSONResponse
 
 from funcmcp import MCPError, MCPServer, compat
 from funcmcp.compat import FastMCP
@@ -141,3 +142,15 @@ async def test_the_token_of_a_verifier_is_unchanged_and_cannot_be_changed_for_ot
     request = access_cases.call("token", {"Authorization": "Bearer ann"})
     seen = await access_cases.answers(mcp, (request, request))
     assert seen == [json.dumps(["ann", ["b", "a"], 4102444800, None])] * 2
+
+
+async def test_a_custom_route_has_no_token_as_it_needs_none() -> None:
+    # FastMCP reads the token of a caller who sends one.
+    mcp = FastMCP("shop", auth=compat.StaticTokenVerifier({"ann": {"client_id": "app"}}))
+
+    @mcp.custom_route("/token", methods=["GET"])
+    async def token(request: Any) -> Any:
+        return JSONResponse(compat.get_access_token())
+
+    request = access_cases.Request("GET /token", {}, {"Authorization": "Bearer ann"})
+    assert await access_cases.answers(mcp, (request,)) == [[200, "null"]]

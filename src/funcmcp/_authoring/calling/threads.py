@@ -249,13 +249,13 @@ class CallThread:
     """
 
     __slots__ = (
-        *("_context", "_jobs", "_known", "_serving", "_threads", "_tokens", "_waits_for"),
+        *("_context", "_jobs", "_synchronized", "_serving", "_threads", "_tokens", "_waits_for"),
         *("has_started", "is_abandoned"),
     )
 
     _context: contextvars.Context
     _jobs: SimpleQueue[Job | None]
-    _known: dict[ContextVar[Any], Any]
+    _synchronized: dict[ContextVar[Any], Any]
     _serving: asyncio.Task[None]
     _waits_for: asyncio.Future[Any]
 
@@ -299,7 +299,7 @@ class CallThread:
         self.has_started = True
         self._jobs = SimpleQueue()
         self._context = contextvars.copy_context()
-        self._known = dict(self._context)
+        self._synchronized = dict(self._context)
         self._context.run(_slot_of.set, self._threads)
         self._serving = asyncio.get_running_loop().create_task(self._threads.run(self._serve, {}))
         self._serving.add_done_callback(self._note_end)
@@ -327,16 +327,16 @@ class CallThread:
     def _pass_on_variables(self) -> None:
         """Set for the functions in the thread what code in the event loop has set."""
         for variable, value in contextvars.copy_context().items():
-            if value is not self._known.get(variable, _NO_VALUE):
+            if value is not self._synchronized.get(variable, _NO_VALUE):
                 self._context.run(variable.set, value)
-                self._known[variable] = value
+                self._synchronized[variable] = value
 
     def _take_over_variables(self) -> None:
         """Set in the event loop what a function in the thread has set."""
         for variable, value in self._context.items():
-            if value is not self._known.get(variable, _NO_VALUE):
+            if value is not self._synchronized.get(variable, _NO_VALUE):
                 self._tokens.append(variable.set(value))
-                self._known[variable] = value
+                self._synchronized[variable] = value
 
 
 def _do(job: Job) -> tuple[asyncio.Future[Any], Any, BaseException | None]:
