@@ -22,7 +22,7 @@ from funcmcp._server.run import Run, RunCancelledError
 from funcmcp.content import ResourceInfo
 from funcmcp.http import Request
 from funcmcp.middleware import CallNext, Reply, RequestContext
-from funcmcp.testing import Client
+from funcmcp.testing import Client, accept
 from tests.authoring.tool_calls import call, context, schema_of, tool_of
 from tests.instances import per_request
 from tests.patience import PATIENCE
@@ -916,6 +916,57 @@ async def test_a_service_that_is_being_opened_when_its_call_ends_is_closed() -> 
         await task
     gate.set()
     assert await asyncio.to_thread(closed.wait, PATIENCE)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_services_of_a_call_whose_coroutine_is_closed_are_closed_in_their_thread(*, waits: bool) -> None:
+    services = Services()
+    ends: list[str] = []
+    opened, closed = threading.Event(), threading.Event()
+
+    def open_settings() -> Iterator[Settings]:
+        opened.set()
+        try:
+            yield Settings()
+        except BaseException as error:
+            ends.append(type(error).__name__)
+            raise
+        finally:
+            closed.set()
+
+    async def open_database(settings: Settings) -> Database:
+        await asyncio.Event().wait()
+        return Database(settings)
+
+    services.register_factory(Settings, open_settings)
+    services.register_factory(Database, open_database)
+
+    def use(database: Database) -> str:
+        return "used"
+
+    work = tool_of(use, services).handler(context(), {})
+    future: Any = work.send(None)
+    assert await asyncio.to_thread(opened.wait, PATIENCE)
+    if waits:  # for the database
+        await asyncio.wait([future])
+        work.send(None)
+    work.close()
+    assert await asyncio.to_thread(closed.wait, PATIENCE)
+    assert ends == ["GeneratorExit"]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_question_of_a_plain_function_ends_its_services_in_each_round(revision: str) -> None:
+    shop = Shop()
+
+    @shop.mcp.tool
+    def ask(connection: sqlite3.Connection, context: Context) -> int:
+        answer = context.wait(context.elicit("How many?", int))
+        return (answer.content or 0) + connection.execute("SELECT 1").fetchone()[0]  # type: ignore[no-any-return]
+
+    async with Client(shop.mcp, revision=revision, elicit=accept({"value": 3})) as client:
+        assert (await client.call_tool("ask")).structured_content == {"result": 4}
+    assert shop.ends == (["commit"] if revision == "2025-11-25" else ["InputRequired", "commit"])
 
 
 async def test_a_plain_factory_that_fails_to_open_is_not_closed() -> None:

@@ -439,7 +439,7 @@ class _ManagerInThread(AbstractAsyncContextManager[Any]):
     async def __aexit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        if self._thread.is_abandoned:
+        if self._thread.is_abandoned or isinstance(error, GeneratorExit):  # nothing may be awaited after that
             self._thread.run_later(self._leave_late, {"error": error})
             return
         failure = await self._thread.run(self._leave, {"error": error})

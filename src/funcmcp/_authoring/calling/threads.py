@@ -249,12 +249,13 @@ class CallThread:
     """
 
     __slots__ = (
-        *("_context", "_jobs", "_synchronized", "_serving", "_threads", "_tokens", "_waits_for"),
+        *("_context", "_jobs", "_loop", "_synchronized", "_serving", "_threads", "_tokens", "_waits_for"),
         *("has_started", "is_abandoned"),
     )
 
     _context: contextvars.Context
     _jobs: SimpleQueue[Job | None]
+    _loop: asyncio.AbstractEventLoop
     _synchronized: dict[ContextVar[Any], Any]
     _serving: asyncio.Task[None]
     _waits_for: asyncio.Future[Any]
@@ -273,7 +274,7 @@ class CallThread:
         self._waits_for = self._submit(function, kwargs)
         try:
             return await self._waits_for
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, GeneratorExit):
             self.is_abandoned = True
             raise
         finally:
@@ -297,11 +298,12 @@ class CallThread:
 
     def _start(self) -> None:
         self.has_started = True
+        self._loop = asyncio.get_running_loop()
         self._jobs = SimpleQueue()
         self._context = contextvars.copy_context()
         self._synchronized = dict(self._context)
         self._context.run(_slot_of.set, self._threads)
-        self._serving = asyncio.get_running_loop().create_task(self._threads.run(self._serve, {}))
+        self._serving = self._loop.create_task(self._threads.run(self._serve, {}))
         self._serving.add_done_callback(self._note_end)
 
     def _note_end(self, serving: asyncio.Task[None]) -> None:
@@ -310,7 +312,7 @@ class CallThread:
             self._waits_for.set_exception(error)
 
     def _submit(self, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> asyncio.Future[Any]:
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Any] = self._loop.create_future()
         self._jobs.put((self._context, function, kwargs, future))
         return future
 
