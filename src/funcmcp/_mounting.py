@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp._auth.access import distinct
-from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.errors import MCPError, ResourceNotFound
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._protocol.uri_template import URITemplate
 from funcmcp._server.calls.feature_call import FeatureCalls
@@ -204,6 +204,8 @@ class Mounting:
     def _resource(self, resource: Resource | ResourceTemplate) -> Resource | ResourceTemplate:
         async def read(context: RequestContext, uri: str, values: Values) -> Any:
             mounted_uri = self._without_prefix(uri)
+            if isinstance(resource, ResourceTemplate) and mounted_uri in self._server.catalog.resources:
+                raise ResourceNotFound(uri)  # a resource that is hidden must not be read through a template
             if not self._server.has_middleware:
                 result = await resource.handler(context, mounted_uri, values)
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from funcmcp.compat import (
     MCPServer,
     Middleware,
     MiddlewareContext,
+    TextResource,
     TimingMiddleware,
     ToolError,
     ToolResult,
@@ -206,3 +208,35 @@ async def test_middleware_gets_the_exception_of_a_tool_as_the_cause() -> None:
 
     assert (await mcp.call_tool("fail")).is_error
     assert [repr(cause) for cause in causes] == ["LookupError('no such item')"]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_middleware_of_the_sdk_may_name_another_tool_in_place_or_in_a_copy(revision: str) -> None:
+    mcp = MCPServer("Shop")
+
+    @mcp.tool()
+    def public(to: str = "") -> str:
+        return "public"
+
+    @mcp.tool()
+    def private() -> str:
+        return "private"
+
+    async def rename(context: Any, call_next: Any) -> Any:
+        if context.method == "tools/call" and context.params["name"] != "public":
+            context.params["name"] = "public"
+        elif context.method == "tools/call":
+            context = replace(context, params={"name": context.params["arguments"]["to"], "arguments": {}})
+        elif context.method == "resources/list":
+            context = replace(context, method="prompts/list")
+        return await call_next(context)
+
+    mcp.middleware.append(rename)
+    mcp.add_resource(TextResource("shop://a", "a"))
+    async with Client(mcp, revision=revision) as client:
+        assert (await client.call_tool("private")).text == "public"
+        assert (await client.call_tool("public", {"to": "private"})).text == "private"
+        with pytest.raises(MCPError, match="Unknown tool: nothing"):
+            await client.call_tool("public", {"to": "nothing"})
+        with pytest.raises(MCPError):
+            await client.list_resources()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
+from mcp import Client as SDKClient
+from mcp.server.mcpserver import MCPServer as SDKServer
+from mcp.server.mcpserver import Resolve as SDKResolve
 from pydantic import BaseModel
 
 from funcmcp.compat import (
@@ -18,6 +22,9 @@ from funcmcp.compat import (
     Sample,
 )
 from funcmcp.testing import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Stock(BaseModel):
@@ -126,3 +133,64 @@ async def test_a_resolver_with_an_unknown_parameter_is_named() -> None:
         "has a parameter 'name', which is not an argument of the tool."
         in (await mcp.call_tool("order", {"title": "Dune"})).text
     )
+
+
+class Entered:
+    """A context manager of both kinds."""
+
+    def __enter__(self) -> str:
+        return "entered"
+
+    def __exit__(self, *_: object) -> None: ...
+
+    async def __aenter__(self) -> str:
+        return "entered"
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+
+@contextmanager
+def manager() -> Iterator[str]:
+    yield "entered"
+
+
+def generator() -> Iterator[str]:
+    yield "yielded"
+
+
+def forbidden() -> str:
+    raise PermissionError("secret")
+
+
+async def forbidden_later() -> str:
+    raise PermissionError("secret")
+
+
+async def types_of_resolved(server: Any, resolve: Any, client_class: Any) -> dict[str, list[str]]:
+    """Return the type of what a parameter gets, or "error", in a plain and in an async tool."""
+    mcp = server("r")
+    for resolver in (Entered, manager, generator, forbidden, forbidden_later):
+
+        def plain(value: Any) -> str:
+            return type(value).__name__
+
+        async def in_the_loop(value: Any) -> str:
+            return type(value).__name__
+
+        for function in (plain, in_the_loop):
+            function.__annotations__["value"] = Annotated[Any, resolve(resolver)]
+        mcp.tool(name=resolver.__name__)(plain)
+        mcp.tool(name=f"{resolver.__name__}-async")(in_the_loop)
+    types: dict[str, list[str]] = {}
+    async with client_class(mcp) as client:
+        for resolver in (Entered, manager, generator, forbidden, forbidden_later):
+            results = [await client.call_tool(f"{resolver.__name__}{suffix}", {}) for suffix in ("", "-async")]
+            types[resolver.__name__] = ["error" if r.is_error else r.content[0].text for r in results]
+            assert "secret" not in str(results)
+    return types
+
+
+async def test_what_a_resolver_returns_is_not_entered_as_in_the_official_sdk() -> None:
+    here = await types_of_resolved(MCPServer, Resolve, Client)
+    assert here == await types_of_resolved(SDKServer, SDKResolve, SDKClient)
+    assert here["Entered"] == ["Entered", "Entered"]

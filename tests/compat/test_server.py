@@ -556,3 +556,30 @@ async def test_the_decorator_of_a_resource_can_be_used_twice() -> None:
         [listed] = await client.list_resources()
         assert (listed["name"], listed["description"]) == ("menu", "The menu")
         assert (await client.read_resource("menu://today")).text == "rice"
+
+
+@pytest.mark.parametrize(
+    ("default", "supported"), [(None, {"own"}), (False, {"own"}), (True, {"own", "plain", "in_the_loop"})]
+)
+async def test_tasks_is_the_default_of_tools_as_in_fastmcp(default: bool | None, supported: set[str]) -> None:
+    mcp = FastMCP("t", tasks=default)
+
+    @mcp.tool
+    async def in_the_loop() -> str:
+        return "x"
+
+    @mcp.tool
+    def plain() -> str:
+        return "x"
+
+    @mcp.tool(task=False)
+    async def never() -> str:
+        return "x"
+
+    @mcp.tool(task=True)
+    async def own() -> str:
+        return "x"
+
+    async with Client(mcp, revision="2025-11-25") as client:
+        tools = (await client.request("tools/list", {}))["tools"]
+    assert {tool["name"] for tool in tools if tool.get("execution", {}).get("taskSupport") == "optional"} == supported

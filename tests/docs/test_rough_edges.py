@@ -18,12 +18,12 @@ from pydantic_core import SchemaValidator
 from pythonjsonlogger.json import JsonFormatter
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
-from funcmcp import MCPServer
+from funcmcp import MCPError, MCPServer
 from funcmcp._adapters.uvicorn.wsproto_protocol import WsprotoServerProtocol
 from funcmcp._authoring.values.json_schema import arranged
 from funcmcp.auth import APIKeys, Auth
 from funcmcp.client import Client
-from funcmcp.compat import Depends, FastMCP
+from funcmcp.compat import FastMCP, Middleware, MiddlewareContext, TextResource
 from tests.docs.test_security import names_in
 from tests.instances import HEADERS, Caller
 
@@ -94,7 +94,7 @@ def test_a_service_of_the_app_stays_open_if_its_event_loop_ends_without_a_lifesp
     assert steps == ["opened", "opened"]
 
 
-async def test_generators_that_are_not_async_run_in_the_event_loop() -> None:
+async def test_plain_factories_of_async_functions_run_in_the_event_loop() -> None:
     mcp = MCPServer("shop")
     threads: list[int] = []
 
@@ -106,13 +106,12 @@ async def test_generators_that_are_not_async_run_in_the_event_loop() -> None:
     mcp.services.register_factory(Session, session)
 
     @mcp.tool
-    def use(session: Session) -> None:
+    async def use(session: Session) -> None:
         threads.append(threading.get_ident())
 
     async with Client(mcp) as client:
         await client.call_tool("use", {})
-    opened, used, closed = threads
-    assert opened == closed == threading.get_ident() != used
+    assert threads == [threading.get_ident()] * 3
 
 
 async def test_formatters_that_print_exceptions_themselves_are_not_bounded(caplog: pytest.LogCaptureFixture) -> None:
@@ -128,23 +127,24 @@ async def test_formatters_that_print_exceptions_themselves_are_not_bounded(caplo
     assert len(JsonFormatter().format(record)) > 1_000_000
 
 
-async def test_compat_does_not_enter_a_synchronous_context_manager_that_a_dependency_returns() -> None:
+async def test_middleware_of_compat_gets_an_mcp_error_for_an_unknown_resource() -> None:
     mcp = FastMCP("shop")
-    steps: list[str] = []
+    errors: list[type] = []
 
-    class Connection:
-        def __enter__(self) -> None:
-            steps.append("entered")
+    class Catching(Middleware):
+        async def on_read_resource(self, context: MiddlewareContext, call_next: Any) -> Any:
+            try:
+                return await call_next(context)
+            except MCPError as error:
+                errors.append(type(error))
+                raise
 
-        def __exit__(self, *_: object) -> None:
-            steps.append("left")
-
-    @mcp.tool
-    def use(connection: Any = Depends(Connection)) -> str:  # noqa: B008 - FastMCP's way
-        return type(connection).__name__
-
-    result = await mcp.call_tool("use", {})
-    assert (result.text, steps) == ("Connection", [])
+    mcp.add_middleware(Catching())
+    mcp.add_resource(TextResource("shop://menu", "tea"))
+    async with Client(mcp) as client:
+        with pytest.raises(MCPError):
+            await client.read_resource("shop://nothing")
+    assert errors == [MCPError]
 
 
 async def test_a_filtered_list_calls_the_authorize_functions_one_after_the_other() -> None:

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
+from funcmcp._authoring.calling.threads import Threads
 from funcmcp._functions_host.blob_service import ServiceBlobs
 from funcmcp._functions_host.blobs import BlobError
 from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
@@ -75,7 +76,7 @@ def away(file: func.InputStream) -> str:
 
 @pytest.fixture
 async def blobs(azurite: Azurite) -> AsyncIterator[ServiceBlobs]:
-    blobs = ServiceBlobs(azurite.connection_string)
+    blobs = ServiceBlobs(azurite.connection_string, Threads())
     yield blobs
     await blobs.aclose()
 
@@ -99,7 +100,7 @@ async def test_no_path_leads_out_of_a_container(blobs: ServiceBlobs, path: str) 
 
 
 async def test_failures_do_not_show_the_account(azurite: Azurite, caplog: pytest.LogCaptureFixture) -> None:
-    wrong = ServiceBlobs(azurite.connection_string.replace("AccountKey=E", "AccountKey=F"))
+    wrong = ServiceBlobs(azurite.connection_string.replace("AccountKey=E", "AccountKey=F"), Threads())
     for verb, work in (("read", wrong.read("service-box/a")), ("written", wrong.write("service-box/a", b""))):
         with pytest.raises(BlobError) as caught:
             await work
@@ -109,7 +110,7 @@ async def test_failures_do_not_show_the_account(azurite: Azurite, caplog: pytest
     assert "can't be read. " in caplog.text
     await wrong.aclose()
     with pytest.raises(ValueError, match="onnection string"):
-        ServiceBlobs("nonsense")
+        ServiceBlobs("nonsense", Threads())
 
 
 async def test_a_bad_name_of_a_container_is_refused_by_the_service(blobs: ServiceBlobs) -> None:
@@ -118,7 +119,7 @@ async def test_a_bad_name_of_a_container_is_refused_by_the_service(blobs: Servic
 
 
 async def test_the_short_form_is_the_emulator_of_this_machine() -> None:
-    blobs = ServiceBlobs("UseDevelopmentStorage=true")
+    blobs = ServiceBlobs("UseDevelopmentStorage=true", Threads())
     assert blobs._client.url.startswith("http://127.0.0.1:10000/devstoreaccount1")
     await blobs.aclose()
 

@@ -40,6 +40,7 @@ class HTTP:
     query_params: Mapping[str, str] = field(default_factory=dict)
     cookies: Mapping[str, str] = field(default_factory=dict)
     network_transport: str | None = "tcp"
+    client_address: str | None = None
 
 
 @asynccontextmanager

@@ -16,15 +16,15 @@ from pydantic import AnyHttpUrl, BaseModel, ValidationError
 
 from funcmcp._auth.authenticator import Challenge
 from funcmcp._auth.policy import Auth
-from funcmcp._auth.principal import Principal
 from funcmcp._auth.protected_resource import ProtectedResource
-from funcmcp._compat.request_parts import AccessToken
+from funcmcp._compat.request_parts import AccessToken, TokenPrincipal
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from funcmcp._auth.authenticator import Authenticator, Identity
+    from funcmcp._auth.principal import Principal
 
 _ADVICE = "Use auth= with an authenticator of funcmcp.auth, such as BearerTokens; see docs/guides/authentication.md."
 _SCHEME = "bearer "
@@ -179,13 +179,14 @@ def _principal(access: AccessToken, default_issuer: str) -> Principal:
     per_token = not isinstance(subject, str) or not subject
     if per_token:
         subject = hashlib.sha256(access.token.encode("utf-8", "surrogatepass")).hexdigest()
-    return Principal(
+    return TokenPrincipal(
         subject=str(subject),
         issuer=str(access.claims.get("iss") or default_issuer),
         client_id=access.client_id,
         scopes=frozenset(access.scopes),
         claims=access.claims,
         per_token=per_token,
+        access_token=access,
     )
 
 

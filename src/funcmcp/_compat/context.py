@@ -100,10 +100,8 @@ class Context(Generic[*Types]):
 
     @property
     def client_id(self) -> str | None:
-        """The id of the client: ``client_id`` of the request's ``_meta``, or that of the caller's token."""
+        """The ``client_id`` in the request's ``_meta``, which any client chooses. `access_token` has another one."""
         client_id = self._request.meta.get("client_id")
-        if client_id is None and self._request.principal is not None:
-            return self._request.principal.client_id or None
         return client_id if isinstance(client_id, str) else None
 
     @property

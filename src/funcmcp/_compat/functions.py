@@ -7,23 +7,25 @@ the call if there are dependencies: they are closed as services are, when the en
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._authoring.calling.function_call import is_async
+from funcmcp._authoring.calling.function_call import call_in_thread
 from funcmcp._authoring.calling.services import Scope
 from funcmcp._authoring.signatures.annotations import parts_of_type
 from funcmcp._authoring.signatures.docstring import description
-from funcmcp._authoring.signatures.partials import signature_of, without_partials
+from funcmcp._authoring.signatures.partials import is_async, signature_of, without_partials
 from funcmcp._authoring.signatures.signature import Signature, function_name
 from funcmcp._compat.content import ResourceContent, ResourceResult
 from funcmcp._compat.context import is_context
 from funcmcp._compat.current import get_context
-from funcmcp._compat.dependencies import dependency_of
+from funcmcp._compat.dependencies import Resolution, dependency_of, referenced_arguments
+from funcmcp._compat.errors import FastMCPError
 from funcmcp._compat.result_types import ResultConversion, readable, schema_of_annotated_result
 from funcmcp._mappings import without
+from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.errors import ToolError as NativeToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.dependencies import Dependency
 
 _SCOPE = "scope_of_dependencies"
+_SCOPE_PARAMETER = inspect.Parameter(_SCOPE, inspect.Parameter.KEYWORD_ONLY, annotation=Scope)
 """The parameter of a wrapper through which it gets the scope of the call, with which the dependencies end."""
 
 
@@ -56,13 +59,15 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
         mark = dependency_of(name, hints.get(name), parameter.default)
         if mark is not None:
             dependencies[name] = mark
+    referenced = referenced_arguments(dependencies, hints)
     hidden = {*contexts, *dependencies, *exclude}
     types = {name: readable(hint) for name, hint in hints.items()}
     has_new_types = any(types[name] is not hint for name, hint in hints.items())
     if has_schema and not has_new_types and hidden.isdisjoint(parameters):
         return function
+    added = [parameter for name, parameter in referenced.items() if name not in parameters]
     if dependencies:
-        wrapper = _with_dependencies(function, contexts, dependencies)
+        wrapper = _with_dependencies(function, contexts, dependencies, {parameter.name for parameter in added})
     elif is_async(function):
         wrapper = _asynchronous(function, contexts)
     else:
@@ -72,7 +77,7 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
         annotations.pop("return", None)
     _set_signature(wrapper, function, annotations, hidden)
     if dependencies:
-        _add_scope(wrapper)
+        _add_parameters(wrapper, [*added, _SCOPE_PARAMETER])
     return wrapper
 
 
@@ -150,22 +155,58 @@ def _asynchronous(function: Callable[..., Any], contexts: Collection[str]) -> An
 
 
 def _with_dependencies(
-    function: Callable[..., Any], contexts: Collection[str], dependencies: Mapping[str, Dependency]
+    function: Callable[..., Any],
+    contexts: Collection[str],
+    dependencies: Mapping[str, Dependency],
+    added: Collection[str],
 ) -> Any:
+    """Return a function that fills the context and the dependencies.
+
+    Args:
+        function: The author's function.
+        contexts: Its parameters for the context.
+        dependencies: Its dependencies by parameter.
+        added: Arguments that only the dependencies get.
+    """
     in_loop = is_async(function)
+    defaults = {
+        name: parameter.default
+        for name, parameter in signature_of(function).parameters.items()
+        if parameter.default is not parameter.empty
+    }
 
     async def call(**arguments: Any) -> Any:
         scope: Scope = arguments.pop(_SCOPE)
+        if not in_loop:
+            scope.use_thread()
         for name in contexts:
             arguments[name] = get_context()
-        cache: dict[Any, Any] = {}
+        resolution = Resolution(scope, dependencies, arguments, defaults)
         for name, dependency in dependencies.items():
-            arguments[name] = await dependency.resolve(scope, cache, arguments)
+            if dependency.hides_failures:
+                await _resolve(resolution, name, function)
+            else:
+                await resolution.value_of(name)
+        kwargs = without(arguments, *added)
         if in_loop:
-            return await function(**arguments)
-        return await asyncio.to_thread(function, **arguments)
+            return await function(**kwargs)
+        return await call_in_thread(function, kwargs, scope.run)
 
     return call
+
+
+async def _resolve(resolution: Resolution, name: str, function: Callable[..., Any]) -> None:
+    """Add the value of a parameter to the arguments of the call.
+
+    Raises:
+        RuntimeError: The dependency failed with an exception whose text is not for clients, as in FastMCP.
+    """
+    try:
+        await resolution.value_of(name)
+    except (FastMCPError, NativeToolError, MCPError):
+        raise
+    except Exception as error:
+        raise RuntimeError(f"Failed to resolve dependency {name!r} for {function_name(function)}") from error
 
 
 def _set_signature(
@@ -186,9 +227,9 @@ def _set_signature(
     wrapper.__signature__ = inspect.Signature(visible)
 
 
-def _add_scope(wrapper: Any) -> None:
-    """Add the parameter that gets the scope of the call to a wrapper's signature."""
-    parameters = wrapper.__signature__.parameters.values()
-    scope = inspect.Parameter(_SCOPE, inspect.Parameter.KEYWORD_ONLY, annotation=Scope)
-    wrapper.__annotations__[_SCOPE] = Scope
-    wrapper.__signature__ = inspect.Signature([*parameters, scope])
+def _add_parameters(wrapper: Any, parameters: Collection[inspect.Parameter]) -> None:
+    """Add parameters to a wrapper's signature."""
+    for parameter in parameters:
+        if parameter.annotation is not parameter.empty:
+            wrapper.__annotations__[parameter.name] = parameter.annotation
+    wrapper.__signature__ = inspect.Signature([*wrapper.__signature__.parameters.values(), *parameters])

@@ -21,8 +21,9 @@ from funcmcp._authoring.values.sdk_results import is_sdk_type
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.content import ToolResult
-from funcmcp._compat.current import context_variable
+from funcmcp._compat.current import context_variable, get_context
 from funcmcp._compat.errors import ToolError
+from funcmcp._direct_calls import DirectContext
 from funcmcp._protocol import objects
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.methods import FEATURE_LISTS
@@ -239,7 +240,7 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
         original: list[tuple[Reply, Any]] = []
 
         async def innermost(context: MiddlewareContext) -> Any:
-            _write_back(request, context.message)
+            await _write_back(request, context.message)
             reply = await call_next(request)
             value = _value_of(method, reply, request.error)
             current = context_variable.get()
@@ -259,8 +260,9 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
     return around
 
 
+@dataclass(kw_only=True)
 class SDKMiddlewareContext:
-    """A request on its way through middleware of the official SDK 2.x.
+    """A request on its way through middleware of the official SDK 2.x, which may pass on a copy with other params.
 
     Attributes:
         method: The method, such as ``"tools/call"``.
@@ -268,34 +270,52 @@ class SDKMiddlewareContext:
         request_id: The id of the JSON-RPC request.
         protocol_version: The protocol revision.
         request_context: The request with its session and the lifespan's value.
+        session: The session.
+        meta: The request's ``_meta``.
+        lifespan_context: What the server's lifespan yielded.
     """
 
-    def __init__(self, request: RequestContext) -> None:
-        context = context_variable.get()
-        self.method = request.request.method
-        self.params = request.request.params
-        self.request_id = request.request.id
-        self.protocol_version = request.client.revision.date
-        self.request_context = None if context is None else context.request_context
-        self.session = None if context is None else context.session
-        self.meta = request.meta
-        self._context = context
+    method: str
+    params: dict[str, Any]
+    request_id: Any
+    protocol_version: str
+    request_context: Any
+    session: Any
+    meta: Any
+    lifespan_context: Any
 
-    @property
-    def lifespan_context(self) -> Any:
-        """What the server's lifespan yielded."""
-        return None if self._context is None else self._context.lifespan_context
+
+def _sdk_context(request: RequestContext) -> SDKMiddlewareContext:
+    context = context_variable.get()
+    return SDKMiddlewareContext(
+        method=request.request.method,
+        params=request.request.params,
+        request_id=request.request.id,
+        protocol_version=request.client.revision.date,
+        request_context=None if context is None else context.request_context,
+        session=None if context is None else context.session,
+        meta=request.meta,
+        lifespan_context=None if context is None else context.lifespan_context,
+    )
 
 
 def sdk_middleware(middleware: Callable[[Any, Any], Awaitable[Any]]) -> NativeMiddleware:
     """Return a funcmcp middleware for a function of the official SDK 2.x, ``async (context, call_next) -> result``."""
 
     async def around(request: RequestContext, call_next: NativeCallNext) -> Reply | dict[str, Any]:
-        async def innermost(_: Any) -> Reply:
+        named = _named_by(request)
+
+        async def innermost(context: SDKMiddlewareContext) -> Reply:
+            if context.method != request.request.method:
+                raise TypeError("Middleware can't change the method of a request.")
+            params = dict(context.params)  # the middleware may have changed the request's own
+            request.request.params.clear()
+            request.request.params.update(params)
+            await _route_again(request, named)
             return await call_next(request)
 
         try:
-            answer = await middleware(SDKMiddlewareContext(request), innermost)
+            answer = await middleware(_sdk_context(request), innermost)
         except Exception as error:
             raise as_mcp_error(error) from error
         return plain(answer)  # type: ignore[no-any-return] # checked by the server
@@ -318,12 +338,43 @@ def _hooked(hook: Callable[..., Awaitable[Any]], call_next: CallNext) -> CallNex
     return call
 
 
-def _write_back(request: RequestContext, message: Any) -> None:
-    """Write a message's members back into the request, for middleware that changes them."""
+async def _write_back(request: RequestContext, message: Any) -> None:
+    """Write a message's members back into the request, for middleware that changes them.
+
+    Raises:
+        MCPError: The message names another feature, and it does not exist, or the caller may not use it.
+    """
     params = request.request.params
+    named = _named_by(request)
     for name, value in vars(message).items():
         if name in params or value not in ({}, None):
             params[name] = value
+    await _route_again(request, named)
+
+
+def _named_by(request: RequestContext) -> tuple[Any, Any]:
+    """Return the name and the URI of the feature that a request names."""
+    params = request.request.params
+    return params.get("name"), params.get("uri")
+
+
+async def _route_again(request: RequestContext, before: tuple[Any, Any]) -> None:
+    """Route a request to the feature that it names, if it named another one before.
+
+    Raises:
+        MCPError: The feature does not exist, or the caller may not use it.
+    """
+    if _named_by(request) == before:
+        return
+    server = get_context()._server._server  # noqa: SLF001 - parts of Context and of the server
+    routed = server.routes.route(request.request)
+    routed.size = request.routed.size
+    is_author = isinstance(request, DirectContext) and request.principal is None
+    if server.guard is not None and not is_author and not request.by_user:
+        refusal = await server.guard.check(routed, request.principal)
+        if refusal is not None:
+            raise refusal.error()
+    request.routed = routed
 
 
 def _value_of(method: str, reply: Reply, failure: BaseException | None) -> Any:

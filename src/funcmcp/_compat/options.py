@@ -15,7 +15,7 @@ from funcmcp._public_names import public
 from funcmcp._transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from funcmcp._compat.server_settings import Settings
 
@@ -136,36 +136,6 @@ def component_options(options: Mapping[str, Any], kind: str, component: str) -> 
     return chosen
 
 
-def selections(
-    names: Collection[str] | None, keys: Collection[str] | None, options: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """Return the arguments for each call of `funcmcp.MCPServer.enable` or `disable`.
-
-    Args:
-        names: Names and URIs.
-        keys: Keys of FastMCP, such as ``"tool:add"`` or ``"resource:menu://today@1.0"``.
-        options: The other conditions.
-
-    Raises:
-        TypeError: An option is one that funcmcp does not have.
-        ValueError: A key has no kind.
-    """
-    chosen = without_none(options)
-    if "version" in chosen:
-        raise TypeError("enable and disable of funcmcp.compat have no option 'version': features have no versions.")
-    if keys is None:
-        return [{"names": names, **chosen}]
-    if names is not None or "components" in chosen or chosen.get("only"):
-        raise TypeError("keys= can't be combined with names=, components= or only=. Use names= and components=.")
-    by_kind: dict[str, set[str]] = {}
-    for key in keys:
-        kind, colon, name = key.partition(":")
-        if not colon:
-            raise ValueError(f"Invalid key {key!r}. Write the kind before the name, such as 'tool:add'.")
-        by_kind.setdefault(kind, set()).add(name.rpartition("@")[0] or name)
-    return [{"names": names, "components": {kind}, **chosen} for kind, names in by_kind.items()]
-
-
 def duplicates_policy(options: Mapping[str, Any], default: str) -> str:
     """Return what happens to a second component of one name.
 
@@ -235,7 +205,14 @@ def icons_of(icons: Any) -> list[Any]:
     return [icon if isinstance(icon, Icon) else plain(icon) for icon in icons or ()]
 
 
-def task_option(task: Any) -> dict[str, Any]:
-    """Return funcmcp's option for tasks: ``task=True`` is ``"optional"``, and a TaskConfig has a mode."""
+def task_option(task: Any, *, default: bool) -> dict[str, Any]:
+    """Return funcmcp's option for tasks: ``task=True`` is ``"optional"``, and a TaskConfig has a mode.
+
+    Args:
+        task: The option of the tool.
+        default: The option of the server for tools without one.
+    """
+    if task is None:
+        task = default
     mode = "optional" if task is True else getattr(task, "mode", task)
     return {"task": mode} if mode in {"optional", "required"} else {}

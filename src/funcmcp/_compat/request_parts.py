@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from funcmcp._auth.principal import Principal
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
-    from funcmcp._auth.principal import Principal
     from funcmcp._server.calls.context import HTTPRequestInfo, RequestContext
 
 
@@ -43,8 +45,21 @@ class AccessToken(BaseModel):
         return {} if claims is None else claims  # None in the official SDK
 
 
+@dataclass(frozen=True, slots=True)
+class TokenPrincipal(Principal):
+    """A caller with the access token that a verifier has returned.
+
+    Attributes:
+        access_token: The access token.
+    """
+
+    access_token: AccessToken | None = dataclass_field(default=None, repr=False, hash=False, compare=False)
+
+
 def access_token_of(principal: Principal, request: RequestContext) -> AccessToken:
     """Return the token of the caller of a request."""
+    if isinstance(principal, TokenPrincipal) and principal.access_token is not None:
+        return principal.access_token.model_copy(deep=True)  # the principal serves other calls, too
     header = "" if request.http is None else request.http.headers.get("authorization", "")
     scheme, _, credentials = header.partition(" ")
     expires_at = principal.claims.get("exp")
@@ -58,12 +73,38 @@ def access_token_of(principal: Principal, request: RequestContext) -> AccessToke
     )
 
 
+class Address(NamedTuple):
+    """The address of a client, as Starlette's. The port is 0: behind proxies it would be that of a proxy."""
+
+    host: str
+    port: int
+
+
+class PlainRequest:
+    """An HTTP request with the attributes of Starlette's ``Request``, where Starlette is not installed.
+
+    Attributes:
+        client: The client's address; None if it is unknown.
+    """
+
+    def __init__(self, http: HTTPRequestInfo) -> None:
+        self._http = http
+        self.client: Address | None = _client_of(http)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._http, name)
+
+
+def _client_of(http: HTTPRequestInfo) -> Address | None:
+    return None if http.client_address is None else Address(http.client_address, 0)
+
+
 def http_request_of(http: HTTPRequestInfo) -> Any:
-    """Return an HTTP request as Starlette's ``Request``, or unchanged if Starlette is not installed."""
+    """Return an HTTP request as Starlette's ``Request``, or as `PlainRequest` if Starlette is not installed."""
     try:
         from starlette.requests import Request  # noqa: PLC0415 - an author's own dependency
     except ModuleNotFoundError:
-        return http
+        return PlainRequest(http)
     from urllib.parse import urlsplit  # noqa: PLC0415 - only for the above
 
     url = urlsplit(http.url)
@@ -76,7 +117,7 @@ def http_request_of(http: HTTPRequestInfo) -> Any:
         "query_string": url.query.encode("latin-1"),
         "headers": headers,
         "server": (url.hostname, url.port or (443 if url.scheme == "https" else 80)),
-        "client": None,
+        "client": _client_of(http),
         "state": {},
     }
     return Request(scope)

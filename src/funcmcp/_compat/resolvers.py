@@ -7,12 +7,10 @@ asked, and the parameter gets the answer.
 
 from __future__ import annotations
 
-import asyncio
 from types import SimpleNamespace, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin
 
-from funcmcp._authoring.calling.function_call import is_async
-from funcmcp._authoring.signatures.partials import signature_of
+from funcmcp._authoring.signatures.partials import is_async, signature_of
 from funcmcp._authoring.signatures.signature import Signature, function_name
 from funcmcp._compat.context import is_context
 from funcmcp._compat.current import get_context
@@ -22,9 +20,9 @@ from funcmcp._compat.errors import ToolError
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from funcmcp._authoring.calling.services import Scope
+    from funcmcp._compat.dependencies import Resolution
 
 T = TypeVar("T")
 
@@ -77,6 +75,8 @@ class Resolve(Dependency):
 
     __slots__ = ("_gets_outcome", "_name")
 
+    hides_failures: ClassVar[bool] = False
+
     def __init__(self, resolver: Callable[..., Any]) -> None:
         super().__init__(resolver)
         self._name = ""
@@ -88,15 +88,15 @@ class Resolve(Dependency):
         bound._name, bound._gets_outcome = name, _is_outcome(hint)
         return bound
 
-    async def resolve(self, scope: Scope, cache: dict[Any, Any], arguments: Mapping[str, Any]) -> Any:
+    async def resolve(self, resolution: Resolution, name: str) -> Any:  # noqa: ARG002 - the mark has it
         """Return the value for one call.
 
         Raises:
             ToolError: The user declined or cancelled.
         """
-        if self.factory not in cache:
-            cache[self.factory] = await self._outcome(scope, cache, arguments)
-        outcome: ElicitationResult[Any] = cache[self.factory]
+        if self.factory not in resolution.cache:
+            resolution.cache[self.factory] = await self._outcome(resolution)
+        outcome: ElicitationResult[Any] = resolution.cache[self.factory]
         if self._gets_outcome:
             return outcome
         if outcome.action != "accept":
@@ -105,14 +105,12 @@ class Resolve(Dependency):
             )
         return outcome.data
 
-    async def _outcome(
-        self, scope: Scope, cache: dict[Any, Any], arguments: Mapping[str, Any]
-    ) -> ElicitationResult[Any]:
-        kwargs = await self._arguments(scope, cache, arguments)
+    async def _outcome(self, resolution: Resolution) -> ElicitationResult[Any]:
+        kwargs = await self._arguments(resolution)
         if is_async(self.factory):
             value = await self.factory(**kwargs)
         else:
-            value = await asyncio.to_thread(self.factory, **kwargs)
+            value = await resolution.scope.run(self.factory, kwargs)
         context = get_context()
         if isinstance(value, Elicit):
             answer: ElicitationResult[Any] = await context.elicit(value.message, value.schema)
@@ -123,18 +121,18 @@ class Resolve(Dependency):
             value = SimpleNamespace(roots=await context.list_roots())
         return AcceptedElicitation(value)
 
-    async def _arguments(self, scope: Scope, cache: dict[Any, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    async def _arguments(self, resolution: Resolution) -> dict[str, Any]:
         """Return what the resolver gets for its parameters."""
         hints = Signature(self.factory).try_hints()
         kwargs: dict[str, Any] = {}
         for name, parameter in signature_of(self.factory).parameters.items():
             dependency = dependency_of(name, hints.get(name), parameter.default)
             if dependency is not None:
-                kwargs[name] = await dependency.resolve(scope, cache, arguments)
+                kwargs[name] = await dependency.resolve(resolution, name)
             elif is_context(hints.get(name)):
                 kwargs[name] = get_context()
-            elif name in arguments:
-                kwargs[name] = arguments[name]
+            elif name in resolution.arguments:
+                kwargs[name] = resolution.arguments[name]
             elif parameter.default is parameter.empty:
                 raise TypeError(
                     f"The resolver {function_name(self.factory)} has a parameter {name!r}, which is not an argument of "

@@ -18,7 +18,7 @@ from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.completion import with_completion
 from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, Tool, with_tags
 from funcmcp._compat.context import Context
-from funcmcp._compat.current import context_variable
+from funcmcp._compat.current import context_variable, get_context
 from funcmcp._compat.errors import NotFoundError, UnknownFeatureError
 from funcmcp._compat.functions import adapted, returns_contents, schema_of_result, tool_function, with_result
 from funcmcp._compat.middleware import as_mcp_error, native_middleware, sdk_middleware
@@ -29,17 +29,17 @@ from funcmcp._compat.options import (
     http_options,
     icons_of,
     mount_options,
-    selections,
     task_option,
 )
 from funcmcp._compat.result_types import ReturnedResult, messages_of
 from funcmcp._compat.server_settings import Settings, options_of_environment
 from funcmcp._compat.transports import ServerTransports
+from funcmcp._compat.visibility import component_rule
 from funcmcp._mappings import without_none
 from funcmcp._protocol.errors import MCPError
 from funcmcp._public_names import public
 from funcmcp._server.catalog.features import ResourceTemplate
-from funcmcp._server.catalog.visibility import KINDS
+from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
@@ -124,10 +124,14 @@ class FastMCP(ServerTransports):
         self._completion: Callable[..., Any] | None = None
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
+        self._versions: dict[str, str] = {}  # of components that have one, by kind and key
         show_errors = chosen.pop("show_errors", None)
         if show_errors is None:
             show_errors = self._shows_errors and not options.get("mask_error_details")
         self._unknown_arguments_option = chosen.pop("unknown_arguments", None)
+        self.task_default: bool = chosen.get("tasks") is True
+        if isinstance(chosen.get("tasks"), bool):
+            del chosen["tasks"]  # FastMCP's option: whether tools run as tasks unless they say otherwise
         native = {key: chosen.pop(key) for key in ("sessions", "limits", "tasks", "auth") if key in chosen}
         if self.settings.stateless_http:
             native.setdefault("sessions", None)
@@ -301,6 +305,7 @@ class FastMCP(ServerTransports):
         if component.kind == "resource" and not has_scheme(component):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
+        version = component.options.get("version")
         options = component_options(component.options, component.kind, component.name)
         if component.kind == "prompt":
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
@@ -320,6 +325,7 @@ class FastMCP(ServerTransports):
         previous = self._components.get(key)
         was_enabled = previous is None or previous.enabled
         switch = partial(self._switch, feature)
+        self._versions[f"{kind_of(feature)}:{feature.key}"] = "" if version is None else str(version)
         if component.enabled != was_enabled:
             # Before the feature is added: clients must not see a disabled one, not even for a moment.
             switch(component.enabled)
@@ -343,7 +349,7 @@ class FastMCP(ServerTransports):
 
     def _switch(self, feature: Any, enabled: bool) -> None:  # noqa: FBT001 - a callback of the component
         """Show or hide a feature; never show one that the tags of the constructor hide."""
-        kind: Any = next(name for name, cls in KINDS.items() if isinstance(feature, cls))
+        kind = kind_of(feature)
         if not enabled:
             self.disable({feature.key}, components={kind})
         elif self._has_shown_tags(feature.tags):
@@ -381,26 +387,43 @@ class FastMCP(ServerTransports):
     def enable(  # type: ignore[override] # more options
         self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
     ) -> FastMCP:
-        """Show features to clients, as `funcmcp.MCPServer.enable` does.
+        """Show the features to clients that meet all conditions; without conditions, do nothing.
 
         Args:
-            names: Names of tools and prompts, and URIs of resources and templates.
-            keys: Keys such as ``"tool:add"``, which FastMCP has for features.
+            names: Names, or URIs of resources and templates.
+            keys: Keys such as ``"tool:add@"``, which FastMCP has for features.
             options: ``tags``, ``components`` and ``only``.
+
+        Raises:
+            TypeError: An option does not exist, or a condition is not a collection of strings.
+            ValueError: A kind of feature is unknown, or a key has none.
         """
-        for selection in selections(names, keys, options):
-            super().enable(**selection)
+        only = options.pop("only", False)
+        conditions = {"names": names, "keys": keys, **options}
+        rule = component_rule(self._version_of, conditions, shows=True, only=only)
+        self._server.catalog.set_visibility(rule)
         return self
 
     def disable(  # type: ignore[override] # more options
         self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
     ) -> FastMCP:
-        """Hide features from clients, as `funcmcp.MCPServer.disable` does. The arguments are those of `enable`."""
-        for selection in selections(names, keys, options):
-            super().disable(**selection)
+        """Hide features from clients. The arguments are those of `enable`, and a key takes all versions."""
+        rule = component_rule(self._version_of, {"names": names, "keys": keys, **options}, shows=False)
+        self._server.catalog.set_visibility(rule)
         return self
 
+    def _version_of(self, feature: Any) -> str:
+        return self._versions.get(f"{kind_of(feature)}:{feature.key}", "")
+
     # The server's own features
+
+    def get_context(self) -> Context:
+        """Return the context of the request that runs now, as ``mcp.get_context()`` of the official SDK 1.x.
+
+        Raises:
+            RuntimeError: No request runs.
+        """
+        return get_context()
 
     async def list_tools(self, **_: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
         """Return the tools."""
@@ -467,7 +490,7 @@ class FastMCP(ServerTransports):
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Reply:
         """Set the context of the request while it runs: a middleware."""
         outer = context_variable.get()
-        inner = InnerContext(request, self._services.lifespans, "")
+        inner = InnerContext(request, self._services, "")
         context_variable.set(Context(request, inner, self, self._state_of(request)))
         try:
             return await call_next(request)
@@ -576,7 +599,7 @@ def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -
     output_schema = options.pop("output_schema", ...)
     structured = options.pop("structured_output", None)
     has_schema = output_schema is not None and output_schema is not False and structured is not False
-    task = task_option(options.pop("task", None))
+    task = task_option(options.pop("task", None), default=server.task_default)
     chosen: dict[str, Any] = {**hints, **options, **task}
     if isinstance(output_schema, dict):
         chosen["output_schema"] = output_schema

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from typing import TYPE_CHECKING
 
 from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient, LinearRetry
 
 from funcmcp._functions_host.blobs import BlobError, shown, split_path
+
+if TYPE_CHECKING:
+    from funcmcp._authoring.calling.threads import Threads
 
 _log = logging.getLogger("funcmcp.host")
 
@@ -30,12 +33,13 @@ class ServiceBlobs:
 
     Args:
         connection_string: The account's connection string, or ``UseDevelopmentStorage=true`` for Azurite.
+        threads: Wait for the storage service.
 
     Raises:
         ValueError: The connection string can't be read.
     """
 
-    def __init__(self, connection_string: str) -> None:
+    def __init__(self, connection_string: str, threads: Threads) -> None:
         settings = [part.strip().lower() for part in connection_string.split(";")]
         if "usedevelopmentstorage=true" in settings:
             connection_string = _EMULATOR
@@ -45,18 +49,19 @@ class ServiceBlobs:
             read_timeout=_READ_SECONDS,
             retry_policy=LinearRetry(backoff=1, retry_total=_RETRIES),
         )
+        self._threads = threads
 
     async def read(self, path: str) -> bytes | None:
         """Return a blob, or None if it does not exist."""
-        return await asyncio.to_thread(self._read, path)
+        return await self._threads.run(self._read, {"path": path})
 
     async def write(self, path: str, content: bytes) -> None:
         """Write a blob, and make its container if it does not exist."""
-        await asyncio.to_thread(self._write, path, content)
+        await self._threads.run(self._write, {"path": path, "content": content})
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await asyncio.to_thread(self._client.close)
+        await self._threads.run(self._client.close, {})
 
     def _read(self, path: str) -> bytes | None:
         container, name = split_path(path)

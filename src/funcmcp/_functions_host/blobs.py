@@ -6,11 +6,13 @@ of its container is refused.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from funcmcp._authoring.calling.threads import Threads
 
 _MAX_SHOWN = 100
 """Characters of a path in an error."""
@@ -59,18 +61,20 @@ class FolderBlobs:
 
     Args:
         folder: The folder of one connection.
+        threads: Read and write the files.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, threads: Threads) -> None:
         self._folder = folder
+        self._threads = threads
 
     async def read(self, path: str) -> bytes | None:
         """Return a blob, or None if it does not exist."""
-        return await asyncio.to_thread(self._read, path)
+        return await self._threads.run(self._read, {"path": path})
 
     async def write(self, path: str, content: bytes) -> None:
         """Write a blob; readers see the old one or the new one."""
-        await asyncio.to_thread(self._write, path, content)
+        await self._threads.run(self._write, {"path": path, "content": content})
 
     async def aclose(self) -> None:
         """Do nothing: no file stays open."""

@@ -6,10 +6,10 @@ neither makes the function unusable, with a reason; nothing is dropped in silenc
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Protocol
 
+from funcmcp._authoring.calling.threads import Threads
 from funcmcp._functions_host.bindings import BindingError
 from funcmcp._functions_host.blobs import BlobError, FolderBlobs
 from funcmcp._functions_host.expressions import ExpressionError, Template, with_settings
@@ -52,6 +52,10 @@ class Storage:
         folder: Holds a folder for each connection.
         settings: The app settings.
         uses_service: Whether blobs are in the storage accounts that the settings name, and not in the folder.
+
+    Attributes:
+        settings: The app settings.
+        threads: Run what reads and writes files and waits for the storage service.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str], *, uses_service: bool = False) -> None:
@@ -59,6 +63,7 @@ class Storage:
         self._uses_service = uses_service
         self._accounts: dict[str, BlobStore] = {}
         self.settings = settings
+        self.threads: Threads = Threads()
 
     def blobs(self, connection: str) -> BlobStore:
         """Return the blobs of a connection.
@@ -67,11 +72,11 @@ class Storage:
             BindingError: The connection's app setting is missing or is not a connection string.
         """
         if not self._uses_service:
-            return FolderBlobs(self._folder / _file_name(connection))
+            return FolderBlobs(self._folder / _file_name(connection), self.threads)
         text = self._connection_string(connection)
         account = self._accounts.get(text)
         if account is None:
-            account = self._accounts[text] = _account(connection, text)
+            account = self._accounts[text] = _account(connection, text, self.threads)
         return account
 
     async def aclose(self) -> None:
@@ -100,11 +105,11 @@ class Storage:
         return self._folder / _file_name(connection) / "queues" / f"{_file_name(name)}.jsonl"
 
 
-def _account(connection: str, text: str) -> BlobStore:
+def _account(connection: str, text: str, threads: Threads) -> BlobStore:
     from funcmcp._functions_host.blob_service import ServiceBlobs  # noqa: PLC0415 - of an extra
 
     try:
-        return ServiceBlobs(text)
+        return ServiceBlobs(text, threads)
     except ValueError as error:
         raise BindingError(f"The app setting {connection!r} is not a connection string. {error}") from error
 
@@ -282,7 +287,7 @@ class _Queue:
             messages = decoded if isinstance(decoded, list) else [decoded]
         try:
             file = self._storage.queue(self._connection, self._name.value(trigger))
-            await asyncio.to_thread(_append, file, messages)
+            await self._storage.threads.run(_append, {"file": file, "messages": messages})
         except BindingError as error:
             raise BlobError(str(error)) from error
         except OSError as error:

@@ -11,6 +11,8 @@ from pydantic import BaseModel, Field
 
 from funcmcp._authoring.calling.feature_context import CancellationToken, Context
 from funcmcp._authoring.calling.questions import Elicit, ListRoots, Sample
+from funcmcp._authoring.calling.services import Services
+from funcmcp._authoring.calling.threads import Threads
 from funcmcp._protocol.errors import MissingClientCapability, ToolError
 from tests.authoring.tool_calls import Peer, call, context, tool_of
 from tests.patience import PATIENCE
@@ -27,7 +29,7 @@ class Name(BaseModel):
 
 
 async def test_a_tool_sees_the_facts_of_its_call() -> None:
-    http: Any = SimpleNamespace(method="POST", headers={"a": "b"}, principal=None)
+    http: Any = SimpleNamespace(method="POST", headers={"a": "b"}, principal=None, client_address="192.0.2.7")
     trace = {"traceparent": "00-1", "tracestate": "x=1", "baggage": "k=v"}
     seen: list[Context] = []
 
@@ -39,7 +41,7 @@ async def test_a_tool_sees_the_facts_of_its_call() -> None:
     assert (it.name, it.arguments, it.principal, it.session_id) == ("look", {"a": 1}, None, "session-1")
     assert it.protocol_version == "2026-07-28"
     assert it.client_info == {"name": "tester", "version": "1"}
-    assert it.http_request is http
+    assert (it.http_request, it.client_address) == (http, "192.0.2.7")
     assert it.meta["other"] == 1
     assert it.request_id == 7
     assert it.trace == trace
@@ -315,6 +317,39 @@ def test_an_attribute_of_other_frameworks_is_an_error_that_names_ours() -> None:
     with pytest.raises(AttributeError, match=r"Context has no attribute 'other'\.$"):
         _ = tool_context.other  # type: ignore[attr-defined]
     assert not hasattr(tool_context, "client_id")
+
+
+async def test_a_part_of_a_plain_function_needs_no_slot_of_its_own() -> None:
+    services = Services()
+    services.threads = Threads(limit=1)
+
+    def work(context: Context) -> int:
+        return context.wait(context.once("a", lambda: 1)) + context.wait(context.once("b", lambda: 2))
+
+    async with asyncio.timeout(PATIENCE):
+        assert (await call(work, {}, services))["structuredContent"] == {"result": 3}
+
+
+async def test_a_part_whose_call_is_cancelled_releases_its_slot() -> None:
+    services = Services()
+    services.threads = Threads(limit=1)
+    started, gate = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        started.set()
+        gate.wait(PATIENCE)
+
+    async def work(context: Context, *, hangs: bool) -> int:
+        await context.once("a", hang if hangs else int)
+        return 1
+
+    hanging = asyncio.create_task(call(work, {"hangs": True}, services))
+    assert await asyncio.to_thread(started.wait, PATIENCE)
+    hanging.cancel()
+    await asyncio.wait([hanging])
+    async with asyncio.timeout(PATIENCE):
+        assert (await call(work, {"hangs": False}, services))["structuredContent"] == {"result": 1}
+    gate.set()
 
 
 async def test_in_a_plain_call_each_part_just_runs() -> None:

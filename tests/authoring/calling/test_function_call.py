@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from funcmcp._authoring.calling.feature_context import CancellationToken, Context
-from funcmcp._authoring.calling.function_call import is_async
 from funcmcp._authoring.calling.services import Services
 from funcmcp._authoring.signatures.signature import JSONRPCRequest
 from funcmcp._protocol.errors import ToolError
@@ -39,22 +38,6 @@ def test_an_async_tool_that_waits_for_nothing_is_done_at_once() -> None:
         return a + b
 
     assert isinstance(begin(tool_of(add).handler(context(), {"a": 1, "b": 2})), JSONResult)
-
-
-def test_partials_and_callable_objects_are_known_to_be_async() -> None:
-    async def work(a: int) -> None: ...
-
-    class Async:
-        async def __call__(self) -> None: ...
-
-    class Plain:
-        def __call__(self) -> None: ...
-
-    assert is_async(functools.partial(work, 1))
-    assert is_async(Async())
-    assert is_async(Async().__call__)
-    assert not is_async(Plain())
-    assert not is_async(max)
 
 
 async def test_partials_and_callable_objects_are_called() -> None:

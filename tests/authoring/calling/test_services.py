@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
+import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
@@ -19,9 +22,10 @@ from funcmcp._server.run import Run, RunCancelledError
 from funcmcp.content import ResourceInfo
 from funcmcp.http import Request
 from funcmcp.middleware import CallNext, Reply, RequestContext
-from funcmcp.testing import Client
+from funcmcp.testing import Client, accept
 from tests.authoring.tool_calls import call, context, schema_of, tool_of
 from tests.instances import per_request
+from tests.patience import PATIENCE
 
 
 class Settings:
@@ -716,3 +720,299 @@ async def test_a_client_that_cancels_does_not_interrupt_the_end_of_services() ->
 
     await asyncio.create_task(others())
     assert notes == ["closed"]
+
+
+TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("TENANT", default="nobody")
+
+
+class Shop:
+    """A server whose plain features use a connection of sqlite3 that belongs to one thread."""
+
+    def __init__(self) -> None:
+        self.ends: list[str] = []
+        self.mcp = MCPServer("Shop", show_errors=True)
+        self.mcp.services.register_factory(sqlite3.Connection, self.connect)
+
+    def connect(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(":memory:")
+        try:
+            with connection:
+                yield connection
+            self.ends.append("commit")
+        except BaseException as error:
+            self.ends.append(type(error).__name__)
+            raise
+        finally:
+            connection.close()
+
+
+def answer(connection: sqlite3.Connection, *, fails: bool = False) -> list[int]:
+    if fails:
+        raise LookupError("gone")
+    return [row[0] for row in connection.execute("SELECT 42")]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_services_of_a_plain_function_belong_to_its_thread(revision: str) -> None:
+    shop = Shop()
+    shop.mcp.tool(answer)
+
+    @shop.mcp.tool
+    def lazily(connection: sqlite3.Connection) -> list[int]:
+        return (row[0] for row in connection.execute("SELECT 42"))  # type: ignore[return-value] # read as a list
+
+    @shop.mcp.tool
+    def wrong(connection: sqlite3.Connection) -> int:
+        connection.execute("SELECT 42")
+        return "text"  # type: ignore[return-value]
+
+    @shop.mcp.tool
+    async def in_the_loop(connection: sqlite3.Connection) -> list[int]:
+        return answer(connection)
+
+    @shop.mcp.resource("shop://answer")
+    def resource(connection: sqlite3.Connection) -> str:
+        return str(answer(connection))
+
+    @shop.mcp.prompt
+    def prompt(connection: sqlite3.Connection) -> str:
+        return str(answer(connection))
+
+    async with Client(shop.mcp, revision=revision) as client:
+        for name in ("answer", "lazily", "in_the_loop"):
+            assert (await client.call_tool(name)).structured_content == {"result": [42]}
+        assert (await client.call_tool("answer", {"fails": True})).text == "gone"
+        assert (await client.call_tool("wrong")).is_error
+        assert (await client.read_resource("shop://answer")).text == "[42]"
+        assert "[42]" in str(await client.get_prompt("prompt"))
+    assert shop.ends == ["commit", "commit", "commit", "LookupError", "TypeError", "commit", "commit"]
+
+
+async def test_a_class_whose_method_is_a_plain_tool_is_constructed_in_its_thread() -> None:
+    class Orders:
+        def __init__(self) -> None:
+            self.connection = sqlite3.connect(":memory:")
+
+    services = Services()
+    services.register_factory(Orders, Orders)
+
+    def count(orders: Orders) -> int:
+        row: tuple[int] = orders.connection.execute("SELECT 3").fetchone()
+        return row[0]
+
+    assert (await call(count, {}, services))["structuredContent"] == {"result": 3}
+
+
+async def test_plain_and_async_factories_of_a_plain_function_are_closed_in_turn() -> None:
+    steps: list[tuple[str, bool]] = []
+    services = Services()
+    loop_thread = threading.get_ident()
+
+    def note(step: str) -> None:
+        steps.append((step, threading.get_ident() == loop_thread))
+
+    def open_settings() -> Iterator[Settings]:
+        note("open settings")
+        token = TENANT.set("ann")
+        yield Settings()
+        TENANT.reset(token)
+        note("close settings")
+
+    async def open_database(settings: Settings) -> AsyncIterator[Database]:
+        note(f"open database of {TENANT.get()}")
+        yield Database(settings)
+        note("close database")
+
+    def open_repository(database: Database) -> Iterator[Repository]:
+        note("open repository")
+        yield Repository(database)
+        note("close repository")
+
+    services.register_factory(Settings, open_settings)
+    services.register_factory(Database, open_database)
+    services.register_factory(Repository, open_repository)
+
+    def use(repository: Repository) -> str:
+        note("use")
+        return TENANT.get()
+
+    assert (await call(use, {}, services))["content"][0]["text"] == "ann"
+    assert TENANT.get() == "nobody"
+    assert steps == [
+        ("open settings", False),
+        ("open database of ann", True),
+        ("open repository", False),
+        ("use", False),
+        ("close repository", False),
+        ("close database", True),
+        ("close settings", False),
+    ]
+
+
+class Slow:
+    """A server whose plain tool ends after its time limit."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.steps: list[str] = []
+        self.fails = fails
+        self.gate = threading.Event()
+        self.closed = threading.Event()
+        self.mcp = MCPServer("Slow")
+        self.mcp.services.register_factory(Settings, self.open_settings)
+        self.mcp.tool(timeout=0.05)(self.wait)
+
+    def open_settings(self) -> Iterator[Settings]:
+        try:
+            yield Settings()
+        except BaseException as error:
+            self.steps.append(type(error).__name__)
+            if self.fails:
+                raise ValueError("the roll-back failed") from error
+            raise
+        finally:
+            self.closed.set()
+
+    def wait(self, settings: Settings) -> None:
+        self.gate.wait(PATIENCE)
+        self.steps.append("returned")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_services_of_a_call_whose_time_is_up_are_closed_when_its_function_returns(
+    caplog: pytest.LogCaptureFixture, *, fails: bool
+) -> None:
+    slow = Slow(fails=fails)
+    result = await slow.mcp.call_tool("wait")
+    assert (result.text, slow.steps) == ("It did not finish within 0.05 seconds.", [])
+    slow.gate.set()
+    assert await asyncio.to_thread(slow.closed.wait, PATIENCE)
+    assert slow.steps == ["returned", "TimeoutError"]
+    while fails and "the roll-back failed" not in caplog.text:  # noqa: ASYNC110 - a thread writes it
+        await asyncio.sleep(0)
+    assert ("was not closed: its call has ended before the function" in caplog.text) is fails
+
+
+async def test_a_service_that_is_being_opened_when_its_call_ends_is_closed() -> None:
+    services = Services()
+    gate, opening, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def open_settings() -> Iterator[Settings]:
+        opening.set()
+        gate.wait(PATIENCE)
+        try:
+            yield Settings()
+        finally:
+            closed.set()
+
+    services.register_factory(Settings, open_settings)
+
+    def use(settings: Settings) -> str:
+        return "used"
+
+    task = asyncio.create_task(call(use, {}, services))
+    assert await asyncio.to_thread(opening.wait, PATIENCE)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    gate.set()
+    assert await asyncio.to_thread(closed.wait, PATIENCE)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_services_of_a_call_whose_coroutine_is_closed_are_closed_in_their_thread(*, waits: bool) -> None:
+    services = Services()
+    ends: list[str] = []
+    opened, closed = threading.Event(), threading.Event()
+
+    def open_settings() -> Iterator[Settings]:
+        opened.set()
+        try:
+            yield Settings()
+        except BaseException as error:
+            ends.append(type(error).__name__)
+            raise
+        finally:
+            closed.set()
+
+    async def open_database(settings: Settings) -> Database:
+        await asyncio.Event().wait()
+        return Database(settings)
+
+    services.register_factory(Settings, open_settings)
+    services.register_factory(Database, open_database)
+
+    def use(database: Database) -> str:
+        return "used"
+
+    work = tool_of(use, services).handler(context(), {})
+    future: Any = work.send(None)
+    assert await asyncio.to_thread(opened.wait, PATIENCE)
+    if waits:  # for the database
+        await asyncio.wait([future])
+        work.send(None)
+    work.close()
+    assert await asyncio.to_thread(closed.wait, PATIENCE)
+    assert ends == ["GeneratorExit"]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_question_of_a_plain_function_ends_its_services_in_each_round(revision: str) -> None:
+    shop = Shop()
+
+    @shop.mcp.tool
+    def ask(connection: sqlite3.Connection, context: Context) -> int:
+        answer = context.wait(context.elicit("How many?", int))
+        return (answer.content or 0) + connection.execute("SELECT 1").fetchone()[0]  # type: ignore[no-any-return]
+
+    async with Client(shop.mcp, revision=revision, elicit=accept({"value": 3})) as client:
+        assert (await client.call_tool("ask")).structured_content == {"result": 4}
+    assert shop.ends == (["commit"] if revision == "2025-11-25" else ["InputRequired", "commit"])
+
+
+async def test_a_plain_factory_that_fails_to_open_is_not_closed() -> None:
+    shop = Shop()
+
+    def fail() -> Iterator[Settings]:
+        if shop:
+            raise LookupError("no settings")
+        yield Settings()
+
+    shop.mcp.services.register_factory(Settings, fail)
+
+    @shop.mcp.tool
+    def use(connection: sqlite3.Connection, settings: Settings) -> str:
+        return "used"
+
+    assert (await shop.mcp.call_tool("use")).text == "no settings"
+    assert shop.ends == ["LookupError"]
+
+
+async def test_a_commit_in_the_thread_of_a_plain_function_that_fails_is_the_failure_of_the_call() -> None:
+    mcp = MCPServer("Shop", show_errors=True)
+
+    def open_settings() -> Iterator[Settings]:
+        yield Settings()
+        raise RuntimeError("the commit failed")
+
+    mcp.services.register_factory(Settings, open_settings)
+
+    @mcp.tool
+    def use(settings: Settings) -> str:
+        return "used"
+
+    result = await mcp.call_tool("use")
+    assert (result.is_error, result.text) == (True, "the commit failed")
+
+
+async def test_a_plain_factory_may_return_an_awaitable() -> None:
+    services = Services()
+
+    async def connect() -> Settings:
+        return Settings("awaited")
+
+    services.register_factory(Settings, lambda: connect())  # noqa: PLW0108 - not async itself
+
+    def use(settings: Settings) -> str:
+        return settings.url
+
+    assert (await call(use, {}, services))["content"][0]["text"] == "awaited"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp._authoring.calling.threads import Threads
+from funcmcp._authoring.calling.threads import CallThread, Threads
 from tests.patience import PATIENCE
 
 WHERE: contextvars.ContextVar[str] = contextvars.ContextVar("WHERE", default="nowhere")
@@ -309,3 +309,145 @@ def test_a_slot_for_a_call_of_a_closed_loop_goes_to_the_next_one() -> None:
 
 def _three() -> int:
     return 3
+
+
+async def test_a_function_that_a_thread_waits_for_needs_no_slot() -> None:
+    threads, loop = Threads(limit=2), asyncio.get_running_loop()
+    both_run = threading.Barrier(2)
+
+    def outer() -> Any:
+        both_run.wait(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(threads.run(_three, {}), loop).result(PATIENCE)
+
+    assert await soon(asyncio.gather(threads.run(outer, {}), threads.run(outer, {}))) == [3, 3]
+    assert threads._running == 0
+
+
+async def test_an_inner_function_that_is_given_up_releases_no_slot() -> None:
+    threads, loop = Threads(limit=1), asyncio.get_running_loop()
+    started, gate = threading.Event(), threading.Event()
+
+    def inner() -> None:
+        started.set()
+        gate.wait(PATIENCE)
+
+    def outer() -> str:
+        future = asyncio.run_coroutine_threadsafe(threads.run(inner, {}), loop)
+        assert started.wait(PATIENCE)
+        future.cancel()
+        return "given up"
+
+    assert await soon(threads.run(outer, {})) == "given up"
+    gate.set()
+    await until(lambda: not threads._unfinished)
+    assert (threads._running, threads._abandoned) == (0, 0)
+
+
+async def test_all_functions_of_a_call_run_in_one_thread_and_one_slot() -> None:
+    threads = Threads(limit=1)
+    thread = CallThread(threads)
+    first = await soon(thread.run(threading.get_ident, {}))
+    waiting = asyncio.create_task(threads.run(threading.get_ident, {}))
+    assert await soon(thread.run(threading.get_ident, {})) == first
+    assert not waiting.done()
+    thread.close()
+    assert await soon(waiting)
+    await until(lambda: threads._running == 0)
+
+
+async def test_context_variables_pass_between_the_thread_of_a_call_and_the_loop() -> None:
+    thread = CallThread(Threads())
+    tokens: list[contextvars.Token[str]] = []
+
+    def use() -> None:
+        tokens.append(WHERE.set("in the thread"))
+
+    def reset() -> str:
+        seen = WHERE.get()
+        WHERE.reset(tokens.pop())
+        return seen
+
+    WHERE.set("on the loop")
+    assert await thread.run(WHERE.get, {}) == "on the loop"
+    WHERE.set("later")
+    assert await thread.run(WHERE.get, {}) == "later"
+    await thread.run(use, {})
+    assert WHERE.get() == "in the thread"
+    assert await thread.run(reset, {}) == "in the thread"
+    assert WHERE.get() == "later"
+    await thread.run(use, {})
+    thread.close()
+    assert WHERE.get() == "later"
+
+
+async def test_a_call_that_moves_to_another_task_ends_without_harm() -> None:
+    thread = CallThread(Threads())
+    await thread.run(_set_where, {})
+    await asyncio.create_task(_close(thread))
+    assert WHERE.get() == "in the thread"
+
+
+async def test_a_call_that_is_given_up_passes_on_its_slot_and_its_thread_runs_what_is_left() -> None:
+    threads = Threads(limit=1)
+    thread = CallThread(threads)
+    started, gate, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        started.set()
+        gate.wait(PATIENCE)
+
+    call = asyncio.create_task(thread.run(work, {}))
+    await until(started.is_set)
+    call.cancel()
+    await asyncio.wait([call])
+    assert thread.is_abandoned
+    thread.run_later(closed.set, {})
+    thread.close()
+    assert await soon(threads.run(_three, {})) == 3
+    assert not closed.is_set()
+    gate.set()
+    await until(closed.is_set)
+    await until(lambda: not threads._unfinished)
+
+
+async def test_a_function_of_a_call_that_is_given_up_before_it_starts_does_not_run() -> None:
+    threads, gate = Threads(limit=1), threading.Event()
+    busy = asyncio.create_task(threads.run(gate.wait, {"timeout": PATIENCE}))
+    await asyncio.sleep(0)
+    thread = CallThread(threads)
+    calls: list[int] = []
+    call = asyncio.create_task(thread.run(lambda: calls.append(1), {}))
+    await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.wait([call])
+    gate.set()
+    assert await soon(busy)
+    thread.run_later(_three, {})
+    thread.close()
+    await until(lambda: threads._running == 0)
+    assert calls == []
+
+
+async def test_the_first_function_of_a_call_fails_if_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    thread = CallThread(Threads())
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        await soon(thread.run(_three, {}))
+    thread.close()
+
+
+async def test_a_thread_of_a_call_that_has_run_nothing_ends_at_once() -> None:
+    thread = CallThread(Threads())
+    thread.close()
+    assert not thread.has_started
+
+
+async def _close(thread: CallThread) -> None:
+    thread.close()
+
+
+def _set_where() -> None:
+    WHERE.set("in the thread")

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from funcmcp import MCPServer, prompt, resource, tool
-from funcmcp._authoring.signatures.partials import signature_of, without_partials
+from funcmcp._authoring.signatures.partials import is_async, signature_of, without_partials
 from funcmcp._authoring.signatures.signature import function_name
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp.compat import Depends, FastMCP
@@ -268,3 +268,19 @@ def test_arguments_that_do_not_fit_and_classes_are_refused_without_showing_them(
     assert SECRET not in str(refused.value)
     with pytest.raises(RegistrationError, match="Engine is a class"):
         mcp.tool(partial(Engine))
+
+
+def test_partials_and_callable_objects_are_known_to_be_async() -> None:
+    async def work(a: int) -> None: ...
+
+    class Async:
+        async def __call__(self) -> None: ...
+
+    class Plain:
+        def __call__(self) -> None: ...
+
+    assert is_async(functools.partial(work, 1))
+    assert is_async(Async())
+    assert is_async(Async().__call__)
+    assert not is_async(Plain())
+    assert not is_async(max)

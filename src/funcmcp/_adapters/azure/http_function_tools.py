@@ -17,13 +17,12 @@ from funcmcp._adapters.azure.route_templates import path_of, variables_of
 from funcmcp._adapters.azure.settings import hostname, is_local, route_prefix
 from funcmcp._authoring.calling.arguments import input_schema, parts_of
 from funcmcp._authoring.calling.feature_context import Context
-from funcmcp._authoring.calling.function_call import is_async
 from funcmcp._authoring.features.options import checked_options
 from funcmcp._authoring.features.tools import ToolOptions, make_tool
 from funcmcp._authoring.openapi.http_requests import forwarded, text_of
 from funcmcp._authoring.openapi.http_responses import Response, result_of
 from funcmcp._authoring.signatures.docstring import description
-from funcmcp._authoring.signatures.partials import signature_of, without_partials
+from funcmcp._authoring.signatures.partials import is_async, signature_of, without_partials
 from funcmcp._authoring.signatures.signature import EMPTY, Arguments, Parameter, parameter_of
 from funcmcp._authoring.values.content import ToolResult
 from funcmcp._mappings import only, without

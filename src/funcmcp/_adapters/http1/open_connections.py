@@ -25,6 +25,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 from funcmcp._transports.http.admission.caller import caller_at
+from funcmcp._transports.http.messages import ip_address_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,7 +148,10 @@ class OpenConnections:
 
     def _caller_of(self, connection: OpenConnection) -> str | None:
         peer = connection.transport.get_extra_info("peername")
-        return caller_at(str(peer[0])) if self._has_shares and isinstance(peer, (tuple, list)) and peer else None
+        if not self._has_shares or not isinstance(peer, (tuple, list)) or not peer:
+            return None
+        address = ip_address_in(str(peer[0]))
+        return None if address is None else caller_at(address)
 
     def _add(self, connection: OpenConnection, caller: str | None) -> None:
         self._callers[connection] = caller

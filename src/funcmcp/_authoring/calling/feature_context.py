@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from uuid import uuid4
 
 from funcmcp._authoring.calling.questions import Elicit, Elicited, ElicitURL, ListRoots, Root, Sample, Sampled
+from funcmcp._authoring.signatures.partials import is_async
 from funcmcp._authoring.signatures.signature import parameter_of
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import ToolError
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from funcmcp._auth.principal import Principal
-    from funcmcp._authoring.calling.lifespans import Lifespans
     from funcmcp._authoring.calling.questions import Question, SampleOptions
+    from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.values.content import Content
     from funcmcp._server.calls.context import HTTPRequestInfo, RequestContext
 
@@ -96,9 +97,9 @@ class Context:
         "_closed",
         "_context",
         "_counts",
-        "_lifespans",
         "_loop",
         "_progress",
+        "_services",
         "_waits",
         "arguments",
         "name",
@@ -108,7 +109,7 @@ class Context:
     def __init__(
         self,
         context: RequestContext,
-        lifespans: Lifespans,
+        services: Services,
         name: str,
         *,
         arguments: Mapping[str, Any] = MappingProxyType({}),
@@ -118,7 +119,7 @@ class Context:
         self.arguments: Mapping[str, Any] = arguments
         self.uri: str = uri
         self._context = context
-        self._lifespans = lifespans
+        self._services = services
         self._loop = asyncio.get_running_loop()
         self._counts: dict[str, int] = {}
         self._progress: float | None = None
@@ -192,6 +193,16 @@ class Context:
         return self._context.http
 
     @property
+    def client_address(self) -> str | None:
+        """The IP address that the request came from, such as ``"203.0.113.7"``.
+
+        Behind the proxies that ``HTTPOptions(proxies=)`` declares, it is the address that the outermost of them
+        received the request from. None if the address is unknown: on stdio, from a client in memory, on a Unix socket
+        without `proxies`, and in a task.
+        """
+        return self._context.client_address
+
+    @property
     def meta(self) -> Mapping[str, Any]:
         """The request's ``_meta``."""
         return self._context.meta
@@ -208,7 +219,7 @@ class Context:
 
         It is an empty dict for a server without them. Raises RuntimeError if the server has not started.
         """
-        return self._lifespans.value_in(self._loop)
+        return self._services.lifespans.value_in(self._loop)
 
     def can(self, capability: str) -> bool:
         """Return whether the client declared a capability: ``"elicitation"``, ``"sampling"`` or ``"roots"``."""
@@ -408,7 +419,7 @@ class Context:
         """
 
         async def run() -> Any:
-            result = await asyncio.to_thread(function)
+            result = function() if is_async(function) else await self._services.threads.run(function, {})
             return await result if inspect.isawaitable(result) else result
 
         result: T = await self._context.once(key, run)

@@ -26,11 +26,12 @@ from funcmcp._authoring.calling.feature_context import (
     Context,
 )
 from funcmcp._authoring.calling.services import Scope
+from funcmcp._authoring.signatures.partials import is_async
 from funcmcp._authoring.signatures.signature import EMPTY, JSONRPCRequest, Signature
 from funcmcp._authoring.values.iterators import with_members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from typing import TypeAlias
 
     from funcmcp._authoring.calling.arguments import Part
@@ -203,7 +204,7 @@ class FunctionCall(Generic[Settings, Result, *Arguments]):
                 return await self._run_injected(context, arguments, kwargs, render)
             if self.is_async:
                 return render(with_members(await self.function(**kwargs)))
-            return render(await self._in_thread(self.function, kwargs))
+            return render(await call_in_thread(self.function, kwargs, self._services.threads.run))
         except SystemExit as error:
             raise RuntimeError(f"{self.name} raised SystemExit, which must not end the server.") from error
 
@@ -219,6 +220,8 @@ class FunctionCall(Generic[Settings, Result, *Arguments]):
         The services are closed before the call has a result, so an exception that they raise is a failure of the call.
         """
         scope = self._services.scope()
+        if not self.is_async:
+            scope.use_thread()
         token = CancellationToken()
         feature_context = self._add_special(kwargs, scope, token, context, arguments)
         try:
@@ -231,7 +234,7 @@ class FunctionCall(Generic[Settings, Result, *Arguments]):
                 if self.is_async:
                     value = with_members(await function(**kwargs))
                 else:
-                    value = await self._in_thread(function, kwargs)
+                    value = await call_in_thread(function, kwargs, scope.run)
                 result = render(value)
                 if scope.is_cancelled and context.timeout is None:
                     raise CancelledError  # the function ignored it and returned; its services must not commit
@@ -267,40 +270,39 @@ class FunctionCall(Generic[Settings, Result, *Arguments]):
             else:
                 if feature_context is None:
                     members = self.kind.context_members(*arguments)
-                    feature_context = Context(context, self._services.lifespans, self.name, **members)
+                    feature_context = Context(context, self._services, self.name, **members)
                 kwargs[name] = feature_context
         return feature_context
 
-    async def _in_thread(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-        """Call a plain function in a worker thread; await what it returns if that is awaitable.
 
-        An iterator is read in the same thread: it is code of the author that may block, and what it uses, such as a
-        connection of sqlite3, may work only there. The reading ends with the call.
-        """
-        is_over = False
+async def call_in_thread(
+    function: Callable[..., Any], kwargs: dict[str, Any], run: Callable[..., Awaitable[Any]]
+) -> Any:
+    """Call a plain function in a worker thread; await what it returns if that is awaitable.
 
-        def call(**kwargs: Any) -> Any:
-            return with_members(function(**kwargs), lambda: is_over)
+    An iterator is read in the same thread: it is code of the author that may block, and what it uses, such as a
+    connection of sqlite3, may work only there. The reading ends with the call.
 
-        try:
-            value = await self._services.threads.run(call, kwargs)
-        finally:
-            is_over = True
-        return await value if inspect.isawaitable(value) else value
+    Args:
+        function: The function.
+        kwargs: Its arguments.
+        run: Runs a function in the thread.
+    """
+    is_over = False
+
+    def call(**kwargs: Any) -> Any:
+        return with_members(function(**kwargs), lambda: is_over)
+
+    try:
+        value = await run(call, kwargs)
+    finally:
+        is_over = True
+    return await value if inspect.isawaitable(value) else value
 
 
 def always(render: Callable[[Any], Result]) -> Callable[..., Callable[[Any], Result]]:
     """Return a renderer that renders the value of each call in the same way."""
     return lambda *_arguments: render
-
-
-def is_async(function: Any) -> bool:
-    """Return whether calling a function returns a coroutine."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    if inspect.iscoroutinefunction(function):
-        return True
-    return not inspect.isroutine(function) and inspect.iscoroutinefunction(type(function).__call__)
 
 
 def plan_of(

@@ -6,8 +6,7 @@ import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._authoring.calling.function_call import is_async
-from funcmcp._authoring.signatures.partials import signature_of
+from funcmcp._authoring.signatures.partials import is_async, signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -11,21 +11,29 @@ calls it, so a service of the scope ``"app"`` can't depend on one of a request.
 
 A scope closes its services in the reverse order of their creation. A generator gets the exception with which the call
 ends at its ``yield``, and what it raises itself is how the call ends then: see `Scope.aclose`.
+
+What a factory opens may belong to its thread, as connections of sqlite3 do. The factories of a call that are not async
+therefore run where the function of the call runs, and their services are closed there: in one worker thread for a plain
+function (`Scope.use_thread`), and in the event loop for an async one. A call may end before its plain function does,
+because its time is up or the client has cancelled it. Its services are then closed when the function has returned.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_type_hints
 from weakref import WeakKeyDictionary
 
 from funcmcp._authoring.calling.lifespans import Lifespans
-from funcmcp._authoring.calling.threads import Threads
+from funcmcp._authoring.calling.threads import CallThread, Threads
 from funcmcp._authoring.calling.unknown_arguments import DEFAULT_RULES, ArgumentRules
+from funcmcp._authoring.signatures.partials import is_async
 from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._server.log import log_exception, quote
 from funcmcp._server.run import current_run
 
 if TYPE_CHECKING:
@@ -37,6 +45,8 @@ if TYPE_CHECKING:
     Manager: TypeAlias = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 
 T = TypeVar("T")
+
+_log = logging.getLogger("funcmcp")
 
 _NO_VALUE: Any = object()
 """Stands for the value of a service that a factory creates."""
@@ -71,7 +81,7 @@ class Services:
     def __init__(self, argument_rules: ArgumentRules = DEFAULT_RULES) -> None:
         self.argument_rules = argument_rules
         self.threads: Threads = Threads()
-        self._registry = _Registry()
+        self._registry = _Registry(self.threads)
         self.lifespans: Lifespans = Lifespans(self._registry.close_app)
 
     def register_factory(
@@ -134,7 +144,7 @@ class Services:
                 session = await services.get(AsyncSession)
             ```
         """
-        return Scope(self._registry)
+        return Scope(self._registry, self.threads)
 
     async def aclose(self) -> None:
         """Close the services of the scope ``"app"`` in the running event loop, unless it has users of the lifespans."""
@@ -145,11 +155,15 @@ class Services:
 class _Registry:
     """What is registered, and the services of the scope ``"app"`` that are open.
 
+    Args:
+        threads: The worker threads of the server.
+
     Attributes:
         values: The values and overrides by type.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
         self.values: dict[Any, Any] = {}
         self._factories: dict[Any, _Factory] = {}
         self._apps: WeakKeyDictionary[asyncio.AbstractEventLoop, _AppScope] = WeakKeyDictionary()
@@ -203,7 +217,7 @@ class _Registry:
         loop = asyncio.get_running_loop()
         app = self._apps.get(loop)
         if app is None:
-            app = self._apps[loop] = _AppScope(self)
+            app = self._apps[loop] = _AppScope(self, self._threads)
         return app
 
     async def close_app(self) -> None:
@@ -257,10 +271,12 @@ class _Factory:
 class Scope:
     """The services of one request. An ``async with`` statement closes them with the exception that ends its block."""
 
-    __slots__ = ("_cancellations", "_instances", "_managers", "_registry")
+    __slots__ = ("_cancellations", "_instances", "_managers", "_registry", "_thread", "_threads")
 
-    def __init__(self, registry: _Registry) -> None:
+    def __init__(self, registry: _Registry, threads: Threads) -> None:
         self._registry = registry
+        self._threads = threads
+        self._thread: CallThread | None = None
         self._instances: dict[_Factory, Any] = {}
         self._managers: list[Manager] = []
         self._cancellations = 0
@@ -286,23 +302,58 @@ class Scope:
     async def construct(self, cls: Callable[..., Any]) -> Any:
         """Return a new object of a class, its constructor's parameters injected by type."""
         kwargs = {name: await self.get(service) for name, service in injectable(cls, self._registry).items()}
-        return cls(**kwargs)
+        return await self.call(cls, kwargs)
+
+    def use_thread(self) -> None:
+        """Run factories that are not async in one worker thread, as the scope of a plain function does."""
+        self._thread = CallThread(self._threads)
+
+    async def call(self, factory: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        """Call a factory where it has to run, and return what it returns, which may be awaitable."""
+        if self._thread is None or is_async(factory):
+            return factory(**kwargs)
+        return await self._thread.run(factory, kwargs)
+
+    def new(self) -> Scope:
+        """Return another scope, whose services end apart from those of this one."""
+        return Scope(self._registry, self._threads)
+
+    async def run(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        """Call a plain function in a worker thread: in that of the factories, if they have used one."""
+        if self._thread is not None and self._thread.has_started:
+            return await self._thread.run(function, kwargs)
+        return await self._threads.run(function, kwargs)
 
     @property
     def is_cancelled(self) -> bool:
         """Whether the task was cancelled since the first service that must be closed was opened in it."""
         return bool(self._managers) and _cancellations() > self._cancellations
 
+    async def shared(self, key: object, factory: Callable[[], Any]) -> Any:
+        """Return the service of the scope ``"app"`` under a key, which a factory creates when it is first needed."""
+        if key not in self._registry:
+            self._registry.add_factory(key, _Factory(factory, "app"))
+        return await self.get(key)
+
     async def enter(self, manager: Manager) -> Any:
         """Enter a context manager, which is left as a service is closed; return its value."""
         if isinstance(manager, AbstractAsyncContextManager):
             value = await manager.__aenter__()
-        else:
+            self._add(manager)
+        elif self._thread is None:
             value = manager.__enter__()
+            self._add(manager)
+        else:
+            in_thread = _ManagerInThread(manager, self._thread)
+            self._add(in_thread)  # before it is entered: the call may end while its thread enters it
+            value = await in_thread.__aenter__()
+        return value
+
+    def _add(self, manager: Manager) -> None:
+        """Note a manager that has to be left."""
         if not self._managers:
             self._cancellations = _cancellations()
         self._managers.append(manager)
-        return value
 
     async def aclose(self, error: BaseException | None = None) -> None:
         """Close the services, the newest first. A client that cancels the call meanwhile does not interrupt this.
@@ -327,6 +378,8 @@ class Scope:
         finally:
             if run is not None:
                 run.clean_ups -= 1
+            if self._thread is not None:
+                self._thread.close()
             self._instances.clear()
             end = error = None  # an exception in a local variable refers to itself through its traceback
 
@@ -340,7 +393,7 @@ class Scope:
         parameters = self._registry.parameters_of(factory)
         kwargs = {name: await self.get(service) for name, service in parameters.items()}
         if factory.open is None:
-            instance = factory.function(**kwargs)
+            instance = await self.call(factory.function, kwargs)
             return await instance if inspect.isawaitable(instance) else instance
         return await self.enter(factory.open(**kwargs))
 
@@ -350,8 +403,8 @@ class _AppScope(Scope):
 
     __slots__ = ("_locks",)
 
-    def __init__(self, registry: _Registry) -> None:
-        super().__init__(registry)
+    def __init__(self, registry: _Registry, threads: Threads) -> None:
+        super().__init__(registry, threads)
         self._locks: dict[_Factory, asyncio.Lock] = {}
 
     async def get(self, service: Any) -> Any:
@@ -368,6 +421,56 @@ class _AppScope(Scope):
         self._registry.parameters_of(factory)  # before the lock: a service that needs itself would wait for itself
         async with self._locks.setdefault(factory, asyncio.Lock()):
             return await self._instance(factory)
+
+
+class _ManagerInThread(AbstractAsyncContextManager[Any]):
+    """A context manager that is entered and left in the thread of a call."""
+
+    __slots__ = ("_is_entered", "_manager", "_thread")
+
+    def __init__(self, manager: AbstractContextManager[Any], thread: CallThread) -> None:
+        self._manager = manager
+        self._thread = thread
+        self._is_entered = False
+
+    async def __aenter__(self) -> Any:
+        return await self._thread.run(self._enter, {})
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        if self._thread.is_abandoned or isinstance(error, GeneratorExit):  # nothing may be awaited after that
+            self._thread.run_later(self._leave_late, {"error": error})
+            return
+        failure = await self._thread.run(self._leave, {"error": error})
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                failure = None  # an exception in a local variable refers to itself through its traceback
+
+    def _enter(self) -> Any:
+        value = self._manager.__enter__()
+        self._is_entered = True
+        return value
+
+    def _leave(self, error: BaseException | None) -> BaseException | None:
+        """Leave the manager, and return the exception that it raises: it may be one that controls the event loop."""
+        if not self._is_entered:
+            return None
+        traceback = None if error is None else error.__traceback__
+        try:
+            self._manager.__exit__(None if error is None else type(error), error, traceback)
+        except BaseException as failure:  # noqa: BLE001 - `Scope.aclose` raises it after the other services are closed
+            return failure
+        return None
+
+    def _leave_late(self, error: BaseException | None) -> None:
+        """Leave the manager after the end of the call, which can't fail any more."""
+        failure = self._leave(error)
+        if failure is not None and failure is not error:
+            name = type(self._manager).__qualname__
+            log_exception(_log, failure, "%s was not closed: its call has ended before the function.", (quote(name),))
 
 
 def _cancellations() -> int:

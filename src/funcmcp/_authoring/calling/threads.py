@@ -13,6 +13,12 @@ A call that times out or is cancelled releases its slot at once, although its th
 can't use up the slots. Of such threads there are `MAX_ABANDONED` at most, so that callers who cancel can't use up the
 memory: further calls keep their slots until their threads return. The threads are daemon threads, so that one that
 hangs does not keep the process alive.
+
+A function that a thread with a slot waits for, such as that of `Context.once` in a plain tool, needs no slot of its
+own. Otherwise, if all slots belonged to threads that wait for such functions, none of them would ever end.
+
+Objects such as connections of sqlite3 belong to the thread that made them. A call that needs such objects has a
+`CallThread`: it takes a thread with the first function, and keeps it until it is closed.
 """
 
 from __future__ import annotations
@@ -22,12 +28,16 @@ import contextvars
 import logging
 from collections import deque
 from contextlib import suppress
+from contextvars import ContextVar
 from enum import Enum, auto
+from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
 
 Job: TypeAlias = "tuple[contextvars.Context, Callable[..., Any], Mapping[str, Any], asyncio.Future[Any]]"
 
@@ -38,6 +48,13 @@ _log = logging.getLogger("funcmcp")
 
 _LOOP_ONLY = (StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 """Exceptions that control the event loop. A function's exception of these types must not be raised there."""
+
+
+_slot_of: ContextVar[Threads | None] = ContextVar("slot_of", default=None)
+"""The threads of which the current code holds a slot."""
+
+_NO_VALUE: Any = object()
+"""Stands for the value of a context variable that has none."""
 
 
 class _Slot(Enum):
@@ -68,25 +85,28 @@ class Threads:
         self._unfinished: dict[asyncio.Future[Any], _Slot] = {}
         self._abandoned = 0
 
-    async def run(self, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
+    async def run(self, function: Callable[..., T], kwargs: Mapping[str, Any]) -> T:
         """Call a function in a thread, with a copy of the caller's context variables, and return its result."""
         loop = asyncio.get_running_loop()
-        slot = self._take_slot(loop)
+        has_slot = _slot_of.get() is not self
+        slot = self._take_slot(loop) if has_slot else None
         if slot is not None:
             await self._wait_for(slot)
-        future: asyncio.Future[Any] = loop.create_future()
+        context = contextvars.copy_context()
+        context.run(_slot_of.set, self)
+        future: asyncio.Future[T] = loop.create_future()
         try:
-            self._submit((contextvars.copy_context(), function, kwargs, future))
+            self._submit((context, function, kwargs, future))
             return await future
         finally:
-            if self._may_release(future):
+            if self._may_release(future, has_slot=has_slot):
                 self._release()
 
-    def _may_release(self, future: asyncio.Future[Any]) -> bool:
-        """Return whether a call that has ended releases its slot; otherwise its thread does."""
+    def _may_release(self, future: asyncio.Future[Any], *, has_slot: bool) -> bool:
+        """Return whether a call that has ended releases its slot; otherwise its thread does, or it has none."""
         with self._lock:
-            if future not in self._unfinished:
-                return True
+            if not has_slot or future not in self._unfinished:
+                return has_slot
             if self._abandoned < MAX_ABANDONED:
                 self._abandoned += 1
                 self._unfinished[future] = _Slot.RELEASED
@@ -211,6 +231,114 @@ class Threads:
                 self._idle.remove(wakeup)
                 return False
         return wakeup.acquire()  # a job came at the same moment
+
+
+class CallThread:
+    """A worker thread that a call keeps for several functions.
+
+    Context variables that code of the call sets in the event loop are set for the functions, too, and the other way
+    round until the thread is closed.
+
+    Args:
+        threads: The threads of which the call takes one.
+
+    Attributes:
+        has_started: Whether the call has taken a thread.
+        is_abandoned: Whether the call did not wait for the end of a function. What runs in the thread after that runs
+            without the call.
+    """
+
+    __slots__ = (
+        *("_context", "_jobs", "_loop", "_synchronized", "_serving", "_threads", "_tokens", "_waits_for"),
+        *("has_started", "is_abandoned"),
+    )
+
+    _context: contextvars.Context
+    _jobs: SimpleQueue[Job | None]
+    _loop: asyncio.AbstractEventLoop
+    _synchronized: dict[ContextVar[Any], Any]
+    _serving: asyncio.Task[None]
+    _waits_for: asyncio.Future[Any]
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._tokens: list[contextvars.Token[Any]] = []
+        self.has_started: bool = False
+        self.is_abandoned: bool = False
+
+    async def run(self, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call a function in the thread, after those of earlier calls of this method, and return its result."""
+        if not self.has_started:
+            self._start()
+        self._pass_on_variables()
+        self._waits_for = self._submit(function, kwargs)
+        try:
+            return await self._waits_for
+        except (asyncio.CancelledError, GeneratorExit):
+            self.is_abandoned = True
+            raise
+        finally:
+            if not self.is_abandoned:
+                self._take_over_variables()
+
+    def run_later(self, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
+        """Call a function in the thread when it has ended what it runs. It must not raise exceptions."""
+        self._submit(function, kwargs)
+
+    def close(self) -> None:
+        """Let the thread end. Release its slot at once if the call does not wait for what it runs."""
+        if not self.has_started:
+            return
+        self._jobs.put(None)
+        if self.is_abandoned:
+            self._serving.cancel()
+        for token in reversed(self._tokens):
+            with suppress(ValueError):  # the call has moved to a task with a copy of the context variables
+                token.var.reset(token)
+
+    def _start(self) -> None:
+        self.has_started = True
+        self._loop = asyncio.get_running_loop()
+        self._jobs = SimpleQueue()
+        self._context = contextvars.copy_context()
+        self._synchronized = dict(self._context)
+        self._context.run(_slot_of.set, self._threads)
+        self._serving = self._loop.create_task(self._threads.run(self._serve, {}))
+        self._serving.add_done_callback(self._note_end)
+
+    def _note_end(self, serving: asyncio.Task[None]) -> None:
+        """End the wait of the call if the thread could not be started."""
+        if not serving.cancelled() and (error := serving.exception()) is not None and not self._waits_for.done():
+            self._waits_for.set_exception(error)
+
+    def _submit(self, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._jobs.put((self._context, function, kwargs, future))
+        return future
+
+    def _serve(self) -> None:
+        """Run the functions in the thread, until it is closed."""
+        while (job := self._jobs.get()) is not None:
+            if not job[3].cancelled():
+                outcome = _do(job)
+                with suppress(RuntimeError):  # the loop is closed, so no call waits any more
+                    outcome[0].get_loop().call_soon_threadsafe(_settle, *outcome)
+                del outcome
+            del job  # so that a thread that waits holds no references
+
+    def _pass_on_variables(self) -> None:
+        """Set for the functions in the thread what code in the event loop has set."""
+        for variable, value in contextvars.copy_context().items():
+            if value is not self._synchronized.get(variable, _NO_VALUE):
+                self._context.run(variable.set, value)
+                self._synchronized[variable] = value
+
+    def _take_over_variables(self) -> None:
+        """Set in the event loop what a function in the thread has set."""
+        for variable, value in self._context.items():
+            if value is not self._synchronized.get(variable, _NO_VALUE):
+                self._tokens.append(variable.set(value))
+                self._synchronized[variable] = value
 
 
 def _do(job: Job) -> tuple[asyncio.Future[Any], Any, BaseException | None]:

@@ -70,3 +70,12 @@ def _partial_in(function: Any) -> functools.partial[Any] | None:
 
 def _is_last(function: Any) -> bool:
     return isinstance(function, functools.partial | MethodType) or hasattr(function, "__signature__")
+
+
+def is_async(function: Any) -> bool:
+    """Return whether calling a function returns a coroutine."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.iscoroutinefunction(function):
+        return True
+    return not inspect.isroutine(function) and inspect.iscoroutinefunction(type(function).__call__)

@@ -7,17 +7,18 @@ SERVER_CLASSES = {"FastMCP", "MCPServer"}
 COMPAT_NAMES = frozenset(
     {
         "AcceptedElicitation", "AccessToken", "AssistantMessage", "Audio", "AuthorizationError", "BinaryResource",
-        "CallNext", "CancelledElicitation", "Context", "CurrentAccessToken", "CurrentContext", "CurrentFastMCP",
-        "CurrentHeaders", "CurrentRequest", "DeclinedElicitation", "Depends", "DetailedTimingMiddleware",
-        "DirectoryResource", "DisabledError", "ElicitationResult", "ErrorHandlingMiddleware", "FastMCP", "FastMCPError",
-        "File", "FileResource", "Image", "LoggingMiddleware", "MCPServer", "McpError", "Message", "Middleware",
-        "MiddlewareContext", "NotFoundError", "Progress", "Prompt", "PromptError", "PromptResult", "Resource",
-        "ResourceContent", "ResourceError", "ResourceResult", "SamplingResult", "Settings", "StaticTokenVerifier",
-        "StructuredLoggingMiddleware", "TextResource", "TimingMiddleware", "TokenClaim", "TokenVerifier", "Tool",
-        "ToolAnnotations", "ToolError", "ToolResult", "UserMessage", "ValidationError", "get_access_token",
-        "get_context", "get_http_headers", "get_http_request", "get_server", "AuthProvider", "Elicit", "FunctionPrompt",
-        "FunctionResource", "FunctionTool", "Icon", "ListRoots", "RequestStateSecurity", "Resolve",
-        "ResourceNotFoundError", "ResourceSecurity", "ResourceTemplate", "Sample", "configure_logging", "get_logger",
+        "CallArgument", "CallNext", "CancelledElicitation", "Context", "CurrentAccessToken", "CurrentContext",
+        "CurrentFastMCP", "CurrentHeaders", "CurrentRequest", "DeclinedElicitation", "Depends",
+        "DetailedTimingMiddleware", "DirectoryResource", "DisabledError", "ElicitationResult",
+        "ErrorHandlingMiddleware", "FastMCP", "FastMCPError", "File", "FileResource", "Image", "LoggingMiddleware",
+        "MCPServer", "McpError", "Message", "Middleware", "MiddlewareContext", "NotFoundError", "Progress", "Prompt",
+        "PromptError", "PromptResult", "Resource", "ResourceContent", "ResourceError", "ResourceResult",
+        "SamplingResult", "Settings", "Shared", "StaticTokenVerifier", "StructuredLoggingMiddleware", "TextResource",
+        "TimingMiddleware", "TokenClaim", "TokenVerifier", "Tool", "ToolAnnotations", "ToolError", "ToolResult",
+        "UserMessage", "ValidationError", "get_access_token", "get_context", "get_http_headers", "get_http_request",
+        "get_server", "AuthProvider", "Elicit", "FunctionPrompt", "FunctionResource", "FunctionTool", "Icon",
+        "ListRoots", "RequestStateSecurity", "Resolve", "ResourceNotFoundError", "ResourceSecurity", "ResourceTemplate",
+        "Sample", "configure_logging", "get_logger",
     }
 )  # fmt: skip
 """Names that `funcmcp.compat` has."""

@@ -13,7 +13,7 @@ from funcmcp._server.connections.hub import PROMPTS, RESOURCES, TOOLS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from funcmcp._server.catalog.visibility import VisibilityRule
+    from funcmcp._server.catalog.visibility import Rule
     from funcmcp._server.connections.hub import Change
     from funcmcp._server.options import ServerOptions
 
@@ -82,7 +82,7 @@ class Catalog:
         """Remove a feature and notify clients; raise KeyError if it does not exist."""
         self._registries[type(feature)].remove(feature.key)
 
-    def set_visibility(self, rule: VisibilityRule) -> None:
+    def set_visibility(self, rule: Rule) -> None:
         """Add a rule that hides or shows features, and notify clients of what it changes."""
         self.visibility.add(rule)
         for kind in (Tool, Resource, ResourceTemplate, Prompt):

@@ -64,7 +64,8 @@ class Lookup:
     def reader_of(self, uri: str) -> ReadableMatch:
         """Return the resource or template that reads a URI, and the values that the URI has for the template.
 
-        A resource precedes every template, and a template precedes those that were registered after it.
+        A resource precedes every template, also if it is hidden, and a template precedes those that were registered
+        after it.
 
         Raises:
             InvalidParams: The first template that matches refuses a value, because it could leave the place that the
@@ -74,6 +75,8 @@ class Lookup:
         resource = self._catalog.resources.get(uri)
         if resource is not None:
             return resource, {}
+        if uri in self._catalog.resources:
+            raise ResourceNotFound(uri)  # a resource that is hidden must not be read through a template
         match = self._matches.get(uri)
         if match is not None:
             return match

@@ -7,7 +7,7 @@ it replaces all rules before it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 
@@ -23,6 +23,25 @@ KINDS: dict[str, type[Feature]] = {
     "prompt": Prompt,
 }
 """Kinds of features by the names that rules have for them."""
+
+
+class Rule(Protocol):
+    """Shows or hides the features that it matches."""
+
+    @property
+    def shows(self) -> bool:
+        """Whether it shows them."""
+
+    @property
+    def only(self) -> bool:
+        """Whether it hides all features that it does not match."""
+
+    @property
+    def conditions(self) -> tuple[Any, ...]:
+        """What it has in common with the rules that match the same features."""
+
+    def matches(self, feature: Any, /) -> bool:
+        """Return whether it decides about a feature."""
 
 
 class VisibilityRule(NamedTuple):
@@ -48,26 +67,27 @@ class VisibilityRule(NamedTuple):
             return False
         if self.tags is not None and self.tags.isdisjoint(feature.tags):
             return False
-        return self.kinds is None or any(isinstance(feature, KINDS[kind]) for kind in self.kinds)
+        return self.kinds is None or kind_of(feature) in self.kinds
 
-    def has_conditions_of(self, rule: VisibilityRule) -> bool:
-        """Return whether it matches the same features as another rule."""
-        return (self.names, self.tags, self.kinds) == (rule.names, rule.tags, rule.kinds)
+    @property
+    def conditions(self) -> tuple[Any, ...]:
+        """The names, tags and kinds."""
+        return self.names, self.tags, self.kinds
 
 
 class Visibility:
     """The rules of one server."""
 
     def __init__(self) -> None:
-        self._rules: list[VisibilityRule] = []
+        self._rules: list[Rule] = []
 
-    def add(self, rule: VisibilityRule) -> None:
+    def add(self, rule: Rule) -> None:
         """Add a rule behind the existing ones."""
         if rule.only:
             self._rules = [rule]
             return
         # A rule with the same conditions can't decide any more, and a server may change its mind for years.
-        remaining = [existing for existing in self._rules if existing.only or not existing.has_conditions_of(rule)]
+        remaining = [existing for existing in self._rules if existing.only or existing.conditions != rule.conditions]
         self._rules = [*remaining, rule]
 
     def allows(self, feature: Feature) -> bool:
@@ -79,6 +99,11 @@ class Visibility:
             elif rule.only:
                 visible = False
         return visible
+
+
+def kind_of(feature: Feature) -> str:
+    """Return the kind of a feature by its name in `KINDS`."""
+    return next(kind for kind, cls in KINDS.items() if isinstance(feature, cls))
 
 
 def visibility_rule(

@@ -1,0 +1,112 @@
+"""Rules of ``mcp.enable`` and ``mcp.disable`` as FastMCP has them: by name or URI, key, tag and kind.
+
+Where FastMCP's rule is about the version of a component, a rule that hides takes all versions, and a rule that shows
+takes the one that it names: components have one version here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._server.catalog.features import Resource, ResourceTemplate
+from funcmcp._server.catalog.visibility import kind_of, visibility_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from funcmcp._server.calls.feature import Feature
+
+
+@dataclass(frozen=True)
+class ComponentRule:
+    """Shows or hides the components that meet all of its conditions. Without a condition it matches none.
+
+    Attributes:
+        shows: Whether it shows them.
+        version_of: Returns the version of a component; an empty text for a component without one.
+        names: Names, or URIs of resources and templates; None for any.
+        keys: FastMCP's keys, such as ``"tool:add@"`` and ``"resource:menu://today@1.0"``; None for any.
+        tags: Tags of which the component has one; None for any.
+        kinds: Kinds such as ``"tool"``; None for any.
+        only: Whether it hides all other components.
+    """
+
+    shows: bool
+    version_of: Callable[[Feature], str]
+    names: frozenset[str] | None
+    keys: frozenset[str] | None
+    tags: frozenset[str] | None
+    kinds: frozenset[str] | None
+    only: bool
+
+    def matches(self, feature: Any) -> bool:
+        """Return whether a component meets all conditions."""
+        if self.names is None and self.keys is None and self.tags is None and self.kinds is None:
+            return False
+        if self.names is not None and self.names.isdisjoint(_names_of(feature)):
+            return False
+        if self.tags is not None and self.tags.isdisjoint(feature.tags):
+            return False
+        if self.kinds is not None and kind_of(feature) not in self.kinds:
+            return False
+        return self.keys is None or self._has_key_of(feature)
+
+    @property
+    def conditions(self) -> tuple[Any, ...]:
+        """The names, keys, tags and kinds."""
+        return self.names, self.keys, self.tags, self.kinds
+
+    def _has_key_of(self, feature: Feature) -> bool:
+        """Return whether one of the keys is a component's."""
+        key = f"{kind_of(feature)}:{feature.key}"
+        if self.shows:
+            return f"{key}@{self.version_of(feature)}" in (self.keys or ())
+        return any(key in {hidden, hidden.rpartition("@")[0]} for hidden in self.keys or ())
+
+
+def _names_of(feature: Any) -> set[str]:
+    """Return the name of a component, and its URI if it has one."""
+    if isinstance(feature, Resource | ResourceTemplate):
+        return {feature.key, feature.describe()["name"]}
+    return {feature.key}
+
+
+def component_rule(
+    version_of: Callable[[Feature], str], conditions: dict[str, Any], *, shows: bool, only: bool = False
+) -> ComponentRule:
+    """Return a rule for the arguments of an author.
+
+    Args:
+        version_of: Returns the version of a component.
+        conditions: ``names``, ``keys``, ``tags`` and ``components``. Empty tags and components are no condition.
+        shows: Whether the rule shows what it matches.
+        only: Whether it hides everything else.
+
+    Raises:
+        TypeError: A condition is not a collection of strings, or does not exist here.
+        ValueError: A kind is unknown.
+    """
+    if conditions.get("version") is not None:
+        raise TypeError("enable and disable of funcmcp.compat have no option 'version': features have no versions.")
+    unknown = sorted(conditions.keys() - {"names", "keys", "tags", "components", "version"})
+    if unknown:
+        raise TypeError(
+            f"Unknown option {', '.join(map(repr, unknown))} of enable and disable. "
+            "Valid options: names, keys, tags, components, only."
+        )
+    tags, kinds = conditions.get("tags") or None, conditions.get("components") or None
+    checked = visibility_rule(conditions.get("names"), tags, kinds, shows=shows, only=only)
+    keys = _checked_keys(conditions.get("keys"))
+    return ComponentRule(shows, version_of, checked.names, keys, checked.tags, checked.kinds, only)
+
+
+def _checked_keys(keys: Collection[str] | None) -> frozenset[str] | None:
+    """Return the keys of a condition; raise TypeError or ValueError for what is not a key."""
+    if keys is None:
+        return None
+    checked = visibility_rule(keys, None, None, shows=True).names or frozenset()
+    for key in sorted(checked):
+        if ":" not in key:
+            raise ValueError(f"Invalid key {key!r}. Write the kind before the name, such as 'tool:add@'.")
+    return checked
