@@ -24,7 +24,6 @@ from funcmcp._middleware.request_log import OK, is_tool_error, outcome_of
 from funcmcp._protocol.methods import METHODS
 from funcmcp._server.log import LoggedRequest, current_request
 from funcmcp._server.log_output import REQUESTS
-from funcmcp._transports.http.admission.caller import address_of
 from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._visible_text import visible_line, visible_url
@@ -152,7 +151,8 @@ def logging_exchange(exchange: Exchange, write: Write, proxies: int) -> Exchange
     async def exchange_and_log(request: HttpRequest) -> HttpResponse:
         start = time.perf_counter()
         entries: list[LoggedRequest] = []
-        address = address_of(request, proxies) if proxies else request.peer or ""
+        request.proxies = proxies  # the endpoint sets it as well, but a request may be refused before
+        address = request.client_address or request.peer or ""
         outer = LoggedRequest(_request_id_of(request), address, _short(request.method), _short(request.path))
         tokens = _entries.set(entries), current_request.set(outer)
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from funcmcp import HTTPOptions, MCPServer
+from funcmcp import Context, HTTPOptions, MCPServer
 from funcmcp._serving import serving_of
 from funcmcp._transports.http.messages import HttpResponse
 from tests.azure.serving import write_app, write_sample
@@ -297,6 +297,25 @@ def test_a_browsers_preflight_needs_no_key(tmp_path: Path) -> None:
         answer = loaded.invoke_http("mcp_preflight", "OPTIONS", URL, headers=asked).value
     assert answer["status_code"] == 204
     assert answer["headers"]["access-control-allow-origin"] == "https://a.example"
+
+
+@pytest.mark.parametrize(("proxies", "address"), [(0, None), (1, "203.0.113.7")])
+async def test_the_address_of_a_client_is_the_one_that_the_platform_appends(proxies: int, address: str | None) -> None:
+    azure = pytest.importorskip("funcmcp.azure")
+    functions = pytest.importorskip("azure.functions")
+    mcp = MCPServer("shop", http=HTTPOptions(proxies=proxies, allowed_hosts=[DEPLOYED["WEBSITE_HOSTNAME"]]))
+    addresses: list[str | None] = []
+
+    @mcp.tool
+    def look(context: Context) -> None:
+        addresses.append(context.client_address)
+
+    [endpoint, *_] = azure.http_app(mcp).get_functions()
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "look", "_meta": ENVELOPE}}
+    headers = {**PER_REQUEST, "Mcp-Name": "look", "X-Forwarded-For": "10.0.0.1, 203.0.113.7:55123"}
+    request = functions.HttpRequest("POST", URL, headers=headers, body=json.dumps(call).encode())
+    assert (await endpoint.get_user_function()(request)).status_code == 200
+    assert addresses == [address]
 
 
 async def test_lines_of_one_header_are_joined_as_the_platform_keeps_one_but_for_cookies() -> None:

@@ -31,6 +31,7 @@ class HTTP:
     """The HTTP request of a caller."""
 
     principal: Principal | None = None
+    client_address: str | None = None
     caller: str | None = None
     by_user: bool = False
     can_stream: bool = True

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SERVER = """
-from funcmcp import HTTPOptions, MCPServer
+from funcmcp import Context, HTTPOptions, MCPServer
 
 mcp = MCPServer("every way", http=HTTPOptions(sse="/sse", websocket="/ws"))
 
@@ -27,8 +27,14 @@ mcp = MCPServer("every way", http=HTTPOptions(sse="/sse", websocket="/ws"))
 @mcp.tool
 def add(a: int, b: int) -> int:
     return a + b
+
+
+@mcp.tool
+def address(context: Context) -> str | None:
+    return context.client_address
 """
 CALL = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}}
+ADDRESS = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "address"}}
 
 
 @pytest.fixture(scope="module", params=COMMANDS)
@@ -57,10 +63,11 @@ def test_http_sse_works(port: int) -> None:
         stream = connection.getresponse()
         name, endpoint = event(stream)
         assert name == "endpoint"
-        assert [post(port, endpoint, message) for message in (initialize("2024-11-05"), CALL)] == [202, 202]
-        answers = [json.loads(event(stream)[1]) for _ in range(2)]
+        assert [post(port, endpoint, message) for message in (initialize("2024-11-05"), CALL, ADDRESS)] == [202] * 3
+        answers = [json.loads(event(stream)[1]) for _ in range(3)]
     assert answers[0]["result"]["protocolVersion"] == "2024-11-05"
     assert answers[1]["result"]["content"][0]["text"] == "3"
+    assert answers[2]["result"]["content"][0]["text"] == "127.0.0.1"
 
 
 def test_websocket_works(port: int) -> None:
@@ -69,6 +76,8 @@ def test_websocket_works(port: int) -> None:
         socket.hear()
         socket.say(CALL)
         assert socket.hear()["result"]["content"][0]["text"] == "3"
+        socket.say(ADDRESS)
+        assert socket.hear()["result"]["content"][0]["text"] == "127.0.0.1"
 
 
 def test_a_websocket_from_elsewhere_is_refused(port: int) -> None:

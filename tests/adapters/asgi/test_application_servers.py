@@ -31,6 +31,7 @@ mcp = MCPServer("mounted", version="1.0.0")
 @mcp.tool
 async def add(a: int, b: int, context: Context) -> int:
     await context.report_progress(1)
+    assert context.client_address == "127.0.0.1"
     return a + b
 """
 STARLETTE = (

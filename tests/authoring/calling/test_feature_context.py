@@ -27,7 +27,7 @@ class Name(BaseModel):
 
 
 async def test_a_tool_sees_the_facts_of_its_call() -> None:
-    http: Any = SimpleNamespace(method="POST", headers={"a": "b"}, principal=None)
+    http: Any = SimpleNamespace(method="POST", headers={"a": "b"}, principal=None, client_address="192.0.2.7")
     trace = {"traceparent": "00-1", "tracestate": "x=1", "baggage": "k=v"}
     seen: list[Context] = []
 
@@ -39,7 +39,7 @@ async def test_a_tool_sees_the_facts_of_its_call() -> None:
     assert (it.name, it.arguments, it.principal, it.session_id) == ("look", {"a": 1}, None, "session-1")
     assert it.protocol_version == "2026-07-28"
     assert it.client_info == {"name": "tester", "version": "1"}
-    assert it.http_request is http
+    assert (it.http_request, it.client_address) == (http, "192.0.2.7")
     assert it.meta["other"] == 1
     assert it.request_id == 7
     assert it.trace == trace

@@ -93,3 +93,34 @@ def test_headers_are_found_by_names_in_any_case() -> None:
     assert (headers["X-Tenant"], headers.get("x-TENANT"), headers.get("Other")) == ("blue", "blue", None)
     assert "X-TENANT" in headers
     assert dict(headers) == {"x-tenant": "blue"}
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "proxies", "address"),
+    [
+        ("192.0.2.1", None, 0, "192.0.2.1"),
+        ("192.0.2.1", "198.51.100.7", 0, "192.0.2.1"),  # anybody can write the header
+        ("192.0.2.1", "198.51.100.7", 1, "198.51.100.7"),
+        ("192.0.2.1", "10.0.0.9, 198.51.100.7:4711", 1, "198.51.100.7"),
+        ("192.0.2.1", "10.0.0.9,198.51.100.7 , 10.0.0.1", 2, "198.51.100.7"),
+        ("192.0.2.1", "198.51.100.7", 2, "192.0.2.1"),
+        ("192.0.2.1", "unknown", 1, "192.0.2.1"),
+        ("192.0.2.1", "9" * 65, 1, "192.0.2.1"),
+        (None, "[2001:db8::1:2]:443", 1, "2001:db8::1:2"),
+        ("2001:db8::1:2", None, 0, "2001:db8::1:2"),
+        ("::ffff:192.0.2.1", None, 0, "192.0.2.1"),
+        ("/run/shop.sock", None, 0, None),
+        ("", None, 1, None),
+        (None, None, 1, None),
+    ],
+)
+def test_the_address_of_the_client(peer: str | None, forwarded: str | None, proxies: int, address: str | None) -> None:
+    class Connected(HttpRequest):
+        @property
+        def peer(self) -> str | None:
+            return peer
+
+    pairs = [] if forwarded is None else [(b"x-forwarded-for", forwarded.encode())]
+    made = Connected("POST", "/mcp", pairs)
+    made.proxies = proxies
+    assert made.client_address == address

@@ -192,6 +192,16 @@ class Context:
         return self._context.http
 
     @property
+    def client_address(self) -> str | None:
+        """The IP address that the request came from, such as ``"203.0.113.7"``.
+
+        Behind the proxies that ``HTTPOptions(proxies=)`` declares, it is the address that the outermost of them
+        received the request from. None if the address is unknown: on stdio, from a client in memory, on a Unix socket
+        without `proxies`, and in a task.
+        """
+        return self._context.client_address
+
+    @property
     def meta(self) -> Mapping[str, Any]:
         """The request's ``_meta``."""
         return self._context.meta

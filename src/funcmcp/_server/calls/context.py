@@ -62,6 +62,10 @@ class HTTPRequestInfo(Protocol):
         """The authenticated caller; None for an anonymous one, and on a server without authentication."""
 
     @property
+    def client_address(self) -> str | None:
+        """The IP address of the client; None if unknown."""
+
+    @property
     def caller(self) -> str | None:
         """The caller whose share of the limits the request uses; None if the caller is not known."""
 
@@ -159,6 +163,11 @@ class RequestContext:
     def caller(self) -> str | None:
         """The caller whose share of the limits the request uses; None if the caller is not known, as on stdio."""
         return None if self.http is None else self.http.caller
+
+    @property
+    def client_address(self) -> str | None:
+        """The IP address of the client, behind `HTTPOptions(proxies=)` the forwarded one; None if unknown."""
+        return None if self.http is None else self.http.client_address
 
     @property
     def meta(self) -> Mapping[str, Any]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from funcmcp._protocol.loopback import address_of
 
 if TYPE_CHECKING:
     from funcmcp._auth.principal import Principal
@@ -16,6 +19,11 @@ Received: TypeAlias = Callable[[int], None]
 READ_METHODS = ("GET", "HEAD")
 """The methods of a document that is only read. HEAD is answered as GET, and the platform leaves the body out (RFC 9110
 section 9.3.2)."""
+
+_FORWARDED = b"x-forwarded-for"
+
+_MAX_ADDRESS = 64
+"""Characters of an address that is parsed and cached. The longest address with its port has fewer."""
 
 
 class BodyTooLargeError(Exception):
@@ -64,10 +72,23 @@ class HttpRequest:
         principal: The principal that sent it; None before authentication and for an anonymous request.
         by_user: Whether the user of this process has sent it. No request from a network has.
         caller: The caller whose share of the limits it uses (`funcmcp._server.load`); None if it counts for all only.
+        proxies: The number of proxies in front of the server (`HTTPOptions.proxies`); 0 before admission.
         network_transport: How it came, in OpenTelemetry's words; None from a client in memory.
     """
 
-    __slots__ = ("body", "by_user", "caller", "fields", "header", "method", "pairs", "path", "principal", "server")
+    __slots__ = (
+        "body",
+        "by_user",
+        "caller",
+        "fields",
+        "header",
+        "method",
+        "pairs",
+        "path",
+        "principal",
+        "proxies",
+        "server",
+    )
     network_transport: str | None = "tcp"
 
     def __init__(
@@ -86,6 +107,7 @@ class HttpRequest:
         self.principal: Principal | None = None
         self.by_user: bool = False
         self.caller: str | None = None
+        self.proxies: int = 0
         self.header: RequestHeader | None = header
         self.fields: dict[bytes, bytes] = fields_of(pairs) if header is None else header.fields
 
@@ -128,6 +150,21 @@ class HttpRequest:
     def peer(self) -> str | None:
         """The address of the client's end of the connection; None if unknown."""
         return None
+
+    @property
+    def client_address(self) -> str | None:
+        """The IP address of the client, without a port; None if unknown.
+
+        Any client can write X-Forwarded-For, but each proxy appends the address that it sees. So the address that the
+        outermost of the operator's proxies appended is reliable. It counts if the operator has declared the proxies.
+        """
+        if self.proxies:
+            addresses = self.fields.get(_FORWARDED, b"").decode("latin-1").split(",")
+            if len(addresses) >= self.proxies:
+                address = _ip_address(addresses[-self.proxies].strip(" \t"))
+                if address is not None:
+                    return address
+        return None if self.peer is None else _ip_address(self.peer)
 
     @property
     def scheme(self) -> str:
@@ -194,6 +231,22 @@ class _Headers(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._fields)
+
+
+def _ip_address(text: str) -> str | None:
+    """Return an IP address without its port; None if the text is not an address."""
+    return _parsed_address(text) if len(text) <= _MAX_ADDRESS else None
+
+
+@lru_cache(maxsize=4096)
+def _parsed_address(text: str) -> str | None:
+    host = text
+    if host.startswith("["):
+        host = host[1:].partition("]")[0]
+    elif host.count(":") == 1:
+        host = host.partition(":")[0]
+    address = address_of(host)
+    return None if address is None else str(address)
 
 
 def fields_of(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

@@ -12,8 +12,9 @@ the first one that fails decides the answer:
 7. The rate of the caller: 429 (`rate_limits`). A request with invalid credentials counts, too, and its refusal is 429
    if its caller sends too many of them.
 
-Afterwards `HttpRequest.principal` and `HttpRequest.caller` are set. What needs the body is checked later: its real size
-and time (`body`), the caller's share of the load, and the permission for each message (`Authentication.check`).
+Afterwards `HttpRequest.principal`, `HttpRequest.caller` and `HttpRequest.proxies` are set. What needs the body is
+checked later: its real size and time (`body`), the caller's share of the load, and the permission for each message
+(`Authentication.check`).
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class Admission(Generic[H]):
 
     async def admit(self, request: HttpRequest) -> H | HttpResponse:
         """Return the headers of a request that may be served, or the refusal of another one."""
+        request.proxies = self._proxies
         headers = self._check_header(request)
         if isinstance(headers, HttpResponse):
             return headers
@@ -86,14 +88,14 @@ class Admission(Generic[H]):
         checks_later = self._checks_messages and request.method == "POST"
         if checks_later and authentication.is_recalled(request):
             return None
-        request.caller = caller_of(request, self._proxies)  # its address, which limits concurrent authentication
+        request.caller = caller_of(request)  # its address, which limits concurrent authentication
         if checks_later:
             return await authentication.authenticate(request)
         return await authentication.authenticate_for_conversation(request)
 
     def _identify(self, request: HttpRequest) -> None:
         """Set the caller of a request, and log once that the address in a header is ignored."""
-        request.caller = caller_of(request, self._proxies)
+        request.caller = caller_of(request)
         if self._notes_forwarded and request.principal is None and ignores_forwarded_address(request):
             self._notes_forwarded = False
             logger.warning(

@@ -18,19 +18,16 @@ if TYPE_CHECKING:
 _HOST_BITS = 64
 """The last bits of an IPv6 address. Addresses that differ in them only belong to one caller."""
 
-_MAX_ADDRESS = 64
-"""Characters of an address that is parsed and cached. The longest address with its port has fewer."""
-
-
 _FORWARDED = b"x-forwarded-for"
 _UNKNOWN = address_caller("")
 
 
-def caller_of(request: HttpRequest, proxies: int) -> str | None:
+def caller_of(request: HttpRequest) -> str | None:
     """Return the caller of a request; None if neither a principal nor an address is known."""
     if request.principal is not None:
         return _caller_of_principal(request.principal.key)
-    return _caller_at(address_of(request, proxies) if proxies else request.peer or "")
+    address = request.client_address
+    return None if address is None else _caller_at(address)
 
 
 def rated_caller_of(request: HttpRequest) -> str:
@@ -44,9 +41,12 @@ def _caller_of_principal(key: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _caller_at(host: str) -> str | None:
-    address = _network(host)
-    return address_caller(address) if address else None
+def _caller_at(text: str) -> str:
+    """Return the caller at an IPv4 address, or in the network of an IPv6 address."""
+    address = ipaddress.ip_address(text)
+    if isinstance(address, ipaddress.IPv6Address):
+        address = ipaddress.IPv6Address(int(address) >> _HOST_BITS << _HOST_BITS)
+    return address_caller(str(address))
 
 
 def ignores_forwarded_address(request: HttpRequest) -> bool:
@@ -56,36 +56,3 @@ def ignores_forwarded_address(request: HttpRequest) -> bool:
     """
     forwarded = request.fields.get(_FORWARDED)
     return forwarded is not None and (request.peer or "?") not in forwarded.decode("latin-1")
-
-
-def address_of(request: HttpRequest, proxies: int) -> str:
-    """Return the address that a request came from; "" if it is unknown.
-
-    Any caller can write X-Forwarded-For, but each proxy appends the address that it sees. So the address that the
-    outermost of the operator's proxies appended is reliable.
-    """
-    if proxies:
-        addresses = request.fields.get(_FORWARDED, b"").decode("latin-1").split(",")
-        if len(addresses) >= proxies:
-            address = addresses[-proxies].strip(" \t")
-            network = _network(address) if len(address) <= _MAX_ADDRESS else ""
-            if network:
-                return network
-    return _network(request.peer or "")
-
-
-@lru_cache(maxsize=4096)
-def _network(host: str) -> str:
-    """Return an IPv4 address without its port, or the network of an IPv6 address; "" if *host* is not an address."""
-    if host.startswith("["):
-        host = host[1:].partition("]")[0]
-    elif host.count(":") == 1:
-        host = host.partition(":")[0]
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return ""
-    address = getattr(address, "ipv4_mapped", None) or address
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    return str(ipaddress.IPv6Address(int(address) >> _HOST_BITS << _HOST_BITS))

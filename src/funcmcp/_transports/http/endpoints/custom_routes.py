@@ -81,8 +81,8 @@ class Request:
 
     @property
     def client(self) -> str | None:
-        """The address of the connection's other end; None if unknown."""
-        return self._request.peer
+        """The IP address of the client, behind `HTTPOptions(proxies=)` the forwarded one; None if unknown."""
+        return self._request.client_address
 
     def text(self) -> str:
         """Return the body as UTF-8 text; raise ValueError if it is not."""
