@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.proxy import OAuthProxy
     from funcmcp._request_log import Write
     from funcmcp._server.middleware import Middleware
+    from funcmcp._server.middleware_results import AuthoredValues
     from funcmcp._server.options import ServerOptions
     from funcmcp._server.tasks.service import Tasks
     from funcmcp._state.seal import KeyRing
@@ -73,6 +74,12 @@ TASK_CONCURRENCY_VARIABLE = "FUNCMCP_TASK_CONCURRENCY"
 
 TASK_QUEUES_VARIABLE = "FUNCMCP_TASK_QUEUES"
 """The environment variable with the queues whose tasks a process runs, separated by commas."""
+
+
+def _middleware_values() -> AuthoredValues:
+    from funcmcp._authoring.values.middleware_values import MiddlewareValues  # noqa: PLC0415 - loads pydantic
+
+    return MiddlewareValues()
 
 
 class Serving(Served):
@@ -133,6 +140,7 @@ class Serving(Served):
             auth=auth,
             bus=getattr(self._store, "bus", None),
             middleware=middleware,
+            middleware_values=_middleware_values,
             tasks=_new_memory_tasks if tasks == "memory" else tasks,
             task_concurrency=_task_concurrency(os.environ),
             task_queues=task_queues(os.environ),

@@ -31,7 +31,6 @@ class HTTP:
     """The HTTP request of a caller."""
 
     principal: Principal | None = None
-    client_address: str | None = None
     caller: str | None = None
     by_user: bool = False
     can_stream: bool = True
@@ -41,6 +40,7 @@ class HTTP:
     query_params: Mapping[str, str] = field(default_factory=dict)
     cookies: Mapping[str, str] = field(default_factory=dict)
     network_transport: str | None = "tcp"
+    client_address: str | None = None
 
 
 @asynccontextmanager
