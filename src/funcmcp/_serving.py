@@ -32,6 +32,7 @@ from funcmcp._server.dispatch import Server
 from funcmcp._server.log import log_failure, logger
 from funcmcp._server.log_output import is_json, write_as_json
 from funcmcp._server.recent_failures import recent_failures
+from funcmcp._server.run import require_asyncio
 from funcmcp._state.bus import LocalBus
 from funcmcp._state.keys import VARIABLE, configured_keys
 from funcmcp._state.sessions.signed import SignedSessions
@@ -295,6 +296,7 @@ class Serving(Served):
 
     async def start(self) -> None:
         """Begin, and enter the author's lifespans; raise LifespanError if one of them fails."""
+        require_asyncio()
         self.begin()
         try:
             await self.enter_lifespans()
