@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+import traceback
 from typing import Any
 
 import pytest
@@ -352,18 +353,39 @@ def test_a_class_without_parentheses_is_not_a_server() -> None:
 def test_a_name_of_another_framework_leads_to_its_name_here(name: str, hint: str) -> None:
     with pytest.raises(ImportError, match=f"^funcmcp has no {name}\\. {hint}\\.$"):
         exec(f"from funcmcp import {name}")
-    with pytest.raises(AttributeError, match=f"^funcmcp has no {name}\\. {hint}\\.$"):
+    with pytest.raises(AttributeError, match=f"^funcmcp has no {name}\\. {hint}$"):
         getattr(funcmcp, name)
     assert not hasattr(funcmcp, name)
 
 
 def test_an_attribute_of_other_frameworks_is_an_error_that_names_ours() -> None:
     mcp = MCPServer("other names")
-    with pytest.raises(AttributeError, match=r"MCPServer has no attribute 'add_tool'\. Use mcp\.tool\(function\)\."):
+    with pytest.raises(AttributeError, match=r"MCPServer has no attribute 'add_tool'\. Use mcp\.tool\(function\)$"):
         _ = mcp.add_tool  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match=r"MCPServer has no attribute 'other'\.$"):
+    with pytest.raises(AttributeError, match=r"MCPServer has no attribute 'other'$"):
         _ = mcp.other  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"'middleware'\. Use MCPServer\(middleware=\[function\]\), or mcp\.add_m"):
+        _ = mcp.middleware  # type: ignore[attr-defined]
     assert not hasattr(mcp, "http_app")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Older Pythons suggest no names.")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("toool", "MCPServer has no attribute 'toool'. Did you mean: 'tool'?"),
+        (
+            "get_tools",
+            "MCPServer has no attribute 'get_tools'. Use await mcp.list_tools(). Did you mean: 'list_tools'?",
+        ),
+    ],
+)
+def test_python_adds_its_suggestion_after_one_full_stop(name: str, text: str) -> None:
+    try:
+        getattr(MCPServer("other names"), name)
+    except AttributeError as error:
+        lines = traceback.format_exception_only(error)
+    assert lines == [f"AttributeError: {text}\n"]
 
 
 @pytest.mark.parametrize(
@@ -408,13 +430,17 @@ def test_a_misspelt_access_of_a_custom_route_does_not_open_it(option: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("lax", True), ("unknown_arguments", "ignore"), ("auth", APIKeys({"ann": "0123456789abcdef"}))]
+    ("name", "value"),
+    [
+        ("lax", True),
+        ("unknown_arguments", "ignore"),
+        ("auth", APIKeys({"ann": "0123456789abcdef"})),
+        ("middleware", []),
+    ],
 )
 def test_an_option_that_would_have_no_effect_later_can_not_be_set(name: str, value: Any) -> None:
     mcp = MCPServer("a")
-    with pytest.raises(
-        AttributeError, match=rf"^{name} can't be changed .* Write MCPServer\(\.\.\., {name}=\.\.\.\)\.$"
-    ):
+    with pytest.raises(AttributeError, match=rf"^{name} can't be changed .* Write MCPServer\(\.\.\., {name}=\.\.\.\)$"):
         setattr(mcp, name, value)
     assert (mcp.lax, mcp.unknown_arguments) == (False, "refuse")
     chosen = MCPServer("a", lax=True, unknown_arguments="ignore")

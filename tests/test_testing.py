@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from pydantic import BaseModel
@@ -59,6 +60,73 @@ async def test_questions_are_declined_and_cancelled(mcp: MCPServer, revision: st
 
 async def test_a_question_with_a_url_is_accepted_without_content() -> None:
     assert await accept({})({"mode": "url", "url": "https://a.example", "message": "Sign in"}) == {"action": "accept"}
+
+
+@dataclass
+class Address:
+    street: str
+
+
+@ASKING
+@pytest.mark.parametrize(
+    ("form", "content", "answer"),
+    [
+        (str, "Bob", "Bob"),
+        (int, 5, 5),
+        (float, 1.5, 1.5),
+        (bool, True, True),
+        (Literal["a", "b"], "b", "b"),
+        (["small", "large"], "large", "large"),
+        ([["red", "blue"]], ["red"], ["red"]),
+        (str, {"value": "Bob"}, "Bob"),
+        (Guest, Guest(name="Ada"), Guest(name="Ada")),
+        (Guest, {"name": "Ada"}, Guest(name="Ada")),
+        (Guest, "Ada", Guest(name="Ada")),
+        (Address, Address("Main"), Address("Main")),
+    ],
+)
+async def test_a_value_answers_a_form_of_a_single_field(form: Any, content: Any, answer: Any, revision: str) -> None:
+    mcp, answers = MCPServer("Greeter"), []
+
+    @mcp.tool
+    async def ask(context: Context) -> None:
+        answers.append((await context.elicit("Who?", form)).content)
+
+    async with Client(mcp, revision=revision, elicit=accept(content)) as client:
+        assert not (await client.call_tool("ask")).is_error
+    assert answers == [answer]
+
+
+async def test_a_value_does_not_answer_a_form_of_several_fields() -> None:
+    params = {"message": "Who?", "requestedSchema": {"properties": {"name": {}, "age": {}}}}
+    with pytest.raises(AssertionError, match=r"'Who\?' is a form with the fields name, age; got 'Bob'\."):
+        await accept("Bob")(params)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_client_in_memory_answers_for_a_model_with_tools(revision: str) -> None:
+    mcp, requests = MCPServer("Weather"), []
+    use = {"type": "tool_use", "id": "1", "name": "add", "input": {"a": 1}}
+
+    @mcp.tool
+    async def ask(context: Context) -> str | None:
+        tools = [{"name": "add", "inputSchema": {"type": "object"}}]
+        answer = await context.sample("Add.", max_tokens=5, tools=tools, tool_choice="auto")
+        return answer.stop_reason if answer.content == [use] else None
+
+    async def model(params: dict[str, Any]) -> dict[str, Any]:
+        requests.append(params)
+        return {"role": "assistant", "model": "m", "stopReason": "toolUse", "content": [use]}
+
+    async with Client(mcp, revision=revision, sample=model) as client:
+        assert (await client.call_tool("ask")).text == "toolUse"
+    assert (requests[0]["tools"][0]["name"], requests[0]["toolChoice"]) == ("add", {"mode": "auto"})
+
+
+def test_an_event_loop_of_another_library_is_refused_with_the_remedy() -> None:
+    entering = Client(MCPServer("Greeter")).__aenter__()
+    with pytest.raises(RuntimeError, match=r"^funcmcp needs a running event loop of asyncio\. trio is not supported"):
+        entering.send(None)
 
 
 def test_the_revisions_are_all_of_them_oldest_first() -> None:

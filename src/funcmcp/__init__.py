@@ -106,4 +106,4 @@ if not TYPE_CHECKING:  # a type checker reports a name that the module does not 
             # function first.
             if sys._getframe(1).f_code.co_name == "_handle_fromlist":  # noqa: SLF001 - there is no public way
                 raise ImportError(message, name="funcmcp") from None
-            raise AttributeError(message) from None
+            raise AttributeError(message.removesuffix(".")) from None  # Python adds ". Did you mean ...?"

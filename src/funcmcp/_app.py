@@ -80,7 +80,7 @@ def on_instance(method: F) -> F:
     return cast("F", checked)
 
 
-_CONSTRUCTOR_OPTIONS = frozenset({"auth", "lax", "unknown_arguments"})
+_CONSTRUCTOR_OPTIONS = frozenset({"auth", "lax", "middleware", "unknown_arguments"})
 """Options that have no effect after the construction, so that a server would accept more than its author expects."""
 
 
@@ -173,16 +173,16 @@ class MCPServer(DirectCalls, ASGIApplication):
             """Raise AttributeError that names funcmcp's counterpart of an attribute of other frameworks."""
             from funcmcp._other_frameworks import SERVER_ATTRIBUTES  # noqa: PLC0415 - only errors need it
 
-            message = f"MCPServer has no attribute {name!r}."
+            message = f"MCPServer has no attribute {name!r}"  # Python adds ". Did you mean ...?"
             if name in SERVER_ATTRIBUTES:
-                message += f" Use {SERVER_ATTRIBUTES[name]}."
+                message += f". Use {SERVER_ATTRIBUTES[name]}"
             raise AttributeError(message, name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; raise AttributeError for options that would have no effect after the construction."""
         if name in _CONSTRUCTOR_OPTIONS:
             raise AttributeError(
-                f"{name} can't be changed after the construction. Write {type(self).__name__}(..., {name}=...).",
+                f"{name} can't be changed after the construction. Write {type(self).__name__}(..., {name}=...)",
                 name=name,
                 obj=self,
             )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp._adapters.asgi.application import ASGIApplication, served_by
 from funcmcp._server.log_output import is_json
+from funcmcp._server.run import require_asyncio
 from funcmcp._serving import Serving, serving_of
 from funcmcp._transports.http.listen_address import CUSTOM_HANDLER_PORT_VARIABLE, MAX_PORT, listen_address
 
@@ -66,6 +67,7 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
 async def run_async(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, port: int | None) -> None:
     """Serve an `MCPServer` as its method `run_async` documents."""
     _check_not_imported("run_async")
+    require_asyncio()
     serving = serving_of(mcp)
     kind = _kind_of_transport(transport, host, port)
     _warn_of_features_elsewhere(serving)

@@ -22,6 +22,7 @@ SERVER_ATTRIBUTES = {
     "get_prompt": "await mcp.list_prompts()",
     "get_tool": "await mcp.list_tools()",
     "include_router": "mcp.mount(server, prefix=...)",
+    "middleware": "MCPServer(middleware=[function]), or mcp.add_middleware(function)",
     "on_event": "@mcp.add_lifespan",
     "post": "@mcp.custom_route(path, methods=['POST'])",
     "get_prompts": "await mcp.list_prompts()",

@@ -32,6 +32,7 @@ from funcmcp._server.dispatch import Server
 from funcmcp._server.log import log_failure, logger
 from funcmcp._server.log_output import is_json, write_as_json
 from funcmcp._server.recent_failures import recent_failures
+from funcmcp._server.run import require_asyncio
 from funcmcp._state.bus import LocalBus
 from funcmcp._state.keys import VARIABLE, configured_keys
 from funcmcp._state.sessions.signed import SignedSessions
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from funcmcp._request_log import Write
     from funcmcp._server.load import Budget
     from funcmcp._server.middleware import Middleware
+    from funcmcp._server.middleware_results import AuthoredValues
     from funcmcp._server.options import ServerOptions
     from funcmcp._server.tasks.service import Tasks
     from funcmcp._state.seal import KeyRing
@@ -74,6 +76,12 @@ TASK_CONCURRENCY_VARIABLE = "FUNCMCP_TASK_CONCURRENCY"
 
 TASK_QUEUES_VARIABLE = "FUNCMCP_TASK_QUEUES"
 """The environment variable with the queues whose tasks a process runs, separated by commas."""
+
+
+def _middleware_values() -> AuthoredValues:
+    from funcmcp._authoring.values.middleware_values import MiddlewareValues  # noqa: PLC0415 - loads pydantic
+
+    return MiddlewareValues()
 
 
 class Serving(Served):
@@ -135,6 +143,7 @@ class Serving(Served):
             auth=auth,
             bus=getattr(self._store, "bus", None),
             middleware=middleware,
+            middleware_values=_middleware_values,
             tasks=_new_memory_tasks if tasks == "memory" else tasks,
             task_concurrency=_task_concurrency(os.environ),
             task_queues=task_queues(os.environ),
@@ -300,6 +309,7 @@ class Serving(Served):
 
     async def start(self) -> None:
         """Begin, and enter the author's lifespans; raise LifespanError if one of them fails."""
+        require_asyncio()
         self.begin()
         try:
             await self.enter_lifespans()

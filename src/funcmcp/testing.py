@@ -48,14 +48,17 @@ REVISIONS = tuple(sorted(_REVISIONS))
 """The dates of all protocol revisions, oldest first, for ``@pytest.mark.parametrize("revision", REVISIONS)``."""
 
 
-def accept(*contents: Mapping[str, Any]) -> Callback:
+def accept(*contents: Any) -> Callback:
     """Return a callback for ``Client(elicit=...)`` that accepts questions with these contents.
 
     Args:
-        contents: The answers' contents, in the order of the questions. A question of the mode "url" needs ``{}``.
+        contents: The answers' contents, in the order of the questions: a dict, or an object of the form's type. For
+            a form with a single field the value itself, such as ``accept("Bob")`` or ``accept(5)``. A question of the
+            mode "url" needs ``{}``.
 
     Raises:
-        AssertionError: The server asks more questions than there are contents. The callback raises it.
+        AssertionError: The server asks more questions than there are contents, or a form has several fields and its
+            content is a single value. The callback raises it.
     """
     remaining = list(contents)
 
@@ -65,9 +68,25 @@ def accept(*contents: Mapping[str, Any]) -> Callback:
         content = remaining.pop(0)
         if params.get("mode") == "url":
             return {"action": "accept"}
-        return {"action": "accept", "content": dict(content)}
+        return {"action": "accept", "content": _form_content(content, params)}
 
     return answer
+
+
+def _form_content(content: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of an answer as the fields of the form that a question has."""
+    from funcmcp._authoring.values.result_writer import jsonable  # noqa: PLC0415 - loads pydantic
+
+    value = jsonable(content)
+    if isinstance(value, dict):
+        return value
+    fields = list(params.get("requestedSchema", {}).get("properties", {}))
+    if len(fields) == 1:
+        return {fields[0]: value}
+    raise AssertionError(
+        f"The question {params.get('message')!r} is a form with the fields {', '.join(fields)}; got {content!r}. "
+        "Pass a dict or an object with these fields."
+    )
 
 
 async def decline(_params: dict[str, Any]) -> dict[str, Any]:

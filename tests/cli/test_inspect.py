@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from funcmcp._cli.client_rules.rules import CLIENTS
 from tests.cli.forking import funcmcp
 from tests.cli.processes import FUNCMCP, environment, running
 from tests.patience import PATIENCE
@@ -221,6 +222,7 @@ def test_a_tool_that_can_not_be_listed_is_named_and_the_others_are_shown(folder:
     )
 
 
+NO_PROBLEMS = f"No problems by the rules for {len(CLIENTS)} clients and APIs: 1 tool.\n"
 UNACCEPTED = '''
 from typing import Annotated
 
@@ -261,7 +263,7 @@ def test_what_clients_do_not_accept_is_shown_for_targets_and_urls(
     target = "server.py" if where == "target" else unaccepted_url
     shown = funcmcp("inspect", target, "--clients", folder=tmp_path)
     assert (shown.returncode, shown.stderr) == (1, "")
-    rules = re.findall(r"^  ([a-z-]+) \(", shown.stdout, re.MULTILINE)
+    rules = re.findall(r"^([a-z-]+) \(", shown.stdout, re.MULTILINE)
     assert rules == ["name-characters", *(["left-out"] if where == "target" else [])]
     document = json.loads(funcmcp("inspect", target, "--clients", "--json", folder=tmp_path).stdout)
     assert [problem["rule"] for problem in document["problems"]] == rules
@@ -276,15 +278,24 @@ def test_hand_written_schemas_are_sent_unchanged_and_warned_of(tmp_path: Path, s
     )
     shown = funcmcp("inspect", "server.py", "--clients", folder=tmp_path)
     assert (shown.returncode, shown.stderr) == (1, "")
-    assert shown.stdout.splitlines()[-1] == "1 problem; all known clients accept 0 of 1 tools"
+    assert shown.stdout.splitlines()[-1].startswith("1 rule is broken. Lost by no client: 0 of 1 tools.")
 
 
 def test_a_server_that_all_clients_accept_has_exit_code_0(folder: Path) -> None:
     shown = funcmcp("inspect", "server.py", "--clients", folder=folder)
-    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "no problems; all known clients accept 1 tool\n", "")
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, NO_PROBLEMS, "")
+
+
+def test_only_the_clients_that_count_decide_about_the_exit_code(folder: Path) -> None:
+    (folder / "server.py").write_text(UNACCEPTED)
+    assert funcmcp("inspect", "server.py", "--for", "zed", folder=folder).returncode == 0
+    assert funcmcp("inspect", "server.py", "--for", "openai,zed", folder=folder).returncode == 1
+    wrong = funcmcp("inspect", "server.py", "--for", "winamp", folder=folder)
+    assert wrong.returncode == 2
+    assert "No rule is about the client 'winamp'." in " ".join(wrong.stderr.replace("│", " ").split())
 
 
 def test_features_that_cannot_be_listed_are_named_beside_the_problems(folder: Path) -> None:
     shown = funcmcp("inspect", "faulty.py", "--clients", folder=folder)
-    assert (shown.returncode, shown.stdout) == (1, "no problems; all known clients accept 1 tool\n")
+    assert (shown.returncode, shown.stdout) == (1, NO_PROBLEMS)
     assert shown.stderr.startswith("The tool bad is left out of the list.")

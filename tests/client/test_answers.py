@@ -19,7 +19,7 @@ async def echo(params: dict[str, Any]) -> dict[str, Any]:
 
 async def test_a_client_that_can_answer_everything_declares_and_answers_everything() -> None:
     answers = Answers(echo, echo, [{"uri": "file:///home"}])
-    assert answers.capabilities == {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+    assert answers.capabilities == {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
     assert await answers.to(ELICIT) == {"asked": {"message": "Who?"}}
     assert await answers.to(SAMPLE) == {"asked": {"maxTokens": 10}}
     assert await answers.to(ROOTS) == {"roots": [{"uri": "file:///home"}]}

@@ -19,12 +19,18 @@ def tools() -> dict[str, dict[str, Any]]:
     for rule in RULES:
         if rule.kind == "tool" and rule.word not in _REFUSED_BY_ALL:
             broken, accepted, _ = CASES[rule.word]
-            for prefix, definition in (("broken", broken), ("accepted", accepted)):
+            for prefix, definition in (("broken", _first(broken)), ("accepted", _first(accepted))):
                 name = definition["name"]
                 if name == "order":
                     name = f"{prefix}_{rule.word.replace('-', '_')}"
                 definitions[name] = {**definition, "name": name}
     return definitions
+
+
+def _first(definitions: Any) -> dict[str, Any]:
+    """Return a definition, or the first one of several."""
+    definition: dict[str, Any] = definitions[0] if isinstance(definitions, list) else definitions
+    return definition
 
 
 TOOLS = tools()

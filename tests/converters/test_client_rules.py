@@ -50,12 +50,16 @@ _GOOGLE = frozenset({"google-genai"})
 NAMES = {
     "google_genai": Names(_GOOGLE, {"gemini": _GOOGLE | _GEMINI}),
     "langchain": Names(_LANGCHAIN, {"gemini": _LANGCHAIN | _GEMINI, "openai": _LANGCHAIN | _OPENAI}),
+    "langchain_js.mjs": Names(frozenset({"LangChain.js"}), {}),
     "llama_index": Names(frozenset({"LlamaIndex"}), {}),
     "mcp_use": Names(frozenset({"mcp-use"}), {}),
     "openai_agents": Names(frozenset(), {"openai": _OPENAI, "openai strict": _OPENAI | {"OpenAI API in strict mode"}}),
     "pydantic_ai": Names(frozenset(), {"openai": _OPENAI}),
 }
 """By module of a library."""
+
+ONLY_IN_CALLS = {"input-pattern", "time-offset"}
+"""Rules whose tools are declared without a loss. The library refuses calls, which this test does not make."""
 
 COMPARED = [library for library in LIBRARIES if library.module in NAMES]
 
@@ -92,7 +96,11 @@ def test_a_library_loses_what_the_rules_say(
 ) -> None:
     lost = losses_in(library)
     own = NAMES[library.module].own
-    unconfirmed = [word for word, tool in rule_tools.BROKEN.items() if own & clients_of(word) and not lost[tool]]
+    unconfirmed = [
+        word
+        for word, tool in rule_tools.BROKEN.items()
+        if own & clients_of(word) and not lost[tool] and word not in ONLY_IN_CALLS
+    ]
     assert unconfirmed == []
 
 

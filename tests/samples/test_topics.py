@@ -133,7 +133,7 @@ OPTIONS = {
     "read_only": True,
     "idempotent": False,
     "icons": [{"src": "https://example.com/clock.svg", "sizes": ["any"]}],
-    "meta": {"example.com/cost": 3, "ui": {"resourceUri": "ui://clock"}},
+    "meta": {"example.com/cost": 3, "ui": {"resourceUri": "ui://clock"}, "ui/resourceUri": "ui://clock"},
 }
 
 

@@ -146,7 +146,7 @@ async def test_a_middleware_that_returns_nothing_usable_is_an_internal_error(
 
     failed = (await answer(server(tool("greet"), middleware=[forget]), context(*CALL)))["error"]
     assert failed["code"] == -32603
-    assert "must return the Reply of call_next" in caplog.text
+    assert f"{type(wrong).__name__} is not a result. Return the Reply of call_next" in caplog.text
 
 
 class AsClass:

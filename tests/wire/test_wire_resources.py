@@ -256,7 +256,7 @@ async def test_a_page_has_the_media_type_and_the_policy_of_mcp_apps(stocked: Off
     tools = (await peer.request("tools/list")).result["tools"]
     (show,) = [tool for tool in tools if tool["name"] == "show_board"]
     if revision >= "2025-06-18":
-        assert show["_meta"] == {"ui": {"resourceUri": "ui://board"}}
+        assert show["_meta"] == {"ui": {"resourceUri": "ui://board"}, "ui/resourceUri": "ui://board"}
     if peer.per_request:
         declared = (await peer.request("server/discover")).result["capabilities"]
         assert declared["extensions"] == {"io.modelcontextprotocol/ui": {}}

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from funcmcp._cli.commands import Bearer, Calls, Headers, SignsIn, TargetOrURL, Verbose, app, examples
 from funcmcp._cli.output import write_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def _complete_tool(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -78,6 +81,15 @@ def inspect(  # noqa: PLR0913 - one for each option of the command
     clients: Annotated[
         bool, typer.Option("--clients", help="Show what some clients and models' APIs do not accept instead.")
     ] = False,
+    for_clients: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="CLIENTS",
+            help="As --clients, for these clients only: parts of their names, such as claude,openai.",
+            show_default=False,
+        ),
+    ] = None,
     calls: Calls = None,
     header: Headers = None,
     bearer: Bearer = None,
@@ -86,7 +98,7 @@ def inspect(  # noqa: PLR0913 - one for each option of the command
     """Show a server's description, tools, resources and prompts. The exit code is 1 if one cannot be listed.
 
     A long list has one line for each feature; NAME shows all of it. With --clients the exit code is 1 also if a known
-    client loses a tool, a resource or a prompt.
+    client loses a tool, a resource or a prompt; with --for, if one of these clients does.
     """
     from funcmcp._cli.calls import read_calls
     from funcmcp._cli.connect import inspect_server, open_source
@@ -95,15 +107,16 @@ def inspect(  # noqa: PLR0913 - one for each option of the command
 
     if calls is not None and not as_json:
         raise typer.BadParameter("--calls needs --json.")
+    counted = _counted_clients(for_clients) if clients or for_clients is not None else None
     source = open_source(target, headers=header or [], bearer=bearer, sign_in=sign_in)
     facts, faults = asyncio.run(inspect_server(source, [] if calls is None else read_calls(calls)))
     if patterns:
         facts = only_named(facts, patterns)
     is_accepted = True
-    if clients:
+    if counted is not None:
         from funcmcp._cli.client_rules.report import report_problems
 
-        is_accepted = report_problems(source, facts, faults, as_json=as_json)
+        is_accepted = report_problems(source, facts, faults, as_json=as_json, clients=counted)
     elif as_json:
         write_json(facts)
     else:
@@ -112,6 +125,19 @@ def inspect(  # noqa: PLR0913 - one for each option of the command
         write_line(fault, error=True)
     if faults or not is_accepted:
         raise typer.Exit(1)
+
+
+def _counted_clients(names: str | None) -> Sequence[str]:
+    """Return the clients of the rules that ``--for`` names; all of them without it."""
+    from funcmcp._cli.client_rules.report import clients_named
+    from funcmcp._cli.client_rules.rules import CLIENTS
+
+    if names is None:
+        return CLIENTS
+    try:
+        return clients_named(names)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--for") from None
 
 
 @app.command(

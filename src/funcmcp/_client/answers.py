@@ -24,7 +24,8 @@ class Answers:
 
     Args:
         elicit: Answers ``elicitation/create``: receives the params and returns an ElicitResult.
-        sample: Answers ``sampling/createMessage``: receives the params and returns a CreateMessageResult.
+        sample: Answers ``sampling/createMessage``: receives the params, which may have tools, and returns a
+            CreateMessageResult.
         roots: Root objects, the answer to ``roots/list``. An empty list also declares the capability.
 
     Attributes:
@@ -41,7 +42,7 @@ class Answers:
         if elicit is not None:
             self.capabilities["elicitation"] = {"form": {}, "url": {}}
         if sample is not None:
-            self.capabilities["sampling"] = {}
+            self.capabilities["sampling"] = {"tools": {}}
         if roots is not None:
             self.capabilities["roots"] = {}
 

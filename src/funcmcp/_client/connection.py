@@ -32,6 +32,7 @@ from funcmcp._protocol.objects import (
 )
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._public_names import public
+from funcmcp._server.run import require_asyncio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -159,6 +160,7 @@ class Client:
         return self._requests.session_id
 
     async def __aenter__(self) -> Self:
+        require_asyncio()
         await self._requests.connect()
         return self
 

@@ -66,9 +66,9 @@ class Context(Generic[*Types]):
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError that names funcmcp's counterpart of an attribute."""
-            message = f"funcmcp.compat.Context has no attribute {name!r}."
+            message = f"funcmcp.compat.Context has no attribute {name!r}"  # Python adds ". Did you mean ...?"
             if name in _OTHER_NAMES:
-                message += f" Use {_OTHER_NAMES[name]}."
+                message += f". Use {_OTHER_NAMES[name]}"
             raise AttributeError(message, name=name, obj=self)
 
     # The server and the request

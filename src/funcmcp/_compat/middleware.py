@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from datetime import UTC, datetime
+from functools import wraps
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -257,6 +258,7 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
                 return reply
         return _result_of(method, value, original[-1][0] if original else None)
 
+    around.__wrapped__ = middleware  # type: ignore[attr-defined] # errors name the author's class
     return around
 
 
@@ -302,6 +304,7 @@ def _sdk_context(request: RequestContext) -> SDKMiddlewareContext:
 def sdk_middleware(middleware: Callable[[Any, Any], Awaitable[Any]]) -> NativeMiddleware:
     """Return a funcmcp middleware for a function of the official SDK 2.x, ``async (context, call_next) -> result``."""
 
+    @wraps(middleware)
     async def around(request: RequestContext, call_next: NativeCallNext) -> Reply | dict[str, Any]:
         named = _named_by(request)
 

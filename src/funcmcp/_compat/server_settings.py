@@ -123,7 +123,7 @@ class Settings:
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"funcmcp.compat has no setting {name!r}. Settings: {', '.join(DEFAULTS)}.", name=name)
+        raise AttributeError(f"funcmcp.compat has no setting {name!r}. Settings: {', '.join(DEFAULTS)}", name=name)
 
 
 def _converted(text: str, default: Any) -> Any:

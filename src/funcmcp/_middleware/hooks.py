@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._protocol.methods import FEATURE_LISTS
 from funcmcp._public_names import public
+from funcmcp._server.middleware import check_middleware, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     EditList = Callable[[RequestContext, Definitions], Definitions | Awaitable[Definitions]]
 
 
+_ASSIGNED = ("__name__", "__qualname__", "__doc__")
+"""What middleware has of the author's function. It keeps its own ``__module__``, by which `funcmcp.compat` knows it."""
+
+
 @public("funcmcp.middleware")
 def on_tool_call(middleware: Middleware) -> Middleware:
     """Return middleware that runs around `tools/call` only; usable as a decorator.
@@ -27,10 +33,13 @@ def on_tool_call(middleware: Middleware) -> Middleware:
     are ``context.request.params.get("arguments", {})``; they are not validated yet.
 
     Args:
-        middleware: An async function ``(context, call_next) -> Reply``.
+        middleware: An async function ``(context, call_next) -> Reply``. It may also return a `ToolResult`, or a result
+            as a dict.
     """
+    check_middleware(middleware)
 
-    async def around_tool_calls(context: RequestContext, call_next: CallNext) -> Reply | dict[str, Any]:
+    @wraps(middleware, assigned=_ASSIGNED)
+    async def around_tool_calls(context: RequestContext, call_next: CallNext) -> Any:
         if context.request.method == "tools/call":
             return await middleware(context, call_next)
         return await call_next(context)
@@ -50,6 +59,7 @@ def on_list(edit: EditList) -> Middleware:
             ``context.request.method`` tells which list it is.
     """
 
+    @wraps(edit, assigned=_ASSIGNED)
     async def edit_list(context: RequestContext, call_next: CallNext) -> Reply | dict[str, Any]:
         reply = await call_next(context)
         member = FEATURE_LISTS.get(context.request.method)
@@ -60,7 +70,7 @@ def on_list(edit: EditList) -> Middleware:
         if inspect.isawaitable(definitions):
             definitions = await definitions
         if not isinstance(definitions, list) or not all(isinstance(definition, dict) for definition in definitions):
-            raise TypeError("The function of on_list must return the list of definitions that the client gets.")
+            raise TypeError(f"on_list: {place_of(edit)} must return the list of definitions that the client gets.")
         edited = {**result, member: definitions}
         if "cacheScope" in edited:
             edited["cacheScope"] = "private"

@@ -25,14 +25,23 @@ def implementation(info: Mapping[str, Any], revision: Revision) -> dict[str, Any
 def tool_definition(definition: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
     """Return a Tool in the form of the revision."""
     shaped = only(definition, revision.tool_fields)
-    output_schema = shaped.get("outputSchema")
-    if output_schema is not None and revision.structured_content == "object" and output_schema.get("type") != "object":
+    if "outputSchema" in shaped and output_schema(definition, revision) is None:
         del shaped["outputSchema"]
     if revision.structured_content != "any" and "properties" in shaped["inputSchema"]:
         schema = shaped["inputSchema"]
         properties = {name: _as_object(member) for name, member in schema["properties"].items()}
         shaped["inputSchema"] = {**schema, "properties": properties}
     return shaped
+
+
+def output_schema(definition: Mapping[str, Any], revision: Revision) -> dict[str, Any] | None:
+    """Return the output schema of a tool that clients of the revision get; None if they get none."""
+    schema: dict[str, Any] | None = definition.get("outputSchema")
+    if schema is None or "outputSchema" not in revision.tool_fields:
+        return None
+    if revision.structured_content == "object" and schema.get("type") != "object":
+        return None
+    return schema
 
 
 def _as_object(schema: Any) -> Any:

@@ -98,12 +98,12 @@ class MissingClientCapability(MCPError):
     def __init__(self, capabilities: Mapping[str, object]) -> None:
         super().__init__(
             MISSING_CLIENT_CAPABILITY,
-            f"This request needs a client that declares: {', '.join(_names(capabilities))}",
+            f"This request needs a client that declares: {', '.join(capability_names(capabilities))}",
             {"requiredCapabilities": dict(capabilities)},
         )
 
 
-def _names(capabilities: Mapping[str, object]) -> Iterator[str]:
+def capability_names(capabilities: Mapping[str, object]) -> Iterator[str]:
     """Yield the names of capabilities, such as "sampling" and "extensions.io.modelcontextprotocol/tasks"."""
     for name, members in capabilities.items():
         if isinstance(members, Mapping) and members:

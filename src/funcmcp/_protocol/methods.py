@@ -91,6 +91,10 @@ CLIENT_METHODS: dict[str, ClientMethod] = {
 }
 
 
+CLIENT_CAPABILITIES_SINCE = {"sampling.tools": "2025-11-25"}
+"""The first revision with a part of a capability, of those parts that are newer than the capability."""
+
+
 def can_be_asked(method: str, revision: str) -> bool:
     """Return whether a revision has a method of `CLIENT_METHODS`."""
     # Revisions are dates in ISO format, so they sort as text.

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from funcmcp._server.connections.conversation import Conversation
     from funcmcp._server.connections.hub import Change
     from funcmcp._server.middleware import Middleware, Respond
+    from funcmcp._server.middleware_results import AuthoredValues, MiddlewareResults
     from funcmcp._server.options import ServerOptions
     from funcmcp._server.run import Waiting
     from funcmcp._server.tasks.service import Tasks
@@ -55,6 +56,8 @@ class Server:
         auth: How callers are authenticated and what they may list. None: every caller may do everything.
         bus: Connects the instances of the server; by default there is one instance.
         middleware: Functions around every request, the outermost first.
+        middleware_values: Makes what reads the classes of authors that middleware returns, and checks structured
+            content. None: middleware returns dicts only.
         tasks: The store of the tasks; a function that makes it when a tool first needs it; None if calls never become
             tasks.
         task_concurrency: How many tasks this process runs at once. None: as many as the store says.
@@ -82,6 +85,7 @@ class Server:
         auth: Auth | None = None,
         bus: Bus | None = None,
         middleware: Sequence[Middleware] = (),
+        middleware_values: Callable[[], AuthoredValues] | None = None,
         tasks: TaskStore | Callable[[], TaskStore] | None = None,
         task_concurrency: int | None = None,
         task_queues: Set[str] | None = None,
@@ -116,6 +120,8 @@ class Server:
         if tasks is not None and not callable(tasks):
             self.open_tasks()
         self._middleware: list[Middleware] = []
+        self._make_middleware_values = middleware_values
+        self._middleware_results: MiddlewareResults | None = None
         self._chain: Respond = self._respond
         for function in middleware:
             self.add_middleware(function)
@@ -143,7 +149,7 @@ class Server:
         """Add a middleware inside the existing ones, or around all of them; see `funcmcp.middleware`."""
         check_middleware(middleware)
         self._middleware.insert(0 if is_outermost else len(self._middleware), middleware)
-        self._chain = fold(self._middleware, self._respond, self._completed, self._failed)
+        self._chain = fold(self._middleware, self._respond, self._reply_of_middleware, self._failed)
 
     @property
     def has_middleware(self) -> bool:
@@ -257,6 +263,20 @@ class Server:
         if isinstance(error, MCPError):
             return self._error(error, context)
         return self._internal_error(error, context.request)
+
+    def _reply_of_middleware(self, value: object, context: RequestContext) -> Reply:
+        """Return the response for what a middleware returned in place of a reply.
+
+        Raises:
+            TypeError: The value can't be a result.
+            ValueError: A member of the result is missing, wrong or not JSON.
+        """
+        if self._middleware_results is None:
+            from funcmcp._server.middleware_results import MiddlewareResults  # noqa: PLC0415 - few servers need it
+
+            values = None if self._make_middleware_values is None else self._make_middleware_values()
+            self._middleware_results = MiddlewareResults(self.results, values)
+        return result_reply(context.request.id, self._middleware_results.complete(value, context))
 
     def _completed(self, result: dict[str, Any], context: RequestContext) -> Reply:
         """Return the response for a result that is not encoded yet."""

@@ -183,7 +183,7 @@ def _summary_of_one(error: BaseException) -> str:
     if not frames:
         return text
     frame = _authors_frame(error) or frames[-1]
-    return f"{_escaped(_shown_path(frame.filename))}, line {frame.lineno}: {text}"
+    return f"{_escaped(shown_path(frame.filename))}, line {frame.lineno}: {text}"
 
 
 def _authors_frame(error: BaseException) -> traceback.FrameSummary | None:
@@ -197,7 +197,7 @@ def _authors_frame(error: BaseException) -> traceback.FrameSummary | None:
     return None
 
 
-def _shown_path(filename: str) -> str:
+def shown_path(filename: str) -> str:
     """Return the path of a file below the working directory, relative to it; other paths as they are."""
     try:
         folder = os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118 - as text, because a file name may be any text

@@ -4,6 +4,9 @@ How it works: `fold` makes one function of the server's own `respond` and its mi
 added. Without middleware the result is `respond` itself, so requests pay nothing. The middleware that was added first
 is the outermost one. A middleware that raises ends the request with an error, as a feature that raises does. The two
 exceptions for which transports have statuses of their own (`LimitReachedError`, `StoreUnavailableError`) pass through.
+
+A result in place of a reply is completed and checked (`middleware_results`). The error for a wrong one names the
+author's function. Where that function is decorated, the attribute ``__wrapped__`` leads to it.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from funcmcp._protocol.replies import Reply
 from funcmcp._public_names import public
+from funcmcp._server.log import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
 
     Respond: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Reply]]
-    Complete: TypeAlias = Callable[[dict[str, Any], RequestContext], Reply]
+    Complete: TypeAlias = Callable[[object, RequestContext], Reply]
     Fail: TypeAlias = Callable[[BaseException, RequestContext], Reply]
 
 
@@ -36,8 +40,11 @@ class CallNext(Protocol):
 class Middleware(Protocol):
     """A function around every request."""
 
-    async def __call__(self, context: RequestContext, call_next: CallNext, /) -> Reply | dict[str, Any]:
-        """Return the reply of ``call_next(context)``, another reply, or a result as a dict.
+    async def __call__(self, context: RequestContext, call_next: CallNext, /) -> Any:
+        """Return the reply of ``call_next(context)``, or a result in its place.
+
+        A result is a dict as in the specification, or an object that a function of the request's kind may return: a
+        `ToolResult`, `Contents` or a list of them, a `PromptResult`, or a `Completion`.
 
         Raises:
             MCPError: Ends the request with this error.
@@ -63,7 +70,8 @@ def fold(middleware: Sequence[Middleware], respond: Respond, complete: Complete,
     Args:
         middleware: The middleware, the outermost first.
         respond: Answers a request; never raises but for limits and unreachable stores.
-        complete: Returns the answer for a result that a middleware returned in place of a reply.
+        complete: Returns the answer for what a middleware returned in place of a reply; raises TypeError or
+            ValueError if that can't be a result.
         fail: Returns the answer for an exception that a middleware raised; raises what transports handle.
     """
     for function in reversed(middleware):
@@ -77,14 +85,24 @@ def _around(respond: Respond, middleware: Middleware, complete: Complete, fail: 
             answer = await middleware(context, respond)
             if isinstance(answer, Reply):
                 return answer
-            if isinstance(answer, dict):
-                context.set_error(None)
+            context.set_error(None)
+            try:
                 return complete(answer, context)
-            raise TypeError(
-                f"The middleware {middleware!r} must return the Reply of call_next, or a result as a dict; "
-                f"got {type(answer).__name__}."
-            )
+            except (TypeError, ValueError) as error:
+                raise TypeError(
+                    f"{place_of(middleware)} returned a wrong {context.request.method} result: {error}"
+                ) from None
         except BaseException as error:  # noqa: BLE001 - `fail` raises what is not a failure again
             return fail(error, context)
 
     return around
+
+
+def place_of(function: object) -> str:
+    """Return the name of an author's function or object with the file and the line, for errors."""
+    function = inspect.unwrap(function) if callable(function) else function
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    code = getattr(
+        function if inspect.isfunction(function) else type(function).__dict__.get("__call__"), "__code__", None
+    )
+    return name if code is None else f"{name} ({shown_path(code.co_filename)}, line {code.co_firstlineno})"

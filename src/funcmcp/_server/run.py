@@ -22,6 +22,20 @@ _RAISED_GENERATOR_EXIT = "The function raised GeneratorExit."
 """The failure of work that raised GeneratorExit itself. Otherwise the exception means that the work is closed."""
 
 
+_NO_ASYNCIO = (
+    "funcmcp needs a running event loop of asyncio. trio is not supported: run the program with asyncio.run(main()) or "
+    "anyio.run(main), and set the fixture anyio_backend to 'asyncio' in tests."
+)
+
+
+def require_asyncio() -> None:
+    """Raise RuntimeError unless an event loop of asyncio runs, as under trio."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(_NO_ASYNCIO) from None
+
+
 def begin(work: Coroutine[Any, Any, T]) -> T | Waiting[T]:
     """Run a coroutine up to its first wait; return its result, or a `Waiting` to await if there was a wait.
 

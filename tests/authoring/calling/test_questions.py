@@ -219,6 +219,16 @@ def test_a_prompt_is_a_message_of_the_user() -> None:
         Sample("a", max_tokens=5, warmth=1)  # type: ignore[call-arg]
 
 
+def test_a_model_gets_tools() -> None:
+    add = {"name": "add", "inputSchema": {"type": "object"}}
+    params = Sample("a", max_tokens=5, tools=[add], tool_choice="required").request()["params"]
+    assert (params["tools"], params["toolChoice"]) == ([add], {"mode": "required"})
+    params = Sample("a", max_tokens=5, tools=(), tool_choice={"mode": "none"}).request()["params"]
+    assert (params["tools"], params["toolChoice"]) == ([], {"mode": "none"})
+    with pytest.raises(ValueError, match=r"tool_choice must be one of auto, required, none, not 'any'\."):
+        Sample("a", max_tokens=5, tool_choice="any")  # type: ignore[arg-type]
+
+
 def test_what_the_model_said_is_read() -> None:
     block = {"type": "text", "text": "Paris"}
     answer = {"role": "assistant", "model": "m", "content": block, "stopReason": "endTurn"}

@@ -101,7 +101,7 @@ def test_options_go_before_what_the_function_says() -> None:
     )
     assert definition["name"] == "sum"
     assert definition["title"] == "Sum"
-    assert definition["description"] == ""
+    assert "description" not in definition
     assert definition["annotations"] == {
         "title": "Sum",
         "readOnlyHint": True,

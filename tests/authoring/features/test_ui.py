@@ -17,6 +17,7 @@ from tests.server.parts import PER_REQUEST, answer, context
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 PAGE = "ui://board"
+FLAT = {"ui/resourceUri": PAGE}
 
 
 @pytest.fixture
@@ -37,10 +38,10 @@ def test_the_names_are_those_of_the_extension() -> None:
     ("ui", "meta"),
     [
         (None, {}),
-        (PAGE, {"ui": {"resourceUri": PAGE}}),
-        (UI(PAGE), {"ui": {"resourceUri": PAGE}}),
-        (UI(PAGE, visibility=["app"]), {"ui": {"resourceUri": PAGE, "visibility": ["app"]}}),
-        (UI(PAGE, visibility=("model", "app")), {"ui": {"resourceUri": PAGE, "visibility": ["model", "app"]}}),
+        (PAGE, {"ui": {"resourceUri": PAGE}, **FLAT}),
+        (UI(PAGE), {"ui": {"resourceUri": PAGE}, **FLAT}),
+        (UI(PAGE, visibility=["app"]), {"ui": {"resourceUri": PAGE, "visibility": ["app"]}, **FLAT}),
+        (UI(PAGE, visibility=("model", "app")), {"ui": {"resourceUri": PAGE, "visibility": ["model", "app"]}, **FLAT}),
     ],
 )
 def test_a_tools_page_is_told_in_its_meta(ui: Any, meta: dict[str, Any]) -> None:
@@ -71,7 +72,7 @@ async def test_a_tool_keeps_its_own_meta_beside_its_page(mcp: MCPServer, revisio
     mcp.tool("show", ui=UI(PAGE, visibility=["model"]), meta={"example.com/a": 1})(lambda: "shown")
     (tool,) = (await ask(mcp, "tools/list", revision=revision))["tools"]
     if revision >= "2025-06-18":
-        assert tool["_meta"] == {"example.com/a": 1, "ui": {"resourceUri": PAGE, "visibility": ["model"]}}
+        assert tool["_meta"] == {"example.com/a": 1, "ui": {"resourceUri": PAGE, "visibility": ["model"]}, **FLAT}
     else:
         assert "_meta" not in tool
 

@@ -58,6 +58,7 @@ def problems(kind: str, definitions: list[dict[str, Any]]) -> list[Problem]:
 
 
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+NULL, ARRAY = {"type": "null"}, {"type": "array", "items": STRING}
 NODE = {"type": "object", "properties": {"nodes": {"type": "array", "items": {"$ref": "#/$defs/Node"}}}}
 LEAF = {"type": "object", "properties": {"name": STRING}}
 
@@ -192,12 +193,62 @@ CASES: dict[str, tuple[Any, Any, list[str]]] = {
         tool(inputSchema={"type": "object", "properties": {"a": nested(5), **{f"p{n}": STRING for n in range(95)}}}),
         ["101 properties", "6 levels of properties"],
     ),
+    "object-union": (
+        defining({"Cat": LEAF, "Dog": LEAF}, {"anyOf": [{"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}]}),
+        defining({"Cat": LEAF}, {"$ref": "#/$defs/Cat"}),
+        ["inputSchema/properties/a"],
+    ),
+    "value-union": (
+        taking({"type": "object", "properties": {"b": {"anyOf": [STRING, INTEGER]}, "c": {"anyOf": [ARRAY, NULL]}}}),
+        taking({"type": "array", "items": {"anyOf": [STRING, NULL]}}),
+        ["inputSchema/properties/a/properties/b", "inputSchema/properties/a/properties/c"],
+    ),
+    "nested-object": (
+        taking({"type": "array", "items": {"type": "object", "properties": {"b": STRING}}}),
+        taking({"type": "object", "additionalProperties": STRING}),
+        ["inputSchema/properties/a/items"],
+    ),
+    "enum": (
+        taking({"type": "string", "enum": ["a", "b"]}),
+        taking(STRING),
+        ['inputSchema/properties/a: ["a", "b"]'],
+    ),
+    "time-offset": (
+        taking({"anyOf": [{**STRING, "format": "date-time"}, {**STRING, "format": "time"}]}),
+        taking({**STRING, "format": "date"}),
+        ["inputSchema/properties/a/anyOf/0: date-time", "inputSchema/properties/a/anyOf/1: time"],
+    ),
+    "large-integer": (
+        [
+            taking({"anyOf": [INTEGER, NULL]}, name="orderId"),
+            taking({"type": ["integer", "null"]}, name="id"),
+            taking({"type": "array", "items": INTEGER}, name="order_ids"),
+            taking({**INTEGER, "maximum": 2**63 - 1}),
+        ],
+        [
+            taking({**INTEGER, "maximum": 2**53 - 1}, name="id"),
+            taking({**INTEGER, "minimum": -(2**53)}, name="paid"),
+            taking({**INTEGER, "enum": [1, 2]}, name="id"),
+            taking(STRING, name="id"),
+        ],
+        [
+            "inputSchema/properties/orderId/anyOf/0",
+            "inputSchema/properties/id",
+            "inputSchema/properties/order_ids/items",
+            "inputSchema/properties/a",
+        ],
+    ),
     "left-out": (
         tool("left_out"),
         tool(),
         ["inputSchema/properties/a/pattern: (?x)a (ECMA-262 does not have the flags (?x))"],
     ),
     "prompt-arguments": (prompt("review", "code", "language"), prompt("review", "code"), ["2 arguments"]),
+    "optional-prompt-arguments": (
+        prompt("review", "code"),
+        {"name": "review", "arguments": [{"name": "code", "required": True}]},
+        ["the argument code"],
+    ),
     "prompt-words": (prompt("review code"), prompt("review-code"), ["the name review code"]),
     "resource-words": (
         {"uri": "menu://today", "name": "menu of today"},
@@ -219,8 +270,9 @@ def test_each_rule_has_a_case() -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.word)
 def test_a_rule_finds_what_breaks_it_and_not_its_neighbour(rule: Rule) -> None:
     broken, accepted, places = CASES[rule.word]
-    [problem] = [found for found in problems(rule.kind, as_list(broken)) if found.rule is rule]
-    assert (problem.kind, problem.places) == (rule.kind, places)
+    found = [problem for problem in problems(rule.kind, as_list(broken)) if problem.rule is rule]
+    assert {problem.kind for problem in found} == {rule.kind}
+    assert [place for problem in found for place in problem.places] == places
     assert not [found for found in problems(rule.kind, as_list(accepted)) if found.rule is rule]
 
 

@@ -418,7 +418,7 @@ def test_features_that_some_clients_do_not_accept_are_warnings(made: Path, tmp_p
 
 def test_features_that_all_clients_accept_are_ok(made: Path) -> None:
     [finding] = [finding for finding in examine(made / "http") if finding.subject == "clients"]
-    assert (finding.level, finding.text) == ("ok", "accept the tools, resources and prompts of Http.")
+    assert (finding.level, finding.text) == ("ok", "lose no tool, resource or prompt of Http.")
 
 
 def test_the_help_says_that_the_code_is_run() -> None:

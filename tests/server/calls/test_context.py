@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from funcmcp._protocol.errors import MissingClientCapability, ToolError
+from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._server.connections.conversation import Conversation
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PER_REQUEST, Recorder, context
 
@@ -111,7 +113,9 @@ async def test_a_client_is_never_asked_what_it_did_not_declare(
         await per_request.ask({"key": question})
     assert caught.value.data == {"requiredCapabilities": missing}
     handshake = context("tools/call", capabilities=capabilities, channel=channel)
-    with pytest.raises(ToolError, match=next(iter(missing))):
+    [(name, parts)] = missing.items()
+    full_name = ".".join([name, *parts])
+    with pytest.raises(ToolError, match=rf"^This needs a client that supports: {re.escape(full_name)}\.$"):
         await handshake.ask({"key": question})
     assert channel.asked == []
 
@@ -131,6 +135,16 @@ async def test_a_sampling_question_with_tools_needs_a_client_that_declared_tools
     assert caught.value.data == {"requiredCapabilities": {"sampling": {"tools": {}}}}
     able = context("tools/call", capabilities={"sampling": {"tools": {}}}, channel=Recorder({"capital": {"a": 1}}))
     assert await able.ask({"capital": with_tools}) == {"capital": {"a": 1}}
+    able.client.revision = REVISIONS["2025-06-18"]
+    with pytest.raises(ToolError, match=r"supports: sampling\.tools\.$"):
+        await able.ask({"capital": with_tools})
+
+
+async def test_the_context_of_a_server_needs_a_client_that_declared_it() -> None:
+    with_context = {**ASK_CAPITAL, "params": {**ASK_CAPITAL["params"], "includeContext": "thisServer"}}  # type: ignore[dict-item]
+    asked = context("tools/call", capabilities={"sampling": {}}, channel=Recorder())
+    with pytest.raises(ToolError, match=r"supports: sampling\.context\.$"):
+        await asked.ask({"capital": with_context})
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26"])

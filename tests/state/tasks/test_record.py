@@ -180,12 +180,12 @@ def test_a_record_is_what_it_was_until_it_expires_then_failed_then_gone() -> Non
     assert transitions.current(ended, 1100.0) is None
 
 
-def test_an_end_keeps_the_message_unless_it_has_one() -> None:
+def test_the_message_of_the_progress_ends_with_the_run() -> None:
     record = transitions.reported(claimed(), TOKEN, 1001.0, "half")
     assert record is not None
     ended = transitions.finished(record, TOKEN, 1002.0, RESULT)
     assert ended is not None
-    assert ended.message == "half"
+    assert ended.message is None
     ended = transitions.finished(record, TOKEN, 1002.0, replace(RESULT, message="done"))
     assert ended is not None
     assert ended.message == "done"

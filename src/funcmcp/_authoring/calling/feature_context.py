@@ -132,9 +132,9 @@ class Context:
             """Raise AttributeError that names funcmcp's counterpart of an attribute of other frameworks."""
             from funcmcp._other_frameworks import CONTEXT_ATTRIBUTES  # noqa: PLC0415 - only errors need it
 
-            message = f"Context has no attribute {name!r}."
+            message = f"Context has no attribute {name!r}"  # Python adds ". Did you mean ...?"
             if name in CONTEXT_ATTRIBUTES:
-                message += f" Use {CONTEXT_ATTRIBUTES[name]}."
+                message += f". Use {CONTEXT_ATTRIBUTES[name]}"
             raise AttributeError(message, name=name, obj=self)
 
     @property

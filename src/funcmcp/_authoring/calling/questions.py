@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         model_preferences: Mapping[str, Any]
         include_context: str
         metadata: Mapping[str, Any]
+        tools: Sequence[Mapping[str, Any]]
+        tool_choice: Literal["auto", "required", "none"] | Mapping[str, Any]
 
 
 _WIRE_NAMES = {
@@ -36,6 +38,8 @@ _WIRE_NAMES = {
     "model_preferences": "modelPreferences",
     "include_context": "includeContext",
     "metadata": "metadata",
+    "tools": "tools",
+    "tool_choice": "toolChoice",
 }
 _FIELD_KEYWORDS = {
     "string": {
@@ -50,6 +54,7 @@ _FIELD_KEYWORDS = {
 """The keywords that a form's fields may have. Other constraints of a type are checked in the answer."""
 
 _ACTIONS: tuple[Literal["accept", "decline", "cancel"], ...] = ("accept", "decline", "cancel")
+_TOOL_CHOICES = ("auto", "required", "none")
 _FORM_FORMATS = {"date", "date-time", "email", "uri"}
 
 
@@ -234,7 +239,10 @@ class Sample:
         messages: A prompt, or messages. A string or a content block is a message of the user. A dict has the
             specification's form: ``{"role": "assistant", "content": {...}}``.
         max_tokens: The maximum number of tokens that the model may write.
-        options: Options as in `SampleOptions`.
+        options: Options as in `SampleOptions`. ``tools`` are definitions as in `tools/list`, with ``name`` and
+            ``inputSchema``. ``tool_choice`` is ``"auto"``, ``"required"`` or ``"none"``. Both need a client that
+            declares ``sampling.tools`` (2025-11-25 and later). The calls that the model asks for are blocks of the type
+            ``tool_use`` in the content of the answer.
     """
 
     __slots__ = ("_params",)
@@ -260,7 +268,7 @@ class Sample:
             "maxTokens": max_tokens,
         }
         for name, value in options.items():
-            self._params[_WIRE_NAMES[name]] = value
+            self._params[_WIRE_NAMES[name]] = _wire_value(name, value)
 
     def request(self) -> dict[str, Any]:
         """Return the request's method and params."""
@@ -299,6 +307,17 @@ class ListRoots:
         if not isinstance(roots, list) or not all(isinstance(root, dict) and "uri" in root for root in roots):
             raise ToolError("The client answered with something that is not a list of roots.")
         return [Root(root["uri"], root.get("name")) for root in roots]
+
+
+def _wire_value(option: str, value: Any) -> Any:
+    """Return the value of an option in the specification's form."""
+    if option == "tools":
+        return [dict(tool) for tool in value]
+    if option == "tool_choice" and isinstance(value, str):
+        if value not in _TOOL_CHOICES:
+            raise ValueError(f"tool_choice must be one of {', '.join(_TOOL_CHOICES)}, not {value!r}.")
+        return {"mode": value}
+    return value
 
 
 def _message(message: str | Content | Mapping[str, Any]) -> dict[str, Any]:

@@ -104,4 +104,4 @@ def _definition(call: PromptCall, options: PromptOptions) -> dict[str, Any]:
     description = options.get("description")
     if description is None:
         description = call.signature.description(schema)
-    return feature_definition(call, options, description or None, {"arguments": arguments or None})
+    return feature_definition(call, options, description, {"arguments": arguments or None})

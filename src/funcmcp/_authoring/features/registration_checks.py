@@ -104,21 +104,21 @@ def named_function(
 
 
 def feature_definition(
-    call: AnyCall, options: FeatureOptions, description: str | None, members: Mapping[str, Any]
+    call: AnyCall, options: FeatureOptions, description: str, members: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a feature's definition in the newest revision's shape.
 
     Args:
         call: The calls of the feature's function.
         options: The feature's options.
-        description: The description, unless the options have one. None if the feature has none.
+        description: The description. An empty one is left out, because some APIs of models refuse it.
         members: The members that only features of this kind have. None stands for a missing one. A ``_meta`` is added
             to that of the options.
     """
     definition: dict[str, Any] = {
         "name": call.name,
         "title": options.get("title") or title_of(options.get("name"), function_name(call.function)) or call.name,
-        "description": description,
+        "description": description or None,
     }
     definition.update(members)
     definition["icons"] = icon_list(options.get("icons", ())) or None

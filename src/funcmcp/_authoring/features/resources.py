@@ -208,7 +208,7 @@ def _definition(call: ResourceRead, uri: str, options: ResourceOptions, mime_typ
         "size": options.get("size"),
         "annotations": None if annotations is None else dict(annotations),
     }
-    return feature_definition(call, options, description or None, members)
+    return feature_definition(call, options, description, members)
 
 
 def _description(call: ResourceRead) -> str:

@@ -91,9 +91,12 @@ def _check_values(option: str, values: Collection[str], valid: Sequence[str]) ->
 
 
 def page_meta(ui: str | UI | None) -> dict[str, Any]:
-    """Return the members of a tool's ``_meta`` that name its page; none without a page."""
+    """Return the members of a tool's ``_meta`` that name its page; none without a page.
+
+    Hosts that are older than the extension's first revision read the URI from the deprecated flat member.
+    """
     if ui is None:
         return {}
     if isinstance(ui, str):
         ui = UI(ui)
-    return {"ui": ui.wire}
+    return {"ui": ui.wire, "ui/resourceUri": ui.wire["resourceUri"]}

@@ -42,6 +42,10 @@ _NOT_AT_THE_TOP = ("allOf", "anyOf", "enum", "not", "oneOf")
 _TYPING = frozenset({"$ref", "allOf", "anyOf", "oneOf", "type"})
 _VALUES = (("anyOf",), ("items",), ("properties",))
 _FOLLOWED_BY_GOOGLE = frozenset({"$defs", "additionalProperties", "anyOf", "items", "oneOf", "properties"})
+_TIMES = ("date-time", "time")
+_ID = re.compile(r"(^|_)(id|ID)s?$|[a-z0-9](Id|ID)s?$")
+_KEYWORDS_BELOW_A_NAME = frozenset({"anyOf", "oneOf", "items", "0", "1", "2", "3"})
+_MAX_SAFE_INTEGER = 2**53 - 1
 _MAX_PLACE = 200
 _MAX_TEXT = 80
 _URL: TypeAdapter[Any] = TypeAdapter(AnyUrl)
@@ -327,6 +331,81 @@ def _unescaped(pointer: str) -> str:
     return pointer.replace("~1", "/").replace("~0", "~")
 
 
+def object_union(subject: Subject) -> Iterator[str]:
+    """Check that at most one alternative of a value is an object."""
+    for part in subject.input_parts:
+        if len(list(filter(None, _are_objects(subject, part)))) > 1:
+            yield _place("inputSchema", part)
+
+
+def value_union(subject: Subject) -> Iterator[str]:
+    """Check that values which are not objects have one type. LangChain.js understands null beside a plain type."""
+    for part in subject.input_parts:
+        alternatives = [as_object(schema) for schema in as_list(part.get("anyOf"))]
+        types = [schema for schema in alternatives if schema.get("type") != "null"]
+        has_array_or_null = len(types) < len(alternatives) and any(schema.get("type") == "array" for schema in types)
+        if (len(types) > 1 and not all(_are_objects(subject, part))) or has_array_or_null:
+            yield _place("inputSchema", part)
+
+
+def _are_objects(subject: Subject, part: SchemaPart) -> list[bool]:
+    """Return for each alternative of a part but null whether it is an object."""
+    definitions = as_object(as_object(subject.definition.get("inputSchema")).get("$defs"))
+    are_objects = []
+    for alternative in map(as_object, [*as_list(part.get("anyOf")), *as_list(part.get("oneOf"))]):
+        name = str(alternative.get("$ref", "")).removeprefix("#/$defs/")
+        schema = as_object(definitions[name]) if name in definitions else alternative
+        if schema.get("type") != "null":
+            are_objects.append(schema.get("type") == "object")
+    return are_objects
+
+
+def nested_object(subject: Subject) -> Iterator[str]:
+    """Check that no argument is an object with named members."""
+    for part in subject.input_parts:
+        if part.path and as_object(part.get("properties")):
+            yield _place("inputSchema", part)
+
+
+def enum(subject: Subject) -> Iterator[str]:
+    """Check that no part has an enum."""
+    for part in subject.input_parts:
+        if as_list(part.get("enum")):
+            yield _place("inputSchema", part, part.get("enum"))
+
+
+def time_offset(subject: Subject) -> Iterator[str]:
+    """Check that no part has a time for which clients require an offset."""
+    for part in subject.input_parts:
+        if part.get("format") in _TIMES:
+            yield _place("inputSchema", part, part.get("format"))
+
+
+def large_integer(subject: Subject) -> Iterator[str]:
+    """Check that ids are not integers without a bound, and that no bound is larger than JavaScript's integers."""
+    for member, parts in (("inputSchema", subject.input_parts), ("outputSchema", subject.output_parts)):
+        for part in parts:
+            if _is_integer(part) and (_may_be_an_id(part) or _has_large_bound(part)):
+                yield _place(member, part)
+
+
+def _is_integer(part: SchemaPart) -> bool:
+    return part.get("type") == "integer" or "integer" in as_list(part.get("type"))
+
+
+def _may_be_an_id(part: SchemaPart) -> bool:
+    """Return whether an integer without a bound and without values has the name of an id, or is in such a list."""
+    name = next((name for name in reversed(part.path) if name not in _KEYWORDS_BELOW_A_NAME), "")
+    is_bounded = part.has("maximum") or part.has("exclusiveMaximum") or part.has("enum")
+    return not is_bounded and _ID.search(name) is not None
+
+
+def _has_large_bound(part: SchemaPart) -> bool:
+    bounds = [part.get(keyword) for keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "const")]
+    numbers = [bound for bound in [*bounds, *as_list(part.get("enum"))] if isinstance(bound, int | float)]
+    return any(abs(number) > _MAX_SAFE_INTEGER + 1 for number in numbers)
+
+
 def left_out(subject: Subject) -> Iterator[str]:
     """Yield what the generated schemas of a tool do not say."""
     for item in subject.left_out:
@@ -338,6 +417,13 @@ def prompt_arguments(subject: Subject) -> Iterator[str]:
     count = len(as_list(subject.definition.get("arguments")))
     if count > 1:
         yield f"{count} arguments"
+
+
+def optional_prompt_arguments(subject: Subject) -> Iterator[str]:
+    """Check that all arguments of a prompt are required."""
+    for argument in map(as_object, as_list(subject.definition.get("arguments"))):
+        if argument.get("required") is not True:
+            yield f"the argument {_text(argument.get('name'))}"
 
 
 def spaces_in_name(subject: Subject) -> Iterator[str]:

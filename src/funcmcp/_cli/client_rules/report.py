@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._cli.client_rules.problems import left_out_of, problems_of
-from funcmcp._cli.client_rules.rules import LOSSES
+from funcmcp._cli.client_rules.rules import ALL_CLIENTS, CLIENTS, LOSSES
 from funcmcp._cli.console import SafeConsole, styled
 from funcmcp._cli.json_values import as_list
 from funcmcp._cli.output import write_json
@@ -23,9 +22,32 @@ _COLOURS = {"server": "red", "feature": "red", "detail": "yellow"}
 _MAX_PLACES = 5
 _MAX_NAMES = 3
 _COUNTED = (("tools", "tool"), ("resources", "resource"), ("prompts", "prompt"))
+_OTHER_NAMES = {"anthropic": "claude", "chatgpt": "openai", "vscode": "visual studio code"}
+"""What people call the clients of a name in the rules."""
 
 
-def report_problems(source: Source, facts: Mapping[str, Any], faults: Sequence[Fault], *, as_json: bool) -> bool:
+def clients_named(names: str) -> tuple[str, ...]:
+    """Return the clients and APIs of the rules whose names have one of the words of a comma-separated list in them.
+
+    Raises:
+        ValueError: No rule is about a client of one of the names.
+    """
+    words = [name.strip().lower() for name in names.split(",")]
+    words = [_OTHER_NAMES.get(word, word) for word in words]
+    for word in words:
+        if not word or not any(word in client.lower() for client in CLIENTS):
+            raise ValueError(f"No rule is about the client {word!r}. Clients: {', '.join(sorted(CLIENTS))}.")
+    return tuple(client for client in CLIENTS if any(word in client.lower() for word in words))
+
+
+def report_problems(
+    source: Source,
+    facts: Mapping[str, Any],
+    faults: Sequence[Fault],
+    *,
+    as_json: bool,
+    clients: Sequence[str] = CLIENTS,
+) -> bool:
     """Print what some clients do not accept of a server.
 
     Args:
@@ -33,54 +55,123 @@ def report_problems(source: Source, facts: Mapping[str, Any], faults: Sequence[F
         facts: The result of `inspect_server`.
         faults: The features that cannot be listed.
         as_json: Print the description as a JSON document, with the problems in it.
+        clients: The clients that count, by their names in the rules.
 
     Returns:
-        Whether no known client loses a feature.
+        Whether none of the clients loses a feature.
     """
     tools = () if source.server is None else serving_of(source.server).server.catalog.tools
-    problems = problems_of(facts, left_out_of(tools, faults))
+    counted = {*clients, ALL_CLIENTS}
+    problems = [
+        problem
+        for problem in problems_of(facts, left_out_of(tools, faults))
+        if not counted.isdisjoint(problem.rule.clients)
+    ]
     if as_json:
         write_json({**facts, "problems": [problem.as_json() for problem in problems]})
     else:
-        _print_problems(facts, problems)
+        _print_problems(facts, problems, clients)
     return all(problem.rule.loss == "detail" for problem in problems)
 
 
-def _print_problems(facts: Mapping[str, Any], problems: Sequence[Problem]) -> None:
-    """Print the problems, feature by feature, and a summary."""
+def _print_problems(facts: Mapping[str, Any], problems: Sequence[Problem], clients: Sequence[str]) -> None:
+    """Print the problems, rule by rule, a line for each client, and a summary."""
     console = SafeConsole()
-    for (kind, key), of_feature in groupby(problems, lambda problem: (problem.kind, problem.key)):
-        console.print(styled(f"{kind} {key}", "bold"), soft_wrap=True)
-        for problem in of_feature:
-            _print_problem(console, problem)
-    console.print(_summary(facts, problems), soft_wrap=True)
+    by_rule = _grouped(problems)
+    for of_rule in by_rule:
+        _print_rule(console, of_rule, clients)
+    if by_rule:
+        _print_clients(console, facts, problems, clients)
+    console.print(_summary(facts, problems, clients), soft_wrap=True)
 
 
-def _print_problem(console: SafeConsole, problem: Problem) -> None:
-    rule = problem.rule
-    console.print(styled(f"  {rule.word}", _COLOURS[rule.loss]), f"({LOSSES[rule.loss]})", soft_wrap=True)
-    console.print(f"    {', '.join(rule.clients)}: {rule.accepts} {rule.effect}", soft_wrap=True)
-    console.print(f"    {rule.advice} See {rule.sources[0]}", soft_wrap=True)
-    for place in problem.places[:_MAX_PLACES]:
-        console.print(f"    - {place}", soft_wrap=True)
-    if len(problem.places) > _MAX_PLACES:
-        console.print(f"    - and {len(problem.places) - _MAX_PLACES} more; --json prints them")
+def _grouped(problems: Iterable[Problem]) -> list[list[Problem]]:
+    """Return the problems of each rule, the worst losses first."""
+    groups: dict[str, list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault(problem.rule.word, []).append(problem)
+    losses = list(LOSSES)
+    return sorted(groups.values(), key=lambda group: losses.index(group[0].rule.loss))
 
 
-def _summary(facts: Mapping[str, Any], problems: Sequence[Problem]) -> str:
-    """Return a line such as "2 problems; all known clients accept 1 of 3 tools, 1 of 1 prompts"."""
-    counts = []
-    for member, kind in _COUNTED:
-        total = len(as_list(facts[member]))
-        broken = {problem.key for problem in problems if problem.kind == kind and problem.rule.loss != "detail"}
-        if total and problems:
-            counts.append(f"{total - len(broken)} of {total} {kind}s")
-        elif total:
-            counts.append(f"{total} {kind}" if total == 1 else f"{total} {kind}s")
-    if not counts:
+def _print_rule(console: SafeConsole, problems: Sequence[Problem], clients: Sequence[str]) -> None:
+    rule = problems[0].rule
+    names = ", ".join(client for client in rule.clients if client in clients or client == ALL_CLIENTS)
+    console.print(styled(rule.word, _COLOURS[rule.loss]), f"({LOSSES[rule.loss]})", soft_wrap=True)
+    console.print(f"  {names}: {rule.accepts} {rule.effect}", soft_wrap=True)
+    console.print(f"  {rule.advice} See {rule.sources[0]}", soft_wrap=True)
+    keys_by_places: dict[tuple[str, ...], list[str]] = {}
+    for problem in problems:
+        keys_by_places.setdefault(tuple(problem.places), []).append(problem.key)
+    for places, keys in keys_by_places.items():
+        kind = problems[0].kind
+        subject = f"{kind} {keys[0]}" if len(keys) == 1 else f"{len(keys)} {kind}s: {', '.join(keys)}"
+        console.print(styled(f"  {subject}", "bold"), soft_wrap=True)
+        for place in places[:_MAX_PLACES]:
+            console.print(f"    - {place}", soft_wrap=True)
+        if len(places) > _MAX_PLACES:
+            console.print(f"    - and {len(places) - _MAX_PLACES} more; --json prints them")
+
+
+def _print_clients(
+    console: SafeConsole, facts: Mapping[str, Any], problems: Sequence[Problem], clients: Sequence[str]
+) -> None:
+    """Print a line for each client with a problem, and one for the others."""
+    console.print()
+    without_problem = []
+    for client in clients:
+        own = [problem for problem in problems if client in problem.rule.clients]
+        if own:
+            console.print(f"{client}: {'; '.join(_outcomes(facts, own))}", soft_wrap=True)
+        else:
+            without_problem.append(client)
+    if without_problem:
+        console.print(f"No problem: {', '.join(without_problem)}", soft_wrap=True)
+    console.print()
+
+
+def _outcomes(facts: Mapping[str, Any], problems: Sequence[Problem]) -> list[str]:
+    """Return what a client does not accept, and what differs, such as "1 of 3 tools not accepted (name-start)"."""
+    texts = []
+    lost_keys: set[str] = set()
+    for is_lost, outcome in ((True, "not accepted"), (False, "with differences")):
+        group = [problem for problem in problems if (problem.rule.loss != "detail") is is_lost]
+        words = ", ".join(dict.fromkeys(problem.rule.word for problem in group))
+        if any(problem.kind == "server" for problem in group):
+            texts.append(f"all tools {outcome} ({words})")
+            continue
+        counts = []
+        for member, kind in _COUNTED:
+            keys = {problem.key for problem in group if problem.kind == kind} - lost_keys
+            if keys:
+                total = len(as_list(facts[member]))
+                counts.append(f"{len(keys)} of {total} {kind}s")
+            lost_keys |= keys if is_lost else set()
+        if counts:
+            texts.append(f"{', '.join(counts)} {outcome} ({words})")
+    return texts
+
+
+def _summary(facts: Mapping[str, Any], problems: Sequence[Problem], clients: Sequence[str]) -> str:
+    """Return a line such as "2 rules are broken. Lost by no client: 2 of 3 tools. Without a problem: 1 of 3 tools."."""
+    totals = {kind: len(as_list(facts[member])) for member, kind in _COUNTED}
+    kinds = [kind for kind, total in totals.items() if total]
+    if not kinds:
         return "The server has no tools, resources or prompts."
-    count = {0: "no problems", 1: "1 problem"}.get(len(problems), f"{len(problems)} problems")
-    return f"{count}; all known clients accept {', '.join(counts)}"
+    if not problems:
+        counts = [f"{totals[kind]} {kind}{'' if totals[kind] == 1 else 's'}" for kind in kinds]
+        return f"No problems by the rules for {len(clients)} clients and APIs: {', '.join(counts)}."
+    lost = [problem for problem in problems if problem.rule.loss != "detail"]
+    count = len(_grouped(problems))
+    sentences = [f"{count} rule is broken." if count == 1 else f"{count} rules are broken."]
+    for title, group in (("Lost by no client", lost), ("Without a problem", problems)):
+        counts = []
+        for kind in kinds:
+            broken = {problem.key for problem in group if problem.kind == kind}
+            has_all = any(problem.kind == "server" for problem in group) and kind == "tool"
+            counts.append(f"{0 if has_all else totals[kind] - len(broken)} of {totals[kind]} {kind}s")
+        sentences.append(f"{title}: {', '.join(counts)}.")
+    return " ".join(sentences)
 
 
 def short_texts(problems: Iterable[Problem]) -> list[tuple[str, str]]:

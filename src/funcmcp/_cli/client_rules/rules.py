@@ -64,6 +64,7 @@ _GEMINI = (
 _GOOGLE_GENAI = "https://pypi.org/project/google-genai/3.6.1/"
 _LANGCHAIN_CORE = "https://pypi.org/project/langchain-core/1.8.3/"
 _LANGCHAIN_GOOGLE = "https://pypi.org/project/langchain-google-genai/4.4.2/"
+_LANGCHAIN_JS = "https://www.npmjs.com/package/@langchain/mcp-adapters/v/1.1.4"
 _LLAMA_INDEX = "https://pypi.org/project/llama-index-tools-mcp/0.6.0/"
 _MCP_USE = "https://pypi.org/project/mcp-use/1.7.1/"
 _OPENAI_AGENTS = "https://pypi.org/project/openai-agents/0.24.0/"
@@ -574,6 +575,78 @@ RULES = (
         check=checks.strict_size,
     ),
     Rule(
+        word="object-union",
+        kind="tool",
+        loss="feature",
+        clients=("LangChain.js",),
+        seen="@langchain/mcp-adapters 1.1.4",
+        accepts="At most one alternative of a value is an object.",
+        effect="The alternatives become one object, so calls with the members of one alternative are refused.",
+        advice="Write a tool for each alternative, or one object with optional members.",
+        sources=(f"{_GITHUB}/langchain-ai/langchainjs/issues/11302", _LANGCHAIN_JS),
+        check=checks.object_union,
+    ),
+    Rule(
+        word="value-union",
+        kind="tool",
+        loss="detail",
+        clients=("LangChain.js",),
+        seen="@langchain/mcp-adapters 1.1.4",
+        accepts="A value has one type, or null as well. An array is not null.",
+        effect="The model sees no types.",
+        advice="Take one type, and describe the argument.",
+        sources=(f"{_GITHUB}/langchain-ai/langchainjs/issues/11593", _LANGCHAIN_JS),
+        check=checks.value_union,
+    ),
+    Rule(
+        word="nested-object",
+        kind="tool",
+        loss="detail",
+        clients=("LlamaIndex",),
+        seen="llama-index-tools-mcp 0.4.8 and 0.6.0",
+        accepts="Arguments are plain values, or lists of them, and not objects with named members.",
+        effect="The model sees an object without its members, and has to guess them.",
+        advice="Take the members as arguments, or name them in the description.",
+        sources=(f"{_GITHUB}/run-llama/llama_index/issues/22141", _LLAMA_INDEX),
+        check=checks.nested_object,
+    ),
+    Rule(
+        word="enum",
+        kind="tool",
+        loss="detail",
+        clients=("mcp-use",),
+        seen="mcp-use 1.7.1",
+        accepts="No argument has an enum.",
+        effect="The model does not see the values. The server refuses others, and names the valid ones.",
+        advice="Name the values in the description as well.",
+        sources=(_MCP_USE,),
+        check=checks.enum,
+    ),
+    Rule(
+        word="time-offset",
+        kind="tool",
+        loss="detail",
+        clients=("LangChain.js",),
+        seen="@langchain/mcp-adapters 1.1.4",
+        accepts="Values of the formats time and date-time have an offset, such as 10:00:00Z.",
+        effect="The client refuses the model's call with a time that has none. The server takes it.",
+        advice="Give an example with an offset in the description of the argument.",
+        sources=(_LANGCHAIN_JS,),
+        check=checks.time_offset,
+    ),
+    Rule(
+        word="large-integer",
+        kind="tool",
+        loss="detail",
+        clients=("clients in JavaScript",),
+        seen="TypeScript SDK 1.32.2",
+        accepts="Integers are from -(2^53 - 1) to 2^53 - 1. Ids (id, order_id, orderIds) and bounds are checked.",
+        effect="A larger integer is rounded without an error, in results and in the next call.",
+        advice="Use a string, or state the range: Field(le=2**53 - 1).",
+        sources=(f"{_GITHUB}/anthropics/claude-code/issues/78762",),
+        check=checks.large_integer,
+    ),
+    Rule(
         word="left-out",
         kind="tool",
         loss="detail",
@@ -596,6 +669,18 @@ RULES = (
         advice="Take one text with everything, or offer a tool as well.",
         sources=(f"{_GITHUB}/zed-industries/zed/issues/21944",),
         check=checks.prompt_arguments,
+    ),
+    Rule(
+        word="optional-prompt-arguments",
+        kind="prompt",
+        loss="detail",
+        clients=("Semantic Kernel",),
+        seen="Semantic Kernel 1.45",
+        accepts="All arguments of a prompt are required.",
+        effect="Users have to fill in the optional arguments.",
+        advice="Write a prompt without the optional arguments.",
+        sources=("https://pypi.org/project/semantic-kernel/1.45.0/",),
+        check=checks.optional_prompt_arguments,
     ),
     Rule(
         word="prompt-words",
@@ -637,3 +722,7 @@ RULES = (
         check=checks.resource_uri,
     ),
 )
+
+ALL_CLIENTS = "all clients"
+CLIENTS = tuple(dict.fromkeys(client for rule in RULES for client in rule.clients if client != ALL_CLIENTS))
+"""The clients and APIs that the rules are about."""

@@ -201,12 +201,12 @@ def check_sessions(project: Project) -> Iterator[Finding]:
 
 
 def check_clients(project: Project) -> Iterator[Finding]:
-    """Check that all known clients and APIs of models accept the features."""
+    """Check that no known client or API of models loses a feature."""
     for server in project.code.servers:
         for names, text in server.unaccepted:
             yield Finding("warning", names, text)
         if not server.unaccepted:
-            yield Finding("ok", "clients", f"accept the tools, resources and prompts of {server.name}.")
+            yield Finding("ok", "clients", f"lose no tool, resource or prompt of {server.name}.")
 
 
 def check_triggers(project: Project) -> Iterator[Finding]:

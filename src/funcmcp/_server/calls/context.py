@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from funcmcp._protocol.envelope import LOG_LEVEL
-from funcmcp._protocol.errors import MissingClientCapability, ToolError
+from funcmcp._protocol.errors import MissingClientCapability, ToolError, capability_names
 from funcmcp._protocol.jsonrpc import without_nulls
 from funcmcp._protocol.levels import LEVELS
-from funcmcp._protocol.methods import CLIENT_METHODS, can_be_asked
+from funcmcp._protocol.methods import CLIENT_CAPABILITIES_SINCE, CLIENT_METHODS, can_be_asked
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class RequestContext:
         if missing:
             if self.client.revision.per_request:
                 raise MissingClientCapability(missing)
-            raise ToolError(f"This needs a client that supports: {', '.join(missing)}.")
+            raise ToolError(f"This needs a client that supports: {', '.join(capability_names(missing))}.")
         return await self.channel.ask(questions)
 
 
@@ -246,7 +246,11 @@ def missing_capability(client: Client, question: Mapping[str, Any]) -> dict[str,
     needed = _SUB_CAPABILITIES[capability](question["params"])
     if "form" in needed and "url" not in declared:
         return {}  # a client that names no mode can show forms
-    missing: dict[str, Any] = {name: {} for name in needed if name not in declared}
+    missing: dict[str, Any] = {}
+    for name in needed:
+        is_newer = client.revision.date < CLIENT_CAPABILITIES_SINCE.get(f"{capability}.{name}", "")
+        if name not in declared or is_newer:
+            missing[name] = {}
     return {capability: missing} if missing else {}
 
 

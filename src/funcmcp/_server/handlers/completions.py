@@ -15,6 +15,7 @@ from funcmcp._server.handlers.prompts import strings_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from funcmcp._protocol.completion import Completion
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.calls.feature_call import FeatureCalls
     from funcmcp._server.catalog.features import Completer, Prompt
@@ -56,7 +57,11 @@ async def _completion(
     completer: Completer, context: RequestContext, value: str, arguments: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return a CompleteResult with the values that a completer suggests."""
-    suggested = await completer(context, value, arguments)
+    return completion_result(await completer(context, value, arguments))
+
+
+def completion_result(suggested: Completion) -> dict[str, Any]:
+    """Return the CompleteResult for suggestions; clients get at most 100 of them."""
     values = list(suggested.values)
     completion: dict[str, Any] = {
         "values": values[:MAX_VALUES],

@@ -31,7 +31,6 @@ import asyncio
 import contextlib
 import contextvars
 import os
-from dataclasses import replace
 from enum import Enum, auto
 from random import uniform
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -356,9 +355,7 @@ class TaskWorker:
             end = await self._end_of(run, reports)
             run.has_returned = run.places is not None
             self._free_place(run)
-            message = await reports.close()
-            if isinstance(end, Outcome) and end.message is None:
-                end = replace(end, message=message)
+            await reports.close()
             await self._write(run, end)
         except Exception as error:  # noqa: BLE001 - a fault of the server; the lease lapses, and the task is due again
             log_failure(error, os.urandom(8).hex(), f"task of {claim.record.tool}")
@@ -511,14 +508,13 @@ class _Reports:
         if self._writing is None and not self._closed:
             self._writing = asyncio.ensure_future(self._write())
 
-    async def close(self) -> str | None:
-        """Stop writing; return the last message if it has not been written."""
+    async def close(self) -> None:
+        """Stop writing. A message that has not been written is dropped, because it is about a run that has ended."""
         self._closed = True
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.cancel()
             await asyncio.wait([writing])
-        return self._message
 
     async def _write(self) -> None:
         while self._message is not None:

@@ -97,7 +97,7 @@ class Outcome:
         text: The result, or the JSON-RPC error, as a JSON object.
         is_error: Whether the text is a JSON-RPC error.
         tool_failed: Whether the text is a result with ``isError: true``.
-        message: The status message of the task; None keeps the last one.
+        message: The status message of the task; None: no message. That of the progress ends with the run.
     """
 
     text: bytes
@@ -432,7 +432,7 @@ def cancelled(record: TaskRecord, now: float) -> TaskRecord | None:
     if record.over:
         return None
     outcome = failure("The task was cancelled.")
-    return replace(_ended(record, CANCELLED, outcome, now), message=outcome.message)
+    return _ended(record, CANCELLED, outcome, now)
 
 
 def watched(record: TaskRecord) -> TaskRecord | None:
@@ -470,7 +470,7 @@ def _ended(record: TaskRecord, status: str, outcome: Outcome, now: float) -> Tas
     return replace(
         record,
         status=status,
-        message=outcome.message if outcome.message is not None else record.message,
+        message=outcome.message,
         updated=now,
         claimed=False,
         due=None,
