@@ -147,9 +147,11 @@ class StreamableHTTP:
         try:
             response = await era.post(request, message, checked)
         except StoreUnavailableError as error:
-            return _away(error, message.request.id if isinstance(message, RoutedRequest) else None)
+            response = _away(error, message.request.id if isinstance(message, RoutedRequest) else None)
         except LimitReachedError as error:
-            return limit_reached(error, message.request.id if isinstance(message, RoutedRequest) else None)
+            response = limit_reached(error, message.request.id if isinstance(message, RoutedRequest) else None)
+        if request.has_early_response:
+            return sse.rest_of_stream(response)
         return response if checked.accept.json else sse.as_stream(response)
 
     async def _count_batch(self, request: HttpRequest, size: int) -> HttpResponse | None:
