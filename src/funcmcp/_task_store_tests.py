@@ -523,7 +523,7 @@ class Rules:
         assert record is not None
         assert record.status == "failed"
         assert record.outcome is not None
-        assert decode(record.outcome.text)["message"] == "The task did not finish within 0.3 seconds."
+        assert decode(record.outcome.text)["message"] == "The task did not finish within 0.3 seconds (its ttl)."
         assert record.updated == pytest.approx(record.expires)
         assert await store.finish(claim, RESULT) is None
         assert await store.cancel(task.key) is None

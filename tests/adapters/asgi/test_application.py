@@ -145,7 +145,7 @@ async def test_a_body_is_read_in_however_many_parts(incoming: list[dict[str, Any
 async def test_a_body_that_has_arrived_can_be_taken_at_once(
     incoming: list[dict[str, Any]], taken: bytes | None
 ) -> None:
-    assert await take_or_read(5, Platform(*incoming).receive, Platform().send) == (taken, b"hello")
+    assert await take_or_read(5, Platform(*incoming).receive) == (taken, b"hello")
 
 
 async def test_a_body_that_arrives_later_is_read_where_taking_it_ended() -> None:
@@ -170,7 +170,7 @@ async def test_what_a_server_returns_for_an_event_may_be_any_awaitable() -> None
 @pytest.mark.parametrize("incoming", [[DISCONNECT], [part(b"he", more=True), DISCONNECT]])
 async def test_a_body_that_never_comes_can_not_be_taken(incoming: list[dict[str, Any]]) -> None:
     with pytest.raises(ClientDisconnectedError):
-        await take_or_read(5, Platform(*incoming).receive, Platform().send)
+        await take_or_read(5, Platform(*incoming).receive)
 
 
 async def test_a_body_may_be_empty() -> None:
@@ -453,5 +453,5 @@ async def test_a_client_that_does_not_read_ends_its_response(messages: int, stre
 
 async def test_a_body_in_parts_of_a_byte_is_read_whole() -> None:
     parts = [part(b"%d" % (number % 10), more=number < 999) for number in range(1000)]
-    request = ASGIRequest(scope(), Platform(*parts).receive)
+    request = ASGIRequest(scope(), Platform(*parts).receive, Platform().send)
     assert await request.read(1000) == b"0123456789" * 100

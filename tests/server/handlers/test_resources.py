@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from funcmcp._protocol.errors import MCPError, ResourceNotFound, ToolError
+from funcmcp._server.calls.feature import TimeLimit
 from funcmcp._server.catalog.features import Resource, ResourceLister
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.connections.conversation import Conversation
@@ -187,7 +188,7 @@ async def test_what_a_lister_that_fails_has_is_left_out_and_told_in_the_log(
 
 
 async def test_a_lister_that_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp._server.handlers.resources.LISTER_TIMEOUT", 0.01)
+    monkeypatch.setattr("funcmcp._server.handlers.resources.LISTER_TIME_LIMIT", TimeLimit(0.01))
 
     async def listed(_context: Any) -> list[dict[str, Any]]:
         await asyncio.Event().wait()
