@@ -57,14 +57,14 @@ def test_only_a_tool_that_may_be_called_twice_is_started_again(options: dict[str
 
 
 @pytest.mark.parametrize(
-    ("options", "seconds"), [({}, None), ({"timeout": 60.0}, TimeLimit(60.0)), ({"timeout": None}, None)]
+    ("options", "limit"), [({}, None), ({"timeout": 60.0}, TimeLimit(60.0)), ({"timeout": None}, None)]
 )
-def test_a_timeout_that_is_set_limits_the_runs_of_a_task(options: dict[str, Any], seconds: float | None) -> None:
+def test_a_timeout_that_is_set_limits_the_runs_of_a_task(options: dict[str, Any], limit: TimeLimit | None) -> None:
     mcp = MCPServer("orders")
     mcp.tool("job", task="optional", **options)(lambda: "done")
     tool = mcp._server.catalog.tools.get("job")
     assert tool is not None
-    assert tool.task_time_limit == seconds
+    assert tool.task_time_limit == limit
 
 
 @pytest.mark.parametrize("task", ["always", 7, True])

@@ -76,11 +76,8 @@ async def detach(context: RequestContext, arguments: dict[str, Any]) -> dict[str
 
 def job(name: str = "job", handler: Any = echo, **options: Any) -> Tool:
     mode = options.pop("mode", "optional")
-    members = {
-        key: options.pop(key)
-        for key in ("access", "check", "time_limit", "task_time_limit", "interactive")
-        if key in options
-    }
+    names = ("access", "check", "time_limit", "task_time_limit", "interactive")
+    members = {key: options.pop(key) for key in names if key in options}
     return tool(name, handler, task=TaskOptions(mode, **options), **members)
 
 
@@ -469,9 +466,8 @@ async def test_tasks_result_stops_asking_when_the_task_needs_no_answer(
                 expected: dict[str, Any] = {"error": {"code": -32603, "message": "The task was cancelled."}}
             elif end == "expire":
                 clock.now += 4000
-                expected = {
-                    "error": {"code": -32603, "message": "The task did not finish within 3600 seconds (its ttl)."}
-                }
+                text = "The task did not finish within 3600 seconds (its ttl)."
+                expected = {"error": {"code": -32603, "message": text}}
             else:
                 await ask(served, "tasks/result", params, revision=NEWEST, channel=Recorder({"name.1": NAME}))
                 expected = {"result": {**text_result("Ada"), "_meta": {RELATED_TASK: params}}}
