@@ -337,10 +337,18 @@ async def test_the_uris_of_all_clients_are_bounded_in_bytes_together() -> None:
 
 @EVERY_REVISION
 @pytest.mark.parametrize("method", [LIST, READ, "resources/templates/list"])
-async def test_a_server_without_resources_has_none_of_their_methods(revision: str, method: str) -> None:
-    for served in (server(), server(*SERVED, offer_resources=False)):
+async def test_a_server_whose_resources_are_switched_off_has_none_of_their_methods(revision: str, method: str) -> None:
+    for served in (server(offer_resources=False), server(*SERVED, offer_resources=False)):
         error = (await answer(served, context(method, {"uri": "menu://today"}, revision=revision)))["error"]
         assert error["code"] == -32601
+
+
+@EVERY_REVISION
+async def test_a_server_without_resources_lists_none_and_finds_none(revision: str) -> None:
+    for method, member in ((LIST, "resources"), ("resources/templates/list", "resourceTemplates")):
+        assert (await answer(server(), context(method, revision=revision)))["result"][member] == []
+    error = (await answer(server(), context(READ, {"uri": "menu://today"}, revision=revision)))["error"]
+    assert error["message"] == "Resource not found"
 
 
 @EVERY_REVISION
