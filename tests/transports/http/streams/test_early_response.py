@@ -38,7 +38,7 @@ class WaitingRequest(MemoryRequest):
 
     begins_early = True
 
-    def __init__(self, body: object, headers: Mapping[str, str | None], on_part: Callable[[int], None]) -> None:
+    def __init__(self, body: object, headers: Mapping[str, str | None], on_part: Callable[[int], object]) -> None:
         usual = {"host": "127.0.0.1", "content-type": "application/json", "accept": BOTH}
         pairs = [(name.encode(), text.encode()) for name, text in {**usual, **headers}.items() if text is not None]
         super().__init__("POST", "/mcp", pairs, json.dumps(body).encode())
@@ -128,7 +128,7 @@ class Silence:
         self,
         body: object,
         headers: Mapping[str, str | None],
-        on_part: Callable[[int], None] | None = None,
+        on_part: Callable[[int], object] | None = None,
     ) -> Got:
         """Send a request, and read its whole response as the client gets it."""
         sent = WaitingRequest(body, headers, on_part or self.end)
@@ -161,7 +161,7 @@ class Silence:
         return headers
 
 
-CALLS = {
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "async tool": ("tools/call", {"name": "wait", "arguments": {}}),
     "plain tool": ("tools/call", {"name": "wait_in_thread", "arguments": {}}),
     "tool with a context": ("tools/call", {"name": "wait_with_context", "arguments": {}}),
@@ -215,7 +215,8 @@ async def test_a_silent_batch_becomes_a_stream(sessions: Any) -> None:
     batch = [request(*CALLS["async tool"], request_id=1), request(*CALLS["prompt"], request_id=2)]
     got = await silence.send(batch, headers)
     assert got.body.startswith(COMMENT)
-    assert [reply["id"] for reply in got.answer] == [1, 2]  # type: ignore[call-overload]
+    replies: Any = got.answer
+    assert [reply["id"] for reply in replies] == [1, 2]
 
 
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18"])
@@ -228,7 +229,7 @@ async def test_before_2025_11_25_a_silent_stream_has_no_event_without_data(revis
 
 @pytest.mark.parametrize("accept", ["application/json", None])
 async def test_a_client_that_does_not_accept_streams_gets_plain_json(
-    accept: str | None, monkeypatch: pytest.MonkeyPatch
+    accept: str | None,
 ) -> None:
     silence = Silence()
     body = per_request(*CALLS["async tool"])
@@ -326,13 +327,13 @@ async def test_a_client_that_disconnects_cancels_its_silent_request_in_the_per_r
 async def test_a_client_that_disconnects_does_not_cancel_its_silent_request_in_the_handshake_era() -> None:
     silence = Silence()
     headers = await silence.begin()
-    sent = WaitingRequest(request(*CALLS["async tool"]), headers, lambda parts: leave(parts))
 
     def leave(parts: int) -> None:
         sent.gone.set()
         if parts == 3:
             silence.end()
 
+    sent = WaitingRequest(request(*CALLS["async tool"]), headers, leave)
     assert ((await silence.read(sent)).text, silence.is_cancelled) == ("done", False)
 
 
@@ -393,8 +394,8 @@ async def test_a_connection_that_fails_gets_no_further_comments() -> None:
             await super().send_early(headers, part)
             raise ConnectionResetError
 
-    sent = BrokenRequest(body, mirrored(body), lambda _: None)
-    asyncio.get_running_loop().call_later(5 * sse.KEEP_ALIVE_SECONDS, silence.end)
+    loop = asyncio.get_running_loop()
+    sent = BrokenRequest(body, mirrored(body), lambda _: loop.call_later(5 * sse.KEEP_ALIVE_SECONDS, silence.end))
     got = await silence.read(sent)
     assert (sent.parts, got.text) == ([COMMENT], "done")
 
