@@ -538,7 +538,7 @@ class Rules:
         await self.idle(store)
         record = await store.read(created.key)
         assert record is not None
-        assert (record.status, record.message) == ("failed", "No worker started the task within 0.1 seconds.")
+        assert (record.status, record.message) == ("failed", "No worker started the task within 0.1 seconds (its ttl).")
 
     async def test_a_scan_has_the_tasks_of_all_owners_once_as_they_are(self) -> None:
         store = self.store
