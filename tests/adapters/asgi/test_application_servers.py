@@ -169,7 +169,7 @@ def check_silent_call(port: int, path: str) -> None:
         assert response.readline() == b": keep-alive\n"
         assert post(port, path, end, **routing, **{"Mcp-Name": "end"})[0] == 200
         (data,) = [line for line in response.read().splitlines() if line.startswith(b"data: ")]
-    assert json.loads(data.removeprefix(b"data: "))["result"]["structuredContent"] == {"result": "done"}
+    assert json.loads(data.removeprefix(b"data: "))["result"]["content"][0]["text"] == "done"
 
 
 @pytest.mark.parametrize("server", COMMANDS)
