@@ -135,7 +135,7 @@ class HttpRequest:
         await asyncio.Event().wait()
 
     async def send_early(self, headers: tuple[tuple[str, str], ...], part: bytes) -> None:
-        """Send a part of a response with the status 200 before the exchange returns it.
+        """Send a part of a response with the status 200 before the exchange returns it, if `begins_early` allows it.
 
         The first part begins the response. If the client has disconnected, nothing is sent.
 
