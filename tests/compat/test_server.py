@@ -556,3 +556,12 @@ async def test_the_decorator_of_a_resource_can_be_used_twice() -> None:
         [listed] = await client.list_resources()
         assert (listed["name"], listed["description"]) == ("menu", "The menu")
         assert (await client.read_resource("menu://today")).text == "rice"
+
+
+@pytest.mark.parametrize("make", [FastMCP, MCPServer])
+async def test_a_server_with_tools_only_has_empty_lists(make: Any) -> None:
+    mcp = make("tools")
+    mcp.tool(name="done")(lambda: "done")
+    async with Client(mcp) as client:
+        for method, member in (("resources/list", "resources"), ("prompts/list", "prompts")):
+            assert (await client.request(method))[member] == []
