@@ -242,7 +242,9 @@ V8 = Rule(
     VERSIONING_2026,
 )
 V9 = Rule(
-    "A method whose capability is not declared is -32601. A declared capability's list method is answered.",
+    "A method whose capability is not declared is -32601. A declared capability's list method is answered. A server "
+    "without resources or prompts, whose author has not switched them off, lists none and finds none: clients need it, "
+    "and both reference implementations do it.",
     LIFECYCLE,
     VERSIONING_2026,
 )

@@ -423,3 +423,13 @@ async def test_services_of_servers_that_are_mounted_at_any_depth_are_closed() ->
     assert sorted(notes) == sorted(
         f"{step} {name}" for step in ("open", "close") for name in ("top", "middle", "bottom", "late")
     )
+
+
+async def test_a_server_that_mounts_one_with_tools_only_has_empty_lists() -> None:
+    above = MCPServer("above")
+    mounted = MCPServer("tools")
+    mounted.tool("done")(lambda: "done")
+    above.mount(mounted, prefix="below")
+    async with Client(above) as client:
+        for method, member in (("resources/list", "resources"), ("prompts/list", "prompts")):
+            assert (await client.request(method))[member] == []

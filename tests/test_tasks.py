@@ -10,6 +10,7 @@ import pytest
 
 from funcmcp import CancellationToken, Context, MCPServer, RegistrationError, ToolError
 from funcmcp._protocol.tasks import EXTENSION
+from funcmcp._server.calls.feature import TimeLimit
 from funcmcp._serving import serving_of
 from funcmcp.tasks import MemoryTasks, Retry, SQLiteTasks, TaskOptions
 from tests.patience import PATIENCE
@@ -55,13 +56,15 @@ def test_only_a_tool_that_may_be_called_twice_is_started_again(options: dict[str
     assert tool.task.attempts == attempts
 
 
-@pytest.mark.parametrize(("options", "seconds"), [({}, None), ({"timeout": 60.0}, 60.0), ({"timeout": None}, None)])
-def test_a_timeout_that_is_set_limits_the_runs_of_a_task(options: dict[str, Any], seconds: float | None) -> None:
+@pytest.mark.parametrize(
+    ("options", "limit"), [({}, None), ({"timeout": 60.0}, TimeLimit(60.0)), ({"timeout": None}, None)]
+)
+def test_a_timeout_that_is_set_limits_the_runs_of_a_task(options: dict[str, Any], limit: TimeLimit | None) -> None:
     mcp = MCPServer("orders")
     mcp.tool("job", task="optional", **options)(lambda: "done")
     tool = mcp._server.catalog.tools.get("job")
     assert tool is not None
-    assert tool.task_timeout == seconds
+    assert tool.task_time_limit == limit
 
 
 @pytest.mark.parametrize("task", ["always", 7, True])

@@ -608,7 +608,7 @@ class Rules:
         assert record is not None
         assert record.status == "failed"
         assert record.outcome is not None
-        assert decode(record.outcome.text)["message"] == "The task did not finish within 0.3 seconds."
+        assert decode(record.outcome.text)["message"] == "The task did not finish within 0.3 seconds (its ttl)."
         assert record.updated == pytest.approx(record.expires)
         assert await store.finish(claim, RESULT) is None
         assert await store.cancel(task.key) is None
@@ -623,7 +623,7 @@ class Rules:
         await self.idle(store)
         record = await store.read(created.key)
         assert record is not None
-        assert (record.status, record.message) == ("failed", "No worker started the task within 0.1 seconds.")
+        assert (record.status, record.message) == ("failed", "No worker started the task within 0.1 seconds (its ttl).")
 
     async def test_a_scan_has_the_tasks_of_all_owners_once_as_they_are(self) -> None:
         store = self.store

@@ -137,7 +137,6 @@ EXCEPTIONS = {
     "src/funcmcp/_launch.py": "tests/test_app_run",
     "src/funcmcp/_other_frameworks.py": "tests/test_app and tests/authoring/calling/test_feature_context",
     "src/funcmcp/_public_names.py": "tests/architecture/test_public_names",
-    "src/funcmcp/_server/calls/time_limit.py": "tests/server/calls/test_feature_call",
     "src/funcmcp/_server/handlers/task_calls.py": "tests/server/handlers/test_tasks",
     "src/funcmcp/_server/connections/cancellation.py": "tests/server/connections/test_conversation",
     "src/funcmcp/_option_errors.py": "tests/test_app",

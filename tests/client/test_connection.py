@@ -216,7 +216,7 @@ async def test_a_request_can_have_any_method(revision: str) -> None:
     async with Client(orders(), revision=revision) as client:
         assert "tools" in await client.request("tools/list")
         with pytest.raises(MCPError) as caught:
-            await client.request("resources/read", {"uri": "menu://pizza"})
+            await client.request("completion/complete")
         assert caught.value.code == -32601
         with pytest.raises(MCPError) as unheard:
             await client.request("unheard/of")

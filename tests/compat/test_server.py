@@ -583,3 +583,12 @@ async def test_tasks_is_the_default_of_tools_as_in_fastmcp(default: bool | None,
     async with Client(mcp, revision="2025-11-25") as client:
         tools = (await client.request("tools/list", {}))["tools"]
     assert {tool["name"] for tool in tools if tool.get("execution", {}).get("taskSupport") == "optional"} == supported
+
+
+@pytest.mark.parametrize("make", [FastMCP, MCPServer])
+async def test_a_server_with_tools_only_has_empty_lists(make: Any) -> None:
+    mcp = make("tools")
+    mcp.tool(name="done")(lambda: "done")
+    async with Client(mcp) as client:
+        for method, member in (("resources/list", "resources"), ("prompts/list", "prompts")):
+            assert (await client.request(method))[member] == []

@@ -53,7 +53,7 @@ async def test_an_unknown_method_is_method_not_found(revision: str, method: str)
 
 @EVERY_REVISION
 async def test_a_method_without_its_capability_is_method_not_found(revision: str) -> None:
-    for method in ("prompts/list", "prompts/get", "resources/list", "resources/read", "completion/complete"):
+    for method in ("resources/subscribe", "resources/unsubscribe", "completion/complete", "tasks/list"):
         error = (await answer(server(), context(method, revision=revision)))["error"]
         assert error["code"] == -32601
 

@@ -384,6 +384,15 @@ async def test_lists_are_for_everybody_for_principals_or_for_each_its_own(revisi
     assert await listed(await shop.connected(ALICE, revision), method, member, key) == everything
 
 
+@rules.verifies(rules.THREAT_35)
+@pytest.mark.parametrize("revision", ERAS)
+async def test_an_empty_list_is_refused_to_the_callers_to_whom_others_are(revision: str) -> None:
+    shop = open_shop("closed")
+    shop.mcp.disable(components=["prompt"])
+    refused(await (await shop.connected(None, revision)).request("prompts/list"), 401, NOBODY)
+    assert (await (await shop.connected(ALICE, revision)).request("prompts/list")).result["prompts"] == []
+
+
 @rules.verifies(rules.THREAT_38)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(

@@ -174,10 +174,14 @@ async def test_later_methods_are_unknown_in_the_handshake_era(offering: Offering
 
 
 _BEHIND_CAPABILITIES = {
-    "prompts": ("prompts/list", "prompts/get"),
-    "resources": ("resources/list", "resources/read", "resources/templates/list"),
+    "resources": ("resources/subscribe", "resources/unsubscribe"),
     "completions": ("completion/complete",),
     "tasks": ("tasks/get", "tasks/cancel"),
+}
+_EMPTY_LISTS = {
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
 }
 
 
@@ -193,6 +197,18 @@ async def test_what_is_not_advertised_is_not_served_and_what_is_answers(offering
         for method in methods if capability not in advertised else ():
             answer = await peer.request(method, {"name": "x", "uri": "x://y"})
             assert answer.error["code"] == -32601, method
+
+
+@rules.verifies(rules.V9)
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_server_with_tools_only_has_empty_lists_and_declares_no_more(offering: Offering, revision: str) -> None:
+    peer = await connect(offering.app, revision)
+    first = initialize(revision) if not peer.per_request else peer.message("server/discover")
+    assert not {"prompts", "resources"} & (await peer.post(first)).result["capabilities"].keys()
+    for method, member in _EMPTY_LISTS.items():
+        assert (await peer.request(method)).result[member] == []
+    assert (await peer.request("prompts/get", {"name": "x"})).error["code"] == -32602
+    assert (await peer.request("resources/read", {"uri": "x://y"})).error["message"] == "Resource not found"
 
 
 @rules.verifies(rules.V10)

@@ -8,6 +8,7 @@ import pytest
 
 from tests import rules
 from tests.wire.features import SECRET
+from tests.wire.offering import offer
 from tests.wire.peer import ALL, ERAS, PER_REQUEST, connect
 
 if TYPE_CHECKING:
@@ -271,10 +272,8 @@ async def test_a_completer_that_fails_leaks_nothing(stocked: Offering, revision:
     ],
 )
 @pytest.mark.parametrize("revision", ALL)
-async def test_what_is_not_offered_is_not_declared_and_not_found(
-    offering: Offering, revision: str, method: str
-) -> None:
-    peer = await connect(offering.app, revision)
+async def test_what_is_switched_off_is_not_declared_and_not_found(revision: str, method: str) -> None:
+    peer = await connect(offer(offer_resources=False, offer_prompts=False).app, revision)
     params: dict[str, Any] = {"uri": "menu://today", "name": "greet", "ref": GREET, "argument": IT}
     answer = await peer.request(method, params, headers={"mcp-name": params["uri"]} if "read" in method else None)
     assert answer.outcome == ((404, -32601) if peer.per_request else (200, -32601))

@@ -249,7 +249,7 @@ class Requests:
             if seconds is None or not scope.expired():
                 raise
             await self._cancel(request_id, method, f"no response within {seconds_text(seconds)}")
-            raise RequestTimeoutError(f"{method} got no response within {seconds_text(seconds)}.") from None
+            raise RequestTimeoutError(f"{method} got no response within {seconds_text(seconds)} (timeout=).") from None
         except asyncio.CancelledError:
             await self._cancel(request_id, method, "the caller stopped waiting")
             raise

@@ -217,14 +217,14 @@ class AppFeatures:
         definition = schemas.tool_definition(trigger)
         uses_schema = trigger.uses_result_schema and not plan.extras.has_return_output
         convert = partial(tool_result, name=trigger.name, uses_result_schema=uses_schema)
-        tool = Tool(trigger.name, lambda: definition, partial(self._call_tool, key), timeout=None)
+        tool = Tool(trigger.name, lambda: definition, partial(self._call_tool, key), time_limit=None)
         check = _checker(trigger.name, definition["inputSchema"]) if self._strict else None
         return key, tool, replace(plan, convert=convert, required=schemas.required_of(trigger), check=check)
 
     def _prompt(self, trigger: PromptTrigger, plan: Plan) -> tuple[FeatureKey, Feature, Plan]:
         key = FeatureKey("prompt", trigger.name)
         definition = schemas.prompt_definition(trigger)
-        prompt = Prompt(trigger.name, lambda: definition, partial(self._get_prompt, key), timeout=None)
+        prompt = Prompt(trigger.name, lambda: definition, partial(self._get_prompt, key), time_limit=None)
         required = tuple(argument["name"] for argument in trigger.arguments if argument.get("required") is True)
         uses_schema = trigger.uses_result_schema and not plan.extras.has_return_output
         convert = partial(prompt_result, uses_result_schema=uses_schema)
@@ -237,13 +237,13 @@ class AppFeatures:
                 raise BindingError(f"The URI {trigger.uri!r} must begin with a scheme, such as file://.")
             key = FeatureKey("resource", trigger.uri)
             definition = schemas.resource_definition(trigger, is_template=False)
-            return key, Resource(trigger.uri, lambda: definition, partial(self._read, key, None), timeout=None), plan
+            return key, Resource(trigger.uri, lambda: definition, partial(self._read, key, None), time_limit=None), plan
         definition = schemas.resource_definition(trigger, is_template=True)
         # Names of variables may have characters that URITemplate does not take, such as hyphens.
         template = URITemplate(URI_VARIABLE.sub(lambda match: "{" + _plain_name(match[1]) + "}", trigger.uri))
         key = FeatureKey("template", template.text)
         read = partial(self._read, key, _RawTemplate(trigger.uri))
-        return key, ResourceTemplate(template, lambda: definition, read, timeout=None), plan
+        return key, ResourceTemplate(template, lambda: definition, read, time_limit=None), plan
 
     async def _call_tool(self, key: FeatureKey, context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         plan = self._plans[key]

@@ -23,6 +23,9 @@ class Method(NamedTuple):
         named_by: The member of ``params`` that names the feature or the task.
         mirror: Whether clients of 2026-07-28 must repeat that member in the ``Mcp-Name`` header. The header is optional
             for the tasks extension, because the official Python SDK does not send it.
+        serves_none: Whether a server without features of the kind answers it: a list is empty, and a feature is not
+            found. The specification allows -32601, but clients such as LlamaIndex and Cline then fail, and both
+            reference implementations answer.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Method(NamedTuple):
     items: str | None = None
     named_by: str | None = None
     mirror: Literal["required", "optional"] | None = None
+    serves_none: bool = False
 
 
 METHODS: dict[str, Method] = {
@@ -41,15 +45,15 @@ METHODS: dict[str, Method] = {
         Method("server/discover", since="2026-07-28"),
         Method("ping", removed_in="2026-07-28"),
         Method("logging/setLevel", "logging", removed_in="2026-07-28"),
-        Method("tools/list", "tools", items="tools"),
-        Method("tools/call", "tools", named_by="name", mirror="required"),
-        Method("resources/list", "resources", items="resources"),
-        Method("resources/templates/list", "resources", items="resourceTemplates"),
-        Method("resources/read", "resources", named_by="uri", mirror="required"),
+        Method("tools/list", "tools", items="tools", serves_none=True),
+        Method("tools/call", "tools", named_by="name", mirror="required", serves_none=True),
+        Method("resources/list", "resources", items="resources", serves_none=True),
+        Method("resources/templates/list", "resources", items="resourceTemplates", serves_none=True),
+        Method("resources/read", "resources", named_by="uri", mirror="required", serves_none=True),
         Method("resources/subscribe", "resources", removed_in="2026-07-28", named_by="uri"),
         Method("resources/unsubscribe", "resources", removed_in="2026-07-28", named_by="uri"),
-        Method("prompts/list", "prompts", items="prompts"),
-        Method("prompts/get", "prompts", named_by="name", mirror="required"),
+        Method("prompts/list", "prompts", items="prompts", serves_none=True),
+        Method("prompts/get", "prompts", named_by="name", mirror="required", serves_none=True),
         Method("completion/complete", "completions"),
         Method("subscriptions/listen", since="2026-07-28"),
         Method("tasks/get", "tasks", since="2025-11-25", named_by="taskId", mirror="optional"),

@@ -55,8 +55,9 @@ class ProtocolOptions:
     Attributes:
         revisions: Dates of the protocol revisions that the server supports, such as ``["2025-11-25", "2026-07-28"]``.
             The default is all revisions that funcmcp knows.
-        offer_tools: Whether the server offers tools. True offers them even while there is none, False never does, and
-            None does while there are any. Methods of what a server does not offer are answered with -32601.
+        offer_tools: Whether the server offers tools. True offers them even while there is none, and None does while
+            there are any. The lists of what a server does not have are empty. False switches tools off: their methods
+            are answered with -32601.
         offer_resources: The same for resources, templates and listers.
         offer_prompts: The same for prompts.
         page_size: Number of items on one page of a list. None puts all items on one page.

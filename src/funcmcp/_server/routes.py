@@ -117,11 +117,17 @@ class Routes:
         if (
             route is None
             or revision.date not in route.revisions
-            or (route.capability is not None and route.capability not in self._catalog.offered)
+            or (route.capability is not None and not self._serves(route, route.capability))
         ):
             method = routed.request.method[:_MAX_QUOTED_METHOD]
             raise MCPError(METHOD_NOT_FOUND, "Method not found", {"method": method})
         return route.handler
+
+    def _serves(self, route: Route, capability: str) -> bool:
+        """Return whether the server answers a method of a capability."""
+        if capability in self._catalog.offered:
+            return True
+        return METHODS[route.method].serves_none and capability not in self._catalog.switched_off
 
     def _rows(self) -> list[_Row]:
         """Return the rows of the methods that every server has."""

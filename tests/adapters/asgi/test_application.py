@@ -75,12 +75,12 @@ class Platform:
 
 async def read(limit: int, *incoming: dict[str, Any]) -> bytes:
     async with asyncio.timeout(PATIENCE):
-        return await ASGIRequest(scope(), Platform(*incoming).receive).read(limit)
+        return await ASGIRequest(scope(), Platform(*incoming).receive, Platform().send).read(limit)
 
 
 async def take_or_read(limit: int, receive: Any) -> tuple[bytes | None, bytes]:
     """Return the body if it has arrived, and the body."""
-    request = ASGIRequest(scope(), receive)
+    request = ASGIRequest(scope(), receive, Platform().send)
     taken = request.take_body()
     async with asyncio.timeout(PATIENCE):
         return taken, await request.read(limit)
@@ -89,7 +89,9 @@ async def take_or_read(limit: int, receive: Any) -> tuple[bytes | None, bytes]:
 async def test_a_scope_becomes_a_request() -> None:
     pairs = [(b"host", b"example.com"), (b"x-name", b"caf\xe9"), (b"x-name", b"2")]
     made = ASGIRequest(
-        scope(scheme="https", headers=pairs, query_string=b"a=1", path="/api/mcp", root_path="/api"), Platform().receive
+        scope(scheme="https", headers=pairs, query_string=b"a=1", path="/api/mcp", root_path="/api"),
+        Platform().receive,
+        Platform().send,
     )
     assert (made.method, made.path, made.server) == ("POST", "/mcp", "127.0.0.1")
     assert made.pairs == pairs
@@ -108,14 +110,14 @@ async def test_a_scope_becomes_a_request() -> None:
     ],
 )
 async def test_the_mount_is_taken_off_the_path(path: str, root_path: str, below: str) -> None:
-    assert ASGIRequest(scope(path=path, root_path=root_path), Platform().receive).path == below
+    assert ASGIRequest(scope(path=path, root_path=root_path), Platform().receive, Platform().send).path == below
 
 
 async def test_what_a_scope_may_leave_out_has_a_default() -> None:
     bare = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"example.com")]}
-    made = ASGIRequest(bare, Platform().receive)
+    made = ASGIRequest(bare, Platform().receive, Platform().send)
     assert (made.server, made.url) == (None, "http://example.com/mcp")
-    assert ASGIRequest({**bare, "server": None}, Platform().receive).server is None
+    assert ASGIRequest({**bare, "server": None}, Platform().receive, Platform().send).server is None
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,7 @@ async def test_a_client_that_leaves_before_its_request_is_complete_gets_nothing(
 
 async def test_a_request_tells_when_its_client_has_left() -> None:
     platform = Platform(part(b""))
-    disconnected = ASGIRequest(scope(), platform.receive).disconnected
+    disconnected = ASGIRequest(scope(), platform.receive, Platform().send).disconnected
     assert disconnected is not None
     waiting = asyncio.ensure_future(disconnected())
     await asyncio.sleep(0)
@@ -451,5 +453,5 @@ async def test_a_client_that_does_not_read_ends_its_response(messages: int, stre
 
 async def test_a_body_in_parts_of_a_byte_is_read_whole() -> None:
     parts = [part(b"%d" % (number % 10), more=number < 999) for number in range(1000)]
-    request = ASGIRequest(scope(), Platform(*parts).receive)
+    request = ASGIRequest(scope(), Platform(*parts).receive, Platform().send)
     assert await request.read(1000) == b"0123456789" * 100

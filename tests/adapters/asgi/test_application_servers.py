@@ -24,9 +24,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SERVER = """
+import asyncio
+
 from funcmcp import MCPServer, Context
+from funcmcp._transports.http.streams import sse
 
 mcp = MCPServer("mounted", version="1.0.0")
+over = asyncio.Event()
+
+@mcp.tool
+async def wait() -> str:
+    sse.KEEP_ALIVE_SECONDS = 0.05
+    await over.wait()
+    return "done"
+
+@mcp.tool
+async def end() -> None:
+    over.set()
 
 @mcp.tool
 async def add(a: int, b: int, context: Context) -> int:
@@ -142,10 +156,28 @@ def check_both_eras(port: int, path: str) -> None:
         schemas.validate(message, "2026-07-28", "tools/call")
 
 
+def check_silent_call(port: int, path: str) -> None:
+    """Call a tool that is silent until a comment has come."""
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    usual = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    routing = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call"}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "_meta": meta}}
+    end = {**call, "params": {"name": "end", "_meta": meta}}
+    with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
+        connection.request("POST", path, json.dumps(call), {**usual, **routing, "Mcp-Name": "wait"})
+        response = connection.getresponse()
+        assert (response.status, response.getheader("content-type")) == (200, "text/event-stream")
+        assert response.readline() == b": keep-alive\n"
+        assert post(port, path, end, **routing, **{"Mcp-Name": "end"})[0] == 200
+        (data,) = [line for line in response.read().splitlines() if line.startswith(b"data: ")]
+    assert json.loads(data.removeprefix(b"data: "))["result"]["content"][0]["text"] == "done"
+
+
 @pytest.mark.parametrize("server", COMMANDS)
 def test_it_runs_under(server: str, tmp_path: Path) -> None:
     with serving(server, tmp_path, SERVER, "served:mcp") as port:
         check_both_eras(port, "/mcp")
+        check_silent_call(port, "/mcp")
 
 
 @pytest.mark.parametrize("code", [STARLETTE, FASTAPI], ids=["starlette", "fastapi"])

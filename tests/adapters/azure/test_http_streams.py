@@ -28,7 +28,9 @@ import azure.functions as func
 import funcmcp.azure
 from funcmcp import MCPServer, Context
 from funcmcp._server.limits import Limits
+from funcmcp._transports.http.streams import sse
 
+sse.KEEP_ALIVE_SECONDS = 0.05
 mcp = MCPServer("live", limits=Limits(message_bytes=2000), sessions="memory")
 gates = {}
 
@@ -41,6 +43,14 @@ async def wait(context: Context, name: str) -> str:
     finally:
         gates[name + " ended"] = True
     return context.http_request.url
+
+@mcp.tool
+async def wait_silently(name: str) -> str:
+    try:
+        await gates.setdefault(name, asyncio.Event()).wait()
+    finally:
+        gates[name + " ended"] = True
+    return "done"
 
 @mcp.tool
 async def let(name: str) -> str:
@@ -112,6 +122,25 @@ def test_a_client_that_leaves_ends_its_call(http: httpx2.Client) -> None:
         next(response.iter_lines())
     for _ in range(200):  # each a round trip: the news takes its way through the host
         if text_of(http.post("/mcp", **call("has_ended", name="b")).json()) == "true":
+            return
+    pytest.fail("the call goes on")
+
+
+def test_a_silent_call_is_answered_by_a_stream_of_comments_and_its_answer(http: httpx2.Client) -> None:
+    with http.stream("POST", "/mcp", **call("wait_silently", name="c")) as response:
+        assert response.headers["content-type"] == "text/event-stream"
+        lines = response.iter_lines()
+        assert next(lines) == ": keep-alive"
+        assert text_of(http.post("/mcp", **call("let", name="c")).json()) == "let"
+        answer = json.loads(next(line for line in lines if line.startswith("data: "))[6:])
+    assert text_of(answer) == "done"
+
+
+def test_a_client_that_leaves_ends_its_silent_call(http: httpx2.Client) -> None:
+    with http.stream("POST", "/mcp", **call("wait_silently", name="d")) as response:
+        assert next(response.iter_lines()) == ": keep-alive"
+    for _ in range(200):  # as above
+        if text_of(http.post("/mcp", **call("has_ended", name="d")).json()) == "true":
             return
     pytest.fail("the call goes on")
 

@@ -89,11 +89,23 @@ class Exchange:
                 return HttpResponse(200, JSON, self._stream(text))
             case b"s":
                 return HttpResponse(200, JSON, self._stream(text))
+            case b"y":
+                return await self._respond_early(request, body, text)
             case b"e":
                 raise RuntimeError("a fault")
             case b"2":
                 return HttpResponse(200, (("content-length", str(len(text))),), text)
         return RESPONSES.get(body[:1]) or HttpResponse(200, JSON, text)
+
+    async def _respond_early(self, request: HttpRequest, body: bytes, text: bytes) -> HttpResponse:
+        """Begin the response before it is known."""
+        await request.send_early(JSON, b"early ")
+        await request.send_early(JSON, b"x" * 1000)
+        if body == b"yw":
+            await self.go_on.wait()
+        elif body == b"yf":
+            raise RuntimeError("a fault")
+        return HttpResponse(400, (("x-lost", "1"),), text)
 
     async def _stream(self, text: bytes) -> AsyncIterator[bytes]:
         try:
@@ -250,6 +262,9 @@ BODIES = st.sampled_from(
         b"l",
         b"s",
         b"sw",
+        b"y",
+        b"yw",
+        b"yf",
         b"e",
         b"c",
         b"h",
@@ -629,6 +644,58 @@ async def test_a_stream_that_nobody_reads_is_closed(direct: bool) -> None:
     assert connection.exchange.closed == 1
     assert not connection.state.tasks
     assert not connection.protocol.timers
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_response_that_begins_early_ends_with_what_the_exchange_returns(direct: bool) -> None:
+    connection = Connection(direct=direct)
+    connection.receive(post(b"yw"))
+    await connection.quiet()
+    head, _, body = bytes(connection.transport.written).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert head.endswith(b"\r\ncontent-type: application/json\r\ntransfer-encoding: chunked")
+    assert body == b"6\r\nearly \r\n3e8\r\n%b\r\n" % (b"x" * 1000)
+    connection.exchange.go_on.set()
+    await connection.quiet()
+    assert connection.transport.written.endswith(b"\r\n4\r\n0 yw\r\n0\r\n\r\n")
+    connection.receive(post(b"2"))
+    assert (await connection.end()).responses == 2
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_fault_after_a_response_has_begun_early_closes_the_connection(
+    direct: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection = Connection(direct=direct)
+    connection.receive(post(b"yf"))
+    await connection.quiet()
+    assert connection.transport.lost
+    assert not connection.transport.written.endswith(b"0\r\n\r\n")
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["a fault"]
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_client_that_does_not_read_an_early_part_loses_its_connection(direct: bool) -> None:
+    connection = Connection(direct=direct, reads=False, limits=Limits(write_seconds=0.05))
+    connection.receive(post(b"yw"))
+    await asyncio.sleep(0.1)
+    connection.exchange.go_on.set()
+    await asyncio.sleep(0.1)
+    assert connection.transport.lost
+    assert not connection.state.tasks
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_client_that_disconnects_after_a_response_has_begun_early_gets_nothing_more(direct: bool) -> None:
+    connection = Connection(direct=direct)
+    connection.receive(post(b"yw"))
+    await connection.quiet()
+    connection.transport.lose()
+    written = len(connection.transport.written)
+    connection.exchange.go_on.set()
+    await connection.quiet()
+    assert len(connection.transport.written) == written
+    assert not connection.state.tasks
 
 
 @pytest.mark.parametrize("direct", [True, False])

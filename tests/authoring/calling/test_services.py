@@ -483,7 +483,7 @@ async def test_services_of_calls_whose_time_is_up_get_a_timeout_error(depth: int
         mcp = above
     for name in ("wait", "ignore"):
         result = await mcp.call_tool(name)
-        assert (result.is_error, result.text) == (True, "It did not finish within 0.05 seconds.")
+        assert (result.is_error, result.text) == (True, "It did not finish within 0.05 seconds (timeout=).")
     for call_feature in (mcp.get_prompt("advice"), mcp.read_resource("data://x")):
         with pytest.raises(MCPError, match="did not finish"):
             await call_feature

@@ -19,6 +19,7 @@ from funcmcp._authoring.signatures.signature import Arguments, Header
 from funcmcp._authoring.values.content import Icon
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.headers import MirroredParameter
+from funcmcp._server.calls.feature import DEFAULT_TIME_LIMIT, TimeLimit
 from funcmcp._server.catalog.features import Tool
 from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring import tool_calls as calling
@@ -197,11 +198,11 @@ def test_a_tool_that_takes_the_context_is_interactive() -> None:
 
 
 def test_the_time_limit_is_a_minute_unless_it_is_set() -> None:
-    assert tool_of(AddNumbers).timeout == 60
-    assert tool_of(AddNumbers, timeout=None).timeout is None
-    assert tool_of(AddNumbers, timeout=0.5).timeout == 0.5
+    assert tool_of(AddNumbers).time_limit == DEFAULT_TIME_LIMIT
+    assert tool_of(AddNumbers, timeout=None).time_limit is None
+    assert tool_of(AddNumbers, timeout=0.5).time_limit == TimeLimit(0.5)
     with pytest.raises(AttributeError):
-        tool_of(AddNumbers).timeout = 5  # type: ignore[misc]
+        tool_of(AddNumbers).time_limit = None  # type: ignore[misc]
 
 
 class Place(BaseModel):

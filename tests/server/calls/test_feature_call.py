@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp._protocol.errors import InvalidParams, MCPError, ToolError
+from funcmcp._server.calls.feature import TimeLimit
 from tests import schemas
 from tests.patience import PATIENCE
 from tests.server.parts import (
@@ -105,8 +106,8 @@ async def test_a_run_that_takes_too_long_is_stopped(method: str) -> None:
             stopped.set()
         return {}
 
-    error = (await answer(serving(hang, timeout=0.01), asked(method)))["error"]
-    assert error == {"code": -32603, "message": "It did not finish within 0.01 seconds."}
+    error = (await answer(serving(hang, time_limit=TimeLimit(0.01)), asked(method)))["error"]
+    assert error == {"code": -32603, "message": "It did not finish within 0.01 seconds (timeout=)."}
     assert stopped.is_set()
 
 

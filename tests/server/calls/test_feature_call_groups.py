@@ -242,7 +242,7 @@ async def test_cancellations_in_a_group_after_the_time_limit_are_the_time_limit(
 
     async with Client(mcp, revision=revision) as client:
         text = (await client.call_tool("slow", {}))["content"][0]["text"]
-        assert text == "It did not finish within 0.01 seconds."
+        assert text == "It did not finish within 0.01 seconds (timeout=)."
         assert "error id" in (await client.call_tool("slow_and_broken", {}))["content"][0]["text"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from funcmcp._server.calls.feature import DEFAULT_TIME_LIMIT
 from funcmcp._server.catalog.features import EncodedResult, JSONResult, RawResponse, ResourceLister, Tool
 from tests.server.parts import prompt, resource, template, text_result, tool
 
@@ -15,7 +16,7 @@ def test_a_tool_is_frozen() -> None:
 
 def test_a_tool_by_default_has_a_time_limit_and_no_need_of_a_stream() -> None:
     made = tool("add")
-    assert (made.interactive, made.timeout, made.mirrored) == (False, 60.0, ())
+    assert (made.interactive, made.time_limit, made.mirrored) == (False, DEFAULT_TIME_LIMIT, ())
 
 
 def test_a_tool_is_described_only_when_it_is_asked() -> None:

@@ -105,13 +105,11 @@ async def test_a_hidden_feature_is_unknown() -> None:
         with pytest.raises(MCPError, match="Unknown tool: plain") as unknown:
             await client.call_tool("plain")
         assert unknown.value.code == -32602
-        for request in (
-            client.read_resource("menu://today"),
-            client.read_resource("menu://days/x"),
-            client.get_prompt("ask"),
-        ):
-            with pytest.raises(MCPError, match="Method not found"):
-                await request
+        for uri in ("menu://today", "menu://days/x"):
+            with pytest.raises(MCPError, match="Resource not found"):
+                await client.read_resource(uri)
+        with pytest.raises(MCPError, match="Unknown prompt: ask"):
+            await client.get_prompt("ask")
     mcp.enable(components=["resource"])
     async with Client(mcp) as client:
         assert (await client.read_resource("menu://today")).text == "soup"

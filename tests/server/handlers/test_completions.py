@@ -9,6 +9,7 @@ import pytest
 
 from funcmcp._protocol.completion import Completion
 from funcmcp._protocol.errors import ToolError
+from funcmcp._server.calls.feature import TimeLimit
 from tests import schemas
 from tests.server.parts import NEWEST, answer, context, prompt, resource, server, template, tool
 
@@ -172,10 +173,10 @@ async def test_a_completer_has_the_time_of_its_feature() -> None:
         await asyncio.Event().wait()
         return Completion([])
 
-    served = server(template("menu://{day}/{dish}", completers={"day": hang}, timeout=0.01))
+    served = server(template("menu://{day}/{dish}", completers={"day": hang}, time_limit=TimeLimit(0.01)))
     params = {"ref": DAY, "argument": {"name": "day", "value": ""}}
     error = (await answer(served, context(COMPLETE, params)))["error"]
-    assert error["message"] == "It did not finish within 0.01 seconds."
+    assert error["message"] == "It did not finish within 0.01 seconds (timeout=)."
 
 
 @EVERY_REVISION

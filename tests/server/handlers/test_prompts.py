@@ -97,10 +97,17 @@ async def test_a_prompt_is_listed_with_the_members_that_the_revision_has(revisio
 
 @EVERY_REVISION
 @pytest.mark.parametrize("method", ["prompts/list", GET])
-async def test_a_server_without_prompts_has_none_of_their_methods(revision: str, method: str) -> None:
-    for served in (server(), server(prompt("greet"), offer_prompts=False)):
+async def test_a_server_whose_prompts_are_switched_off_has_none_of_their_methods(revision: str, method: str) -> None:
+    for served in (server(offer_prompts=False), server(prompt("greet"), offer_prompts=False)):
         error = (await answer(served, context(method, {"name": "greet"}, revision=revision)))["error"]
         assert error["code"] == -32601
+
+
+@EVERY_REVISION
+async def test_a_server_without_prompts_lists_none_and_finds_none(revision: str) -> None:
+    assert (await answer(server(), context("prompts/list", revision=revision)))["result"]["prompts"] == []
+    error = (await answer(server(), context(GET, {"name": "greet"}, revision=revision)))["error"]
+    assert (error["code"], error["message"]) == (-32602, "Unknown prompt: greet")
 
 
 @EVERY_REVISION

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from funcmcp._protocol.errors import MCPError, ResourceNotFound, ToolError
+from funcmcp._server.calls.feature import TimeLimit
 from funcmcp._server.catalog.features import Resource, ResourceLister
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.connections.conversation import Conversation
@@ -187,7 +188,7 @@ async def test_what_a_lister_that_fails_has_is_left_out_and_told_in_the_log(
 
 
 async def test_a_lister_that_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp._server.handlers.resources.LISTER_TIMEOUT", 0.01)
+    monkeypatch.setattr("funcmcp._server.handlers.resources.LISTER_TIME_LIMIT", TimeLimit(0.01))
 
     async def listed(_context: Any) -> list[dict[str, Any]]:
         await asyncio.Event().wait()
@@ -336,10 +337,18 @@ async def test_the_uris_of_all_clients_are_bounded_in_bytes_together() -> None:
 
 @EVERY_REVISION
 @pytest.mark.parametrize("method", [LIST, READ, "resources/templates/list"])
-async def test_a_server_without_resources_has_none_of_their_methods(revision: str, method: str) -> None:
-    for served in (server(), server(*SERVED, offer_resources=False)):
+async def test_a_server_whose_resources_are_switched_off_has_none_of_their_methods(revision: str, method: str) -> None:
+    for served in (server(offer_resources=False), server(*SERVED, offer_resources=False)):
         error = (await answer(served, context(method, {"uri": "menu://today"}, revision=revision)))["error"]
         assert error["code"] == -32601
+
+
+@EVERY_REVISION
+async def test_a_server_without_resources_lists_none_and_finds_none(revision: str) -> None:
+    for method, member in ((LIST, "resources"), ("resources/templates/list", "resourceTemplates")):
+        assert (await answer(server(), context(method, revision=revision)))["result"][member] == []
+    error = (await answer(server(), context(READ, {"uri": "menu://today"}, revision=revision)))["error"]
+    assert error["message"] == "Resource not found"
 
 
 @EVERY_REVISION

@@ -22,6 +22,7 @@ from funcmcp._protocol.errors import (
     ToolError,
 )
 from funcmcp._protocol.tasks import EXTENSION, RELATED_TASK
+from funcmcp._server.calls.feature import TimeLimit
 from funcmcp._server.catalog.features import JSONResult, RawResponse
 from funcmcp._server.catalog.task_options import TaskOptions
 from funcmcp._server.handlers import tasks as module
@@ -89,9 +90,8 @@ async def detach(context: RequestContext, arguments: dict[str, Any]) -> dict[str
 
 def job(name: str = "job", handler: Any = echo, **options: Any) -> Tool:
     mode = options.pop("mode", "optional")
-    members = {
-        key: options.pop(key) for key in ("access", "check", "timeout", "task_timeout", "interactive") if key in options
-    }
+    names = ("access", "check", "time_limit", "task_time_limit", "interactive")
+    members = {key: options.pop(key) for key in names if key in options}
     return tool(name, handler, task=TaskOptions(mode, **options), **members)
 
 
@@ -200,16 +200,16 @@ async def test_a_result_that_is_too_large_is_an_error_in_words(as_json: bool) ->
 
 
 async def test_a_run_of_a_task_has_the_time_limit_of_its_tool() -> None:
-    async with serving(job("limited", wait_forever, task_timeout=0.01)) as served:
+    async with serving(job("limited", wait_forever, task_time_limit=TimeLimit(0.01))) as served:
         task = await until(served, await create(served, "limited"), "completed")
-        assert task["result"]["content"] == text_result("It did not finish within 0.01 seconds.")["content"]
+        assert task["result"]["content"] == text_result("It did not finish within 0.01 seconds (timeout=).")["content"]
 
 
 async def test_a_task_that_is_not_over_at_its_ttl_has_failed_and_its_run_is_stopped() -> None:
     wait, stopped = waiting()
     async with serving(job(handler=wait, ttl=1)) as served:
         task = await until(served, await create(served, "job"), "failed")
-        assert task["error"] == {"code": -32603, "message": "The task did not finish within 1 second."}
+        assert task["error"] == {"code": -32603, "message": "The task did not finish within 1 second (its ttl)."}
         await asyncio.wait_for(stopped.wait(), PATIENCE)
 
 
@@ -480,7 +480,8 @@ async def test_tasks_result_stops_asking_when_the_task_needs_no_answer(
                 expected: dict[str, Any] = {"error": {"code": -32603, "message": "The task was cancelled."}}
             elif end == "expire":
                 clock.now += 4000
-                expected = {"error": {"code": -32603, "message": "The task did not finish within 3600 seconds."}}
+                text = "The task did not finish within 3600 seconds (its ttl)."
+                expected = {"error": {"code": -32603, "message": text}}
             else:
                 await ask(served, "tasks/result", params, revision=NEWEST, channel=Recorder({"name.1": NAME}))
                 expected = {"result": {**text_result("Ada"), "_meta": {RELATED_TASK: params}}}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp._protocol.errors import MCPError, ToolError
+from funcmcp._server.calls.feature import TimeLimit
 from funcmcp._server.catalog.features import JSONResult, Tool
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.handlers.lists import encode_cursor
@@ -306,9 +307,9 @@ async def test_a_tool_that_goes_on_when_its_time_is_up_has_not_finished_in_time(
             await asyncio.Event().wait()
         return text_result("finished after all")
 
-    result = await call(server(tool("stay", stay, timeout=0.01)), "stay", revision)
+    result = await call(server(tool("stay", stay, time_limit=TimeLimit(0.01))), "stay", revision)
     assert result["isError"] is True
-    assert result["content"][0]["text"] == "It did not finish within 0.01 seconds."
+    assert result["content"][0]["text"] == "It did not finish within 0.01 seconds (timeout=)."
 
 
 @pytest.mark.parametrize("interactive", [False, True])
@@ -323,10 +324,10 @@ async def test_a_tool_that_takes_too_long_is_stopped_and_the_model_told(revision
             stopped.append(1)
         return text_result("never")
 
-    served = server(tool("hang", hang, timeout=0.01, interactive=interactive))
+    served = server(tool("hang", hang, time_limit=TimeLimit(0.01), interactive=interactive))
     result = await call(served, "hang", revision)
     assert result["isError"] is True
-    assert result["content"][0]["text"] == "It did not finish within 0.01 seconds."
+    assert result["content"][0]["text"] == "It did not finish within 0.01 seconds (timeout=)."
     assert stopped
 
 
@@ -347,7 +348,7 @@ async def test_a_tool_without_a_limit_may_take_its_time() -> None:
         await done.wait()
         return text_result("done")
 
-    running = asyncio.create_task(call(server(tool("wait", wait, timeout=None)), "wait"))
+    running = asyncio.create_task(call(server(tool("wait", wait, time_limit=None)), "wait"))
     await asyncio.sleep(0)
     done.set()
     assert (await running)["content"][0]["text"] == "done"

@@ -624,7 +624,7 @@ async def test_a_run_is_stopped_when_the_time_of_its_task_is_up() -> None:
         await asyncio.sleep(0.002)
     assert bench.worker._runs == {}
     assert [change.status for change in bench.changes] == ["failed"]
-    assert record.message == "The task did not finish within 0.05 seconds."
+    assert record.message == "The task did not finish within 0.05 seconds (its ttl)."
     await bench.worker.stop(20)
 
 

@@ -51,9 +51,10 @@ class Got:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The JSON-RPC messages in it."""
+        """The JSON-RPC messages in it. An event without data has none."""
         if self.streamed:
-            return [json.loads(line[6:]) for line in self.body.splitlines() if line.startswith(b"data: ")]
+            data = [line.removeprefix(b"data: ") for line in self.body.splitlines() if line.startswith(b"data: ")]
+            return [json.loads(text) for text in data if text]
         return [json.loads(self.body)] if self.body else []
 
     @property

@@ -43,6 +43,7 @@ SEPARATES_TRAILERS: dict[str, dict[object, object]] = {"funcmcp.separates_traile
 _MERGES_TRAILERS = "uvicorn.protocols.http.httptools_impl"
 """A module of uvicorn; see `_refusal_for_framing`."""
 
+_OK = 200
 _LENGTH = b"content-length"
 _MAX_MESSAGE = 2000
 _CHUNKED = "Chunked bodies are not accepted: send Content-Length. (Operators: see docs/guides/security.md#servers.)"
@@ -165,12 +166,15 @@ class ASGIApplication:
             await self._serve_other(scope, receive, send)
             return
         served = self._served
-        request = ASGIRequest(scope, receive)
+        seconds = served.limits.write_seconds
+        request = ASGIRequest(scope, receive, partial(send_in_time, send, seconds=seconds))
         try:
             response = _refusal_for_framing(request, scope) or await served.answer(request)
-            seconds = served.limits.write_seconds
+            if request.has_early_response:
+                await request.end_early(response)
+                return
             if isinstance(response, ApplicationResponse):
-                failure = await response.run(dict(scope), receive, partial(send_in_time, send, seconds=seconds))
+                failure = await response.run(dict(scope), receive, request.send)
                 if failure is None:
                     return
                 response = failure
@@ -221,11 +225,21 @@ def served_by(app: object) -> Served | None:
 
 
 class ASGIRequest(HttpRequest):
-    """The request of a scope; its body is still to be read."""
+    """The request of a scope; its body is still to be read.
 
-    __slots__ = ("_first", "_receive", "_scope")
+    Args:
+        scope: The scope.
+        receive: Returns the next event.
+        send: Sends an event.
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
+    Attributes:
+        send: Sends an event.
+    """
+
+    __slots__ = ("_first", "_receive", "_scope", "send")
+    begins_early = True
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, mount, server, lines = scope["path"], scope.get("root_path"), scope.get("server"), scope["headers"]
         if mount:
             path = _path_below(mount, path)
@@ -233,6 +247,7 @@ class ASGIRequest(HttpRequest):
         super().__init__(scope["method"], path, pairs, server[0] if server else None)
         self._scope = scope
         self._receive = receive
+        self.send = send
         self._first: Message | Waiting[Message] | None = None  # the first event, if `take_body` has asked for it
 
     def take_body(self) -> bytes | None:
@@ -259,6 +274,17 @@ class ASGIRequest(HttpRequest):
     async def disconnected(self) -> None:
         """Return when the client has disconnected."""
         await _disconnected(self._receive)
+
+    async def send_early(self, headers: tuple[tuple[str, str], ...], part: bytes) -> None:
+        """Send a part of the response before the exchange returns it."""
+        if not self.has_early_response:
+            self.has_early_response = True
+            await self.send({"type": "http.response.start", "status": _OK, "headers": _encoded(headers)})
+        await self.send({"type": "http.response.body", "body": part, "more_body": True})
+
+    async def end_early(self, response: HttpResponse) -> None:
+        """Send the body of a response as the last part of one that has begun early."""
+        await self.send({"type": "http.response.body", "body": response.body, "more_body": False})
 
     @property
     def peer(self) -> str | None:

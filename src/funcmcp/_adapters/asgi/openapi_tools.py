@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._adapters.asgi.in_process_calls import CallError, Request, call, lifespan
 from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.calling.unknown_arguments import unknown_arguments
-from funcmcp._authoring.features.options import DEFAULT_TIMEOUT, checked_options
+from funcmcp._authoring.features.options import checked_options
 from funcmcp._authoring.features.permissions import AccessOptions
 from funcmcp._authoring.features.tools import ToolOptions, make_tool
 from funcmcp._authoring.openapi.http_requests import forwarded
@@ -55,7 +55,7 @@ class ASGIToolsOptions(AccessOptions, total=False):
         lifespan: Whether to start the application with the first call and to stop it with the server. True by default.
             Use False for an application that runs already, such as one that the MCP server is mounted in.
         base_url: The URL at which the application is called. The default is ``http://localhost``.
-        timeout: Seconds after which a call is cancelled. None sets no limit. The default is 60.
+        timeout: Seconds after which a call is cancelled. None sets no limit. The default is 600.
     """
 
     include: Choice | None
@@ -176,11 +176,12 @@ def _tool(
         "title": operation.title,
         "description": operation.description,
         "input_schema": plan.input_schema,
-        "timeout": options.get("timeout", DEFAULT_TIMEOUT),
         "allow_anonymous": options.get("allow_anonymous", False),
         "scopes": options.get("scopes", ()),
         "authorize": options.get("authorize"),
     }
+    if "timeout" in options:
+        tool_options["timeout"] = options["timeout"]
     if plan.output_schema is not None:
         tool_options["output_schema"] = plan.output_schema
     tool_options.update(_HINTS.get(operation.method, {}))

@@ -31,7 +31,7 @@ async def serve_websocket(endpoint: WebSocket, scope: Scope, receive: Receive, s
         seconds: The time within which the client has to read the closing frame.
     """
     await receive()  # websocket.connect
-    request = ASGIRequest({**scope, "method": "GET", "headers": _headers(scope)}, receive)
+    request = ASGIRequest({**scope, "method": "GET", "headers": _headers(scope)}, receive, send)
     refusal = await endpoint.admit(request)
     if refusal is not None:
         await _deny(scope, send, refusal)

@@ -8,6 +8,7 @@ Source: the Python programming model v2 of Azure Functions; measured with azure-
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
@@ -27,6 +28,7 @@ from funcmcp._auth.well_known import WELL_KNOWN
 from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp._transports.http.endpoints.health import LIVE, READY
 from funcmcp._transports.http.messages import READ_METHODS, HttpRequest, HttpResponse
+from funcmcp._transports.http.streams.event_queue import EventQueue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -43,6 +45,7 @@ FunctionApp = func.FunctionApp
 _SET_COOKIE = "set-cookie"
 _RESERVED = ("admin", "runtime")
 """What no route may begin with: there the host has routes of its own."""
+_OK = 200
 _LONGEST_NAME = 100
 _SIGN_IN = "oauth/{*step}"
 _ROOT_METADATA = WELL_KNOWN[1:]
@@ -164,6 +167,56 @@ class AzureRequest(HttpRequest):
         return urlunsplit(self._parts._replace(scheme=self.scheme, netloc=host))
 
 
+class AzureStreamedRequest(AzureRequest):
+    """A request that reached the worker over HTTP.
+
+    How it works: the exchange runs in a task of its own, because a function returns its response once. If the exchange
+    sends a part of its response early, the function returns a stream of these parts, which ends with the response.
+    """
+
+    __slots__ = ("_early_headers", "_early_parts")
+    begins_early = True
+
+    def __init__(self, req: StreamedRequest, path: str) -> None:
+        super().__init__(req, path)
+        self._early_headers: tuple[tuple[str, str], ...] = ()
+        self._early_parts = EventQueue()
+
+    async def answered_by(self, exchange: Exchange) -> HttpResponse:
+        """Return the response of an exchange as soon as it has begun."""
+        task = asyncio.ensure_future(exchange(self))
+        task.add_done_callback(lambda _: self._early_parts.end())
+        try:
+            await self._early_parts.ready()
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if not self.has_early_response:
+            return await task
+        return HttpResponse(_OK, self._early_headers, self._early_response(task))
+
+    async def send_early(self, headers: tuple[tuple[str, str], ...], part: bytes) -> None:
+        """Send a part of the response before the exchange returns it."""
+        if not self.has_early_response:
+            self.has_early_response = True
+            self._early_headers = headers
+        await self._early_parts.put(part)
+
+    async def _early_response(self, task: asyncio.Future[HttpResponse]) -> AsyncIterator[bytes]:
+        """Yield the parts that were sent early, and the end of the response."""
+        try:
+            while await self._early_parts.ready():
+                part = self._early_parts.take()
+                if part is None:
+                    break
+                yield part
+            response = await task
+            if isinstance(response.body, bytes):
+                yield response.body
+        finally:
+            self._early_parts.close()
+
+
 class Site:
     """A server in a worker.
 
@@ -187,13 +240,20 @@ class Site:
     async def answer(self, req: func.HttpRequest, path: str) -> func.HttpResponse:
         """Answer a request of the host."""
         await self.begin()
+        if isinstance(req, StreamedRequest):
+            return StreamedResponse(await self._answer_over_http(req, path))
         request = AzureRequest(req, path)
         response = await self._server.exchange(request)
         if isinstance(response, ApplicationResponse):
             response = await called(response, request)
-        if isinstance(req, StreamedRequest):
-            return StreamedResponse(response)
         return await _complete_response(response)
+
+    async def _answer_over_http(self, req: StreamedRequest, path: str) -> HttpResponse:
+        request = AzureStreamedRequest(req, path)
+        response = await request.answered_by(self._server.exchange)
+        if isinstance(response, ApplicationResponse):
+            response = await called(response, request)
+        return response
 
     def custom_function(self) -> Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]:
         """Return a function for a custom route, which serves the path below the app's route prefix."""

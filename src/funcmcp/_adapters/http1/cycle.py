@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.messages import Received, RequestHeader
 
 _ENDED = refuse(503, INTERNAL_ERROR, "The server ended before the request was answered.")
+_OK = 200
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 _FAILED = HttpResponse(500, _TEXT, b"Internal Server Error")
 BUSY = HttpResponse(503, _TEXT, b"Service Unavailable")
@@ -256,6 +257,22 @@ class Cycle:
         if part:
             self.connection.write(part)
 
+    async def send_early(self, headers: tuple[tuple[str, str], ...], part: bytes) -> None:
+        """Send a part of a response that is not known yet; close the connection if the client does not read it."""
+        connection = self.connection
+        if self.is_lost:
+            return
+        if not self.has_started:
+            connection.forget_header()  # it would take up memory while the stream is open
+            self.start_response(_OK, encode_text(headers))
+        if connection.is_writing_paused:
+            try:
+                await connection.wait_for_client(len(part))
+            except ClientDisconnectedError:
+                connection.close()
+        if not connection.has_ended:
+            self.send_part(part)
+
     def end_response(self, part: bytes = b"") -> None:
         """Send the last part of the body, and end the response; raise RuntimeError if the body is too short."""
         if self._chunked and self._sends_body:
@@ -338,7 +355,11 @@ class Cycle:
             if isinstance(body, bytes):
                 if self.connection.is_writing_paused:
                     await self.connection.wait_for_client(len(body))
-                if not self.is_lost:
+                if self.is_lost:
+                    return
+                if self.has_started:
+                    self.end_response(body)
+                else:
                     self.respond(response, body)
             else:
                 request.body = None  # it would take up memory while the stream is open
@@ -447,6 +468,7 @@ class DirectRequest(HttpRequest):
     """
 
     __slots__ = ("_cycle",)
+    begins_early = True
 
     def __init__(self, cycle: Cycle, path: str) -> None:
         server, header = cycle.connection.server, cycle.header
@@ -474,6 +496,11 @@ class DirectRequest(HttpRequest):
     async def disconnected(self) -> None:
         """Return when the client has disconnected."""
         await self._cycle.lost()
+
+    async def send_early(self, headers: tuple[tuple[str, str], ...], part: bytes) -> None:
+        """Send a part of the response before the exchange returns it."""
+        self.has_early_response = True
+        await self._cycle.send_early(headers, part)
 
     @property
     def peer(self) -> str | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from funcmcp._authoring.features.permissions import AccessOptions
 from funcmcp._authoring.values.content import Icon, icon_list
 from funcmcp._authoring.values.json_values import check_json
+from funcmcp._server.calls.feature import DEFAULT_TIME_LIMIT, TimeLimit
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.options import shown_types
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from funcmcp._server.options import ShowErrors
 
 Options = TypeVar("Options")
-
-DEFAULT_TIMEOUT = 60.0
 
 
 class FeatureOptions(AccessOptions, total=False):
@@ -35,7 +34,8 @@ class FeatureOptions(AccessOptions, total=False):
         description: Replaces the docstring.
         icons: `Icon` objects, or dicts in the specification's form.
         meta: A JSON object that is sent as ``_meta``.
-        timeout: Seconds after which a call is cancelled. None sets no limit. The default is 60.
+        timeout: Seconds after which a call is cancelled. None sets no limit. The default is 600.
+            A tool with `task` has the ttl of its tasks instead.
         show_errors: Exceptions whose text clients get: True, False or types. By default the server's option applies.
         tags: Words by which `MCPServer.enable` and `MCPServer.disable` find the feature. Clients do not get them.
         enabled: Whether clients see the feature. False hides it until `MCPServer.enable` shows it.
@@ -113,6 +113,14 @@ def check_common_options(name: str, options: Mapping[str, Any]) -> None:
     timeout = options.get("timeout")
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise RegistrationError(f"timeout of {name} must be a number of seconds above 0, or None.")
+
+
+def time_limit_of(options: FeatureOptions) -> TimeLimit | None:
+    """Return the time limit of a feature's calls."""
+    if "timeout" not in options:
+        return DEFAULT_TIME_LIMIT
+    seconds = options["timeout"]
+    return None if seconds is None else TimeLimit(seconds)
 
 
 def _check_icons(name: str, icons: Any) -> None:

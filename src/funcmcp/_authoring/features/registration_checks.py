@@ -14,11 +14,11 @@ from funcmcp._authoring.calling.arguments import input_schema, parts_of
 from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.calling.function_call import FeatureFunction, special_type
 from funcmcp._authoring.features.options import (
-    DEFAULT_TIMEOUT,
     FeatureOptions,
     check_common_options,
     shown_errors_of,
     tags_of,
+    time_limit_of,
 )
 from funcmcp._authoring.features.permissions import access_of
 from funcmcp._authoring.signatures.annotations import parts_of_type, union_members, unsupported_type, without_marks
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.signatures.signature import Parameter, Signature
     from funcmcp._protocol.headers import MirroredParameter
+    from funcmcp._server.calls.feature import TimeLimit
 
 _SIMPLE: dict[Any, tuple[type, ...]] = {bool: (bool,), int: (int,), float: (int, float), str: (str,), bytes: (bytes,)}
 """Types whose defaults are checked at registration, with the types of the values that fit."""
@@ -177,7 +178,7 @@ class FeatureMembers(TypedDict):
     """The members that tools, resources and prompts have in common."""
 
     interactive: bool
-    timeout: float | None
+    time_limit: TimeLimit | None
     access: Access
     shown_errors: tuple[type[BaseException], ...] | None
     tags: frozenset[str]
@@ -194,7 +195,7 @@ def feature_members(call: AnyCall, options: FeatureOptions, services: Services) 
     check_parameters(name, call.signature, services)
     return {
         "interactive": is_interactive(call.signature),
-        "timeout": options.get("timeout", DEFAULT_TIMEOUT),
+        "time_limit": time_limit_of(options),
         "access": access_of(name, options),
         "shown_errors": shown_errors_of(name, options),
         "tags": tags_of(name, options),

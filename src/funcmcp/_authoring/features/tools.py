@@ -17,6 +17,7 @@ from funcmcp._authoring.features.registration_checks import (
 )
 from funcmcp._authoring.features.ui import page_meta
 from funcmcp._public_names import public
+from funcmcp._server.calls.feature import TimeLimit
 from funcmcp._server.catalog.features import Tool
 
 if TYPE_CHECKING:
@@ -116,7 +117,9 @@ def make_tool(
     members = feature_members(call, options, services)
     if schemas.output is None:
         check_return_type(name, call.signature)
-    task = _task_options(options)
+    task, time_limit = _task_options(options), members["time_limit"]
+    if task is not None and "timeout" not in options:
+        members["time_limit"] = TimeLimit(task.ttl, "ttl of TaskOptions")
     return Tool(
         name=name,
         describe=functools.cache(lambda: _definition(call, options, schemas)),
@@ -124,7 +127,7 @@ def make_tool(
         mirrored=mirrored_arguments(name, call.signature, schemas.input),
         **members,
         task=task,
-        task_timeout=options.get("timeout"),
+        task_time_limit=time_limit if "timeout" in options else None,
         check=None if task is None else call.check,
         left_out=functools.partial(left_out_of, call),
     )

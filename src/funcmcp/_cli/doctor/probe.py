@@ -91,8 +91,8 @@ def _longest_run(server: MCPServer) -> float | None:
     longest = 0.0
     for tool in catalog.tools:
         if tool.task is not None:
-            limit = tool.task.ttl if tool.task_timeout is None else min(tool.task.ttl, tool.task_timeout)
-            longest = max(longest, limit)
+            ttl, limit = tool.task.ttl, tool.task_time_limit
+            longest = max(longest, ttl if limit is None else min(ttl, limit.seconds))
     return longest
 
 

@@ -71,7 +71,7 @@ _NAME_OPTIONS = {name for options in _OPTIONS.values() for name, new in options.
 _SNAKE_CASE = re.compile(r"(?!.*__)[a-z][a-z0-9_]*(?<!_)")
 """Names of functions that funcmcp does not change."""
 
-_TIME_LIMIT = "a call may take 60 s, and not as long as functionTimeout; write timeout= for functions that take longer"
+_TIME_LIMIT = "a call may take 600 s, and not as long as functionTimeout; write timeout= for functions that take longer"
 _LINE = 100
 """A decorator that is longer than this has one argument on a line."""
 

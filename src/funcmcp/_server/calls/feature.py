@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY  # noqa: TC003 - read at run time
+from typing import NamedTuple
 
 from funcmcp._auth.access import PRINCIPALS_ONLY, Access
 from funcmcp._definitions import definition
+
+
+class TimeLimit(NamedTuple):
+    """The time that a call may take.
+
+    Attributes:
+        seconds: The seconds.
+        option: The option that sets them, for the texts of errors and the log.
+    """
+
+    seconds: float
+    option: str = "timeout="
+
+
+DEFAULT_TIME_LIMIT = TimeLimit(600.0, "the default of timeout=")
+"""The time limit of a call whose author has not set one.
+
+It is longer than the time that clients wait by default (60 to 300 seconds), so the client is the first to give up. It
+is finite, because a call that hangs has one of the places for requests until it ends."""
 
 
 @definition
@@ -15,7 +35,7 @@ class Feature:
     Attributes:
         interactive: Whether the handler may report progress, send log messages or ask the client questions, so that
             the transport must be ready to stream.
-        timeout: Seconds after which a call is cancelled; None for no limit.
+        time_limit: The time after which a call is cancelled; None for no limit.
         access: Who may use the feature.
         shown_errors: Types of exceptions whose text clients get; None for those of the server.
         tags: Words by which `MCPServer.enable` and `disable` find it.
@@ -24,7 +44,7 @@ class Feature:
 
     _: KW_ONLY
     interactive: bool = False
-    timeout: float | None = 60.0
+    time_limit: TimeLimit | None = DEFAULT_TIME_LIMIT
     access: Access = PRINCIPALS_ONLY
     shown_errors: tuple[type[BaseException], ...] | None = None
     tags: frozenset[str] = frozenset()

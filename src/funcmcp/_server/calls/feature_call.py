@@ -93,7 +93,7 @@ class FeatureCalls:
         context: RequestContext,
     ) -> Answer | dict[str, Any]:
         try:
-            result = await within(feature.timeout, work, context)
+            result = await within(feature.time_limit, work, context)
         except BaseException as error:  # noqa: BLE001 - as in `begin`
             return self.outcome_of(error, feature, context)
         return finish(result, context)
@@ -107,7 +107,7 @@ class FeatureCalls:
         """
         try:
             begun = begin(work)
-            result: T = await within(feature.timeout, begun, context) if isinstance(begun, Waiting) else begun
+            result: T = await within(feature.time_limit, begun, context) if isinstance(begun, Waiting) else begun
         except BaseException as error:  # noqa: BLE001 - `outcome_of` re-raises an exception that is not a failure
             return self.outcome_of(error, feature, context)
         return result

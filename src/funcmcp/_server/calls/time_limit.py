@@ -11,24 +11,28 @@ from typing import TYPE_CHECKING, TypeVar
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import ToolError
 from funcmcp._server.exception_groups import meaning_of
+from funcmcp._server.log import logger
 
 if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.calls.feature import TimeLimit
     from funcmcp._server.run import Waiting
 
 T = TypeVar("T")
 
 
-async def within(seconds: float | None, run: Waiting[T], context: RequestContext) -> T:
+async def within(limit: TimeLimit | None, run: Waiting[T], context: RequestContext) -> T:
     """Wait for a run; raise ToolError when its time is up, even if it ignores the cancellation and ends later.
 
+    The log gets a line, because the author may never see the answer.
+
     Args:
-        seconds: The time limit; None for no limit.
+        limit: The time limit; None for no limit.
         run: The run.
         context: The context of the call, which gets the time limit.
     """
     try:
-        async with asyncio.timeout(seconds) as deadline:
+        async with asyncio.timeout(None if limit is None else limit.seconds) as deadline:
             context.deadline = deadline
             result = await run
     except TimeoutError:
@@ -39,6 +43,9 @@ async def within(seconds: float | None, run: Waiting[T], context: RequestContext
             raise
     finally:
         context.deadline = None
-    if seconds is not None and deadline.expired():
-        raise ToolError(f"It did not finish within {seconds_text(seconds)}.")
+    if limit is not None and deadline.expired():
+        text = f"did not finish within {seconds_text(limit.seconds)} ({limit.option})."
+        name = context.request.method if context.feature is None else context.feature.key
+        logger.warning("%s %s It was cancelled.", name, text)
+        raise ToolError(f"It {text}")
     return result

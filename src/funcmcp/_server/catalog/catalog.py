@@ -32,7 +32,8 @@ class Catalog:
 
     Attributes:
         offered: Names of the capabilities that the server declares: "tools", "resources", "prompts", "completions",
-            "logging", "tasks". Methods of other capabilities are unknown to the server.
+            "logging", "tasks".
+        switched_off: Names of the capabilities that the server never declares. Their methods are unknown to it.
         visibility: Decides which features clients see. Features that they do not see are unknown to them.
     """
 
@@ -49,6 +50,7 @@ class Catalog:
         self.listers: Registry[ResourceLister] = Registry("resource list", key_name="scheme")
         self.prompts: Registry[Prompt] = Registry("prompt")
         self.offered: frozenset[str] = frozenset()
+        self.switched_off = frozenset(_switched_off(options))
         self.visibility = Visibility()
         self._options = options
         self._publish = publish
@@ -146,3 +148,12 @@ class Catalog:
 def _is_declared(*, option: bool | None, has_features: bool) -> bool:
     """Return whether a capability is declared: by the option, or, if that is None, if there are features."""
     return has_features if option is None else option
+
+
+def _switched_off(options: ServerOptions) -> Iterator[str]:
+    """Yield the capabilities that an option switches off."""
+    protocol = options.protocol
+    offers = {"tools": protocol.offer_tools, "resources": protocol.offer_resources, "prompts": protocol.offer_prompts}
+    for capability, is_offered in offers.items():
+        if is_offered is False:
+            yield capability

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from funcmcp._protocol.headers import MirroredParameter
     from funcmcp._protocol.uri_template import URITemplate, Values
     from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.calls.feature import TimeLimit
     from funcmcp._server.catalog.task_options import TaskOptions
 
     ToolHandler = Callable[
@@ -108,7 +109,7 @@ class Tool(Feature):
             ``CallToolResult`` of the newest revision without ``resultType``, as a value or as JSON text, or raises.
         mirrored: Arguments that 2026-07-28 clients repeat in ``Mcp-Param-*`` headers.
         task: How calls become tasks; None if they never do.
-        task_timeout: Seconds for one run of a task; None for as long as the task may take.
+        task_time_limit: The time limit of one run of a task; None for as long as the task may take.
         check: Raises what the handler raises for invalid arguments, without running the tool; None if it can't.
         left_out: Returns what the schemas in the definition do not say. Paths begin with ``inputSchema`` or
             ``outputSchema``.
@@ -119,7 +120,7 @@ class Tool(Feature):
     handler: ToolHandler
     mirrored: tuple[MirroredParameter, ...] = ()
     task: TaskOptions | None = None
-    task_timeout: float | None = None
+    task_time_limit: TimeLimit | None = None
     check: Callable[[dict[str, Any]], object] | None = None
     left_out: Callable[[], Sequence[LeftOut]] = tuple
 

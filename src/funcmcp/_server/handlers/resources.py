@@ -9,6 +9,7 @@ from funcmcp._protocol import adaptation
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import METHOD_NOT_FOUND, MCPError
 from funcmcp._server.authorization import guard_for
+from funcmcp._server.calls.feature import TimeLimit
 from funcmcp._server.calls.time_limit import within
 from funcmcp._server.catalog.features import EncodedResult
 from funcmcp._server.catalog.lookup import uri_of
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 
     ResourceAnswer: TypeAlias = dict[str, Any] | bytes
 
-LISTER_TIMEOUT = 60.0
-"""Seconds for a function that lists resources."""
+LISTER_TIME_LIMIT = TimeLimit(60.0, "fixed for functions that list resources")
 
 
 class ResourceReads:
@@ -129,7 +129,7 @@ async def _listed_by(lister: ResourceLister, context: RequestContext) -> dict[st
     try:
         definitions = begin(_definitions_of(lister, context))
         if isinstance(definitions, Waiting):
-            definitions = await within(LISTER_TIMEOUT, definitions, context)
+            definitions = await within(LISTER_TIME_LIMIT, definitions, context)
     except BaseException as error:
         if not is_failure(error):
             raise

@@ -55,7 +55,7 @@ class TaskCalls:
         elif options is not None and options.mode == "required":
             raise MCPError(METHOD_NOT_FOUND, "This tool runs only as a task, for clients that support tasks.")
         self._calls.open_rounds(context, tool)
-        return await self._tool_calls.run(context, tool, arguments, tool.timeout)
+        return await self._tool_calls.run(context, tool, arguments, tool.time_limit)
 
     async def _create(self, context: RequestContext, options: TaskOptions) -> dict[str, Any] | None:
         """Create a task and return the result of the call; None if others take all room and the tool needs no task."""
@@ -74,7 +74,7 @@ class TaskCalls:
         detachable = DetachableContext(context.routed, context.client, context.channel, context.http)
         self._calls.open_rounds(detachable, tool)
         try:
-            return await self._tool_calls.run(detachable, tool, arguments, tool.timeout)
+            return await self._tool_calls.run(detachable, tool, arguments, tool.time_limit)
         except Detached:
             channel = detachable.channel
             answers = channel.answered if isinstance(channel, Rounds) else {}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.calls.feature import TimeLimit
     from funcmcp._server.calls.feature_call import FeatureCalls
     from funcmcp._server.catalog.features import Tool
     from funcmcp._server.results import Results
@@ -57,17 +58,17 @@ class ToolCalls:
             return self._task_calls.call(context, tool, arguments)
         if tool.interactive:
             self._calls.open_rounds(context, tool)
-        return self._begin(context, tool, arguments, tool.timeout)
+        return self._begin(context, tool, arguments, tool.time_limit)
 
     async def run(
-        self, context: RequestContext, tool: Tool, arguments: dict[str, Any], seconds: float | None
+        self, context: RequestContext, tool: Tool, arguments: dict[str, Any], limit: TimeLimit | None
     ) -> ToolAnswer:
-        """Run a tool, within so many seconds, and return its result; raise MCPError or Detached."""
-        answer = self._begin(context, tool, arguments, seconds)
+        """Run a tool, within a time limit, and return its result; raise MCPError or Detached."""
+        answer = self._begin(context, tool, arguments, limit)
         return answer if isinstance(answer, (bytes, dict, RawResponse)) else await answer
 
     def _begin(
-        self, context: RequestContext, tool: Tool, arguments: dict[str, Any], seconds: float | None
+        self, context: RequestContext, tool: Tool, arguments: dict[str, Any], limit: TimeLimit | None
     ) -> ToolAnswer | Awaitable[ToolAnswer]:
         """Run a tool up to its first wait. Most tools never wait."""
         try:
@@ -75,15 +76,15 @@ class ToolCalls:
         except BaseException as error:  # noqa: BLE001 - `outcome_of` raises what is not a failure again
             return self.outcome_of(error, tool, context)
         if isinstance(result, Waiting):
-            return self._wait_for(result, context, tool, seconds)
+            return self._wait_for(result, context, tool, limit)
         return self._answer(result, context)
 
     async def _wait_for(
-        self, work: Waiting[ToolResult], context: RequestContext, tool: Tool, seconds: float | None
+        self, work: Waiting[ToolResult], context: RequestContext, tool: Tool, limit: TimeLimit | None
     ) -> ToolAnswer:
-        """Wait for a tool that has begun, at most so many seconds."""
+        """Wait for a tool that has begun, within its time limit."""
         try:
-            result = await within(seconds, work, context)
+            result = await within(limit, work, context)
         except BaseException as error:  # noqa: BLE001 - as in `_begin`
             return self.outcome_of(error, tool, context)
         return self._answer(result, context)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from funcmcp._protocol.revisions import Revision
     from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.calls.feature import TimeLimit
     from funcmcp._server.calls.task_call import TaskContext
     from funcmcp._server.catalog.catalog import Catalog
     from funcmcp._server.catalog.features import Tool
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     ToolAnswer: TypeAlias = dict[str, Any] | bytes | RawResponse
     CallTool: TypeAlias = Callable[
-        [RequestContext, Tool, dict[str, Any], float | None], Coroutine[Any, Any, ToolAnswer]
+        [RequestContext, Tool, dict[str, Any], TimeLimit | None], Coroutine[Any, Any, ToolAnswer]
     ]
 
 
@@ -74,7 +75,7 @@ class TaskRuns:
     Args:
         catalog: The tools.
         results: Completes their results.
-        call: Runs a tool with its arguments, within so many seconds, and returns what `tools/call` returns.
+        call: Runs a tool with its arguments, within a time limit, and returns what `tools/call` returns.
         store: The tasks.
 
     Attributes:
@@ -141,7 +142,7 @@ class TaskRuns:
         """Run a tool; raise ValueError if its result or its error can't be encoded."""
         try:
             arguments = context.request.params.get("arguments", {})
-            result = await self._call(context, tool, arguments, tool.task_timeout)
+            result = await self._call(context, tool, arguments, tool.task_time_limit)
             if isinstance(result, dict) and result.get("resultType") == "input_required":
                 return stored_questions(result["inputRequests"])
             return self._outcome_of(result, context.client.revision)

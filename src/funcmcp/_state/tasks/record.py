@@ -301,9 +301,9 @@ def current(record: TaskRecord, now: float) -> TaskRecord | None:
     if record.over or now < record.expires:
         return record
     seconds = seconds_text(round(record.expires - record.created, 3))
-    outcome = failure(f"The task did not finish within {seconds}.")
+    outcome = failure(f"The task did not finish within {seconds} (its ttl).")
     if not record.attempt:
-        outcome = failure(f"No worker started the task within {seconds}.")
+        outcome = failure(f"No worker started the task within {seconds} (its ttl).")
     return _ended(record, FAILED, outcome, record.expires)
 
 

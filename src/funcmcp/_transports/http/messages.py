@@ -74,13 +74,19 @@ class HttpRequest:
         caller: The caller whose share of the limits it uses (`funcmcp._server.load`); None if it counts for all only.
         proxies: The number of proxies in front of the server (`HTTPOptions.proxies`); 0 before admission.
         network_transport: How it came, in OpenTelemetry's words; None from a client in memory.
+        begins_early: Whether `send_early` can be used.
+        added_headers: The header fields that a function around the endpoint adds to every response.
+        has_early_response: Whether the response has begun with `send_early`. Its status and header are then sent, and
+            the body of the response that the exchange returns is its last part.
     """
 
     __slots__ = (
+        "added_headers",
         "body",
         "by_user",
         "caller",
         "fields",
+        "has_early_response",
         "header",
         "method",
         "pairs",
@@ -90,6 +96,7 @@ class HttpRequest:
         "server",
     )
     network_transport: str | None = "tcp"
+    begins_early = False
 
     def __init__(
         self,
@@ -108,6 +115,8 @@ class HttpRequest:
         self.by_user: bool = False
         self.caller: str | None = None
         self.proxies: int = 0
+        self.added_headers: tuple[tuple[str, str], ...] = ()
+        self.has_early_response: bool = False
         self.header: RequestHeader | None = header
         self.fields: dict[bytes, bytes] = fields_of(pairs) if header is None else header.fields
 
@@ -135,6 +144,17 @@ class HttpRequest:
     async def disconnected(self) -> None:
         """Return when the client has disconnected; never, if the platform does not report it."""
         await asyncio.Event().wait()
+
+    async def send_early(self, headers: tuple[tuple[str, str], ...], part: bytes) -> None:
+        """Send a part of a response with the status 200 before the exchange returns it, if `begins_early` allows it.
+
+        The first part begins the response. If the client has disconnected, nothing is sent.
+
+        Args:
+            headers: The header fields, which are sent with the first part.
+            part: The part.
+        """
+        raise NotImplementedError
 
     @property
     def can_stream(self) -> bool:

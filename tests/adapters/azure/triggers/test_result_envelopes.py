@@ -243,7 +243,7 @@ async def test_what_fails_is_a_result_with_words_and_not_a_failed_invocation(
     assert await words("add", [1]) == '"arguments" must be an object.'
     assert await words("refuse") == "The shop is closed."
     assert await words("wrong") == "No such thing."
-    assert await words("slow") == "It did not finish within 0.01 seconds."
+    assert await words("slow") == "It did not finish within 0.01 seconds (timeout=)."
     said = await words("broken")
     assert "secret" not in said
     assert said.removesuffix(".").rpartition(" ")[2] in caplog.text

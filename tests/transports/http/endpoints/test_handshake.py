@@ -176,7 +176,7 @@ async def test_the_session_is_judged_before_the_version_header() -> None:
 
 
 @EVERY_REVISION
-@pytest.mark.parametrize("method", ["nope", "server/discover", "resources/list", "prompts/get"])
+@pytest.mark.parametrize("method", ["nope", "server/discover", "resources/subscribe", "completion/complete"])
 async def test_an_unknown_method_is_an_error_with_status_200(revision: str, method: str) -> None:
     endpoint = Endpoint()
     got = await endpoint.send(request(method), await endpoint.begin(revision))

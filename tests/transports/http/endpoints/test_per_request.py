@@ -99,7 +99,7 @@ async def test_a_removed_method_is_not_found(endpoint: Endpoint, method: str) ->
     assert verdict(await endpoint.send(body, mirrored(body))) == (404, -32601)
 
 
-@pytest.mark.parametrize("method", ["nope", "resources/list", "prompts/get", "tasks/get"])
+@pytest.mark.parametrize("method", ["nope", "resources/subscribe", "completion/complete", "tasks/get"])
 async def test_a_method_that_is_not_served_is_not_found(endpoint: Endpoint, method: str) -> None:
     body = per_request(method)
     assert verdict(await endpoint.send(body, mirrored(body))) == (404, -32601)

@@ -17,7 +17,7 @@ from funcmcp._server.run import Run, RunCancelledError
 from funcmcp._transports.http.status import handshake_response
 from funcmcp._transports.http.streams import sse
 from funcmcp._transports.http.streams.disconnect import DisconnectWatch
-from funcmcp._transports.http.streams.request_stream import StreamChannel, stream_response
+from funcmcp._transports.http.streams.request_stream import BufferedChannel, StreamChannel, stream_response
 from tests import rules, schemas
 from tests.patience import PATIENCE
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST
@@ -332,3 +332,31 @@ async def test_a_stream_that_waits_keeps_nothing_of_what_it_has_sent() -> None:
     assert held < 1_000_000
     go_on.set()
     assert b"result" in await waiting
+
+
+async def test_a_run_that_is_silent_for_long_is_answered_by_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.001)
+    channel, let_go = StreamChannel(None), asyncio.Event()
+
+    async def work() -> Reply:
+        await let_go.wait()
+        return await send(channel, 1)
+
+    parts = events(await respond(work(), channel))
+    assert await anext(parts) == sse.KEEP_ALIVE
+    let_go.set()
+    remaining = [part async for part in parts if part != sse.KEEP_ALIVE]
+    assert remaining[-1] == sse.event(ANSWER.body)
+    assert len(remaining) == 2
+
+
+async def test_a_stream_that_is_sent_only_when_complete_never_begins_because_of_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.001)
+
+    async def work() -> Reply:
+        await asyncio.sleep(0.01)
+        return ANSWER
+
+    assert (await respond(work(), BufferedChannel())).body == ANSWER.body

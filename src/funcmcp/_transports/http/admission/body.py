@@ -91,7 +91,13 @@ async def read_body(request: HttpRequest, limits: Limits, incoming: Body) -> byt
     except TimeoutError:
         pass
     incoming.raise_if_dropped()
-    return refuse(408, INVALID_REQUEST, f"The body has to come within {seconds_text(limits.message_seconds)}.")
+    return too_late(limits.message_seconds)
+
+
+def too_late(seconds: float) -> HttpResponse:
+    """Return the refusal of a body that has not arrived in time."""
+    text = f"The body has to come within {seconds_text(seconds)} (Limits.message_seconds)."
+    return refuse(408, INVALID_REQUEST, text)
 
 
 def _expire(deadline: asyncio.Timeout) -> None:

@@ -49,6 +49,7 @@ class CORS:
         origin = request.fields.get(b"origin", b"").decode("latin-1").strip(" \t")
         allowed = self._allowed(origin)
         if allowed is None:
+            request.added_headers = (_VARY,)
             response = await self._otherwise(request)
             return response if _VARY in response.headers else response.with_headers(_VARY)
         headers = [("access-control-allow-origin", allowed), _VARY]
@@ -58,9 +59,11 @@ class CORS:
             methods = ("access-control-allow-methods", self._methods)
             names = ("access-control-allow-headers", self._allowed_headers(request))
             return self._origin.refusal(request) or HttpResponse(204, (*headers, methods, names, _MAX_AGE))
+        added = (*headers, _EXPOSED)
+        request.added_headers = added
         response = await self._otherwise(request)
         own = [header for header in response.headers if header != _VARY and not header[0].lower().startswith(_PREFIX)]
-        return HttpResponse(response.status, (*own, *headers, _EXPOSED), response.body)
+        return HttpResponse(response.status, (*own, *added), response.body)
 
     def _allowed(self, origin: str) -> str | None:
         """Return the value of Access-Control-Allow-Origin: the origin as it was configured, or None."""

@@ -12,12 +12,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._protocol.durations import seconds_text
-from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._server.run import is_failure
-from funcmcp._transports.http.admission.body import too_large
+from funcmcp._transports.http.admission.body import too_large, too_late
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
-from funcmcp._transports.http.status import WITHOUT_CONTENT, checked_status, failed, refuse
+from funcmcp._transports.http.status import WITHOUT_CONTENT, checked_status, failed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -104,8 +102,7 @@ class _Body:
             async with asyncio.timeout_at(self._deadline):
                 message = await self._receive()
         except TimeoutError:
-            seconds = seconds_text(self._limits.message_seconds)
-            self.refusal = refuse(408, INVALID_REQUEST, f"The body has to come within {seconds}.")
+            self.refusal = too_late(self._limits.message_seconds)
             raise
         self._size += len(message.get("body", b""))
         self._is_complete = not message.get("more_body", False)

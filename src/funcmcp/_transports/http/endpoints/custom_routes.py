@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._protocol.codec import decode, encode
+from funcmcp._protocol.durations import seconds_text
 from funcmcp._public_names import public
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.run import is_failure
@@ -250,12 +251,16 @@ class CustomRoutes:
     ) -> HttpResponse:
         """Call a route's handler, and return its response, or the one for its failure."""
         try:
-            async with asyncio.timeout(route.timeout):
+            async with asyncio.timeout(route.timeout) as deadline:
                 value = await handler(Request(request, body, route.match(request.path) or {}))
             return response_of(value)
         except BaseException as error:
             if not is_failure(error):
                 raise
+            if route.timeout is not None and deadline.expired():
+                error.add_note(
+                    f"It did not finish within {seconds_text(route.timeout)} (timeout= of the custom route)."
+                )
             return failed(error, f"{request.method} {route.path}", request.method)
 
 

@@ -9,7 +9,9 @@ creates another one from the session store. A response has one of four forms:
 - A complete stream, if the platform sends only complete bodies. With live sessions, the stream begins with the changes
   that have not been sent to the client yet.
 
-In the last three cases the response is plain JSON, too, if the server sends no message before the result.
+In the last three cases the response is plain JSON, too, if the server sends no message before the result. Where the
+platform supports streaming, a response that is not known after `sse.KEEP_ALIVE_SECONDS` begins as a stream in all four
+cases (`early_response`). A stream of a live session can then be resumed, if the revision has an event for that.
 
 Source: "basic/transports" of 2025-03-26, 2025-06-18 and 2025-11-25; batches only in 2025-03-26.
 """
@@ -50,6 +52,7 @@ from funcmcp._transports.http.endpoints.handshake_client import HandshakeClient,
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
 from funcmcp._transports.http.streams import sse
+from funcmcp._transports.http.streams.early_response import commenting
 from funcmcp._transports.http.streams.remote_streams import RemoteStreams
 from funcmcp._transports.http.streams.request_stream import BufferedChannel, StreamChannel, stream_response
 from funcmcp._transports.http.streams.resumable import (
@@ -57,6 +60,7 @@ from funcmcp._transports.http.streams.resumable import (
     Position,
     ResumableChannel,
     SessionStreams,
+    resumable_if_silent,
     resumable_response,
 )
 
@@ -125,7 +129,7 @@ class HandshakeEra:
         if isinstance(message, RoutedRequest):
             response = await self._respond(http, message, checked, client)
         else:
-            response = await self._other(http, message, client)
+            response = await self._other(http, message, checked, client)
         if reports_changes and checked.accept.events:
             return await self._with_changes(response, client)
         return response
@@ -139,7 +143,10 @@ class HandshakeEra:
                 return await self._stream(http, context, client)
             reply = self._server.begin(context)
             if isinstance(reply, Waiting):
-                reply = await _run(context, client.conversation, reply)
+                work = _run(context, client.conversation, reply)
+                if self._is_live and client.revision.priming:
+                    return await resumable_if_silent(work, http, checked.accept, streams_of=lambda: client.streams)
+                reply = await commenting(work, http, checked.accept)
             return HttpResponse(200, JSON_HEADERS, reply.body)
         except RunCancelledError:
             return _cancelled(message.request, checked.accept)
@@ -249,6 +256,7 @@ class HandshakeEra:
         except MCPError as error:
             return handshake_response(error_reply(error, request.id))
         revision = self._server.revisions[handshake.revision]
+        # Its response never begins early: the client needs the session id, which is in the header of the response.
         conversation = Conversation(pushes=self._is_live)
         client = Client(revision, handshake.capabilities, handshake.info, conversation=conversation)
         reply = await self._server.answer(RequestContext(routed, client, _CLOSED, http))
@@ -318,17 +326,23 @@ class HandshakeEra:
         return _refuse(400, f"Use a revision of {', '.join(self._server.supported)}.", message)
 
     async def _other(
-        self, http: HttpRequest, message: Notification | Response | list[Any], client: HandshakeClient
+        self,
+        http: HttpRequest,
+        message: Notification | Response | list[Any],
+        checked: CheckedHeaders,
+        client: HandshakeClient,
     ) -> HttpResponse:
         if isinstance(message, list):
-            return await self._batch(http, message, client)
+            return await self._batch(http, message, checked, client)
         if not client.session_id:  # the message is about another request, which this server can't find
             return accepted()
         if not await self._relay.receive(message, client):
             return refuse(400, INVALID_REQUEST, "No question with this id is open.")
         return accepted()
 
-    async def _batch(self, http: HttpRequest, values: list[object], client: HandshakeClient) -> HttpResponse:
+    async def _batch(
+        self, http: HttpRequest, values: list[object], checked: CheckedHeaders, client: HandshakeClient
+    ) -> HttpResponse:
         """Respond to a batch. Its requests run concurrently, and their responses form one array."""
         try:
             members = read_batch(self._server, values, client.revision)
@@ -348,7 +362,8 @@ class HandshakeEra:
                 has_effect = await self._relay.receive(message, client) or has_effect
         if not work:
             return accepted() if has_effect else refuse(400, INVALID_REQUEST, "No question with these ids is open.")
-        bodies = _bodies(await asyncio.gather(*work, return_exceptions=True))
+        replies = asyncio.gather(*work, return_exceptions=True)
+        bodies = _bodies(await commenting(replies, http, checked.accept))
         return HttpResponse(200, JSON_HEADERS, b"[" + b",".join(bodies) + b"]") if bodies else accepted()
 
 

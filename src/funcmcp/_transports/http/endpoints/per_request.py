@@ -27,6 +27,7 @@ from funcmcp._transports.batch import NO_BATCHES
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import accepted, per_request_response, refuse
 from funcmcp._transports.http.streams.disconnect import DisconnectWatch
+from funcmcp._transports.http.streams.early_response import commenting
 from funcmcp._transports.http.streams.request_stream import BufferedChannel, StreamChannel, stream_response
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class PerRequestEra:
                 return await self._stream(context, http)
             reply = self._server.begin(context)
             if isinstance(reply, Waiting):
-                reply = await DisconnectWatch(Run(), http.disconnected).answer(reply)
+                answer = DisconnectWatch(Run(), http.disconnected).answer(reply)
+                reply = await commenting(answer, http, checked.accept)
             return per_request_response(reply)
         except RunCancelledError:
             return HttpResponse(204, ())  # the client has disconnected and does not read this

@@ -144,12 +144,9 @@ class StreamableHTTP:
             if refusal is not None:
                 return refusal
         era: Era = self._per_request if per_request else self._handshake
-        try:
-            response = await era.post(request, message, checked)
-        except StoreUnavailableError as error:
-            return _away(error, message.request.id if isinstance(message, RoutedRequest) else None)
-        except LimitReachedError as error:
-            return limit_reached(error, message.request.id if isinstance(message, RoutedRequest) else None)
+        response = await _response_of(era, request, message, checked)
+        if request.has_early_response:
+            return sse.rest_of_stream(response)
         return response if checked.accept.json else sse.as_stream(response)
 
     async def _count_batch(self, request: HttpRequest, size: int) -> HttpResponse | None:
@@ -157,6 +154,16 @@ class StreamableHTTP:
         if self._admission.rate_limit is None or size < 2:  # noqa: PLR2004 - one message is counted already
             return None
         return await self._admission.rate_limit.refusal(request, size - 1)
+
+
+async def _response_of(era: Era, request: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
+    """Return the response of an era, or the one for a limit that is reached or a store that can't be reached."""
+    try:
+        return await era.post(request, message, checked)
+    except StoreUnavailableError as error:
+        return _away(error, message.request.id if isinstance(message, RoutedRequest) else None)
+    except LimitReachedError as error:
+        return limit_reached(error, message.request.id if isinstance(message, RoutedRequest) else None)
 
 
 def _away(error: StoreUnavailableError, request_id: RequestId | None = None) -> HttpResponse:

@@ -1,10 +1,11 @@
-"""The event stream of one request, which begins only when there is a message to send before the answer.
+"""The event stream of one request, which begins only when there is a message to send before the answer, or silence.
 
 How it works: the request runs in a task with a `StreamChannel`, onto which its feature puts messages. `stream_response`
 waits for whichever comes first. If the task ends first, the answer is plain JSON. If a message comes first, the answer
-is an event stream: the messages in their order, then the answer, which ends the stream. The channel is bounded, so that
-a run waits for a client that reads slowly. When the client disconnects, the channel is closed, and a `DisconnectWatch`
-cancels the run in the per-request era; in the handshake era the run continues.
+is an event stream: the messages in their order, then the answer, which ends the stream. If neither comes within
+`KEEP_ALIVE_SECONDS`, the stream begins with a comment, so that no client or proxy gives up. The channel is bounded, so
+that a run waits for a client that reads slowly. When the client disconnects, the channel is closed, and a
+`DisconnectWatch` cancels the run in the per-request era; in the handshake era the run continues.
 
 Source: "basic/transports, Streamable HTTP" (the final response ends the stream).
 """
@@ -86,7 +87,7 @@ async def stream_response(
     respond: Callable[[Reply], HttpResponse],
     watch: DisconnectWatch | None = None,
 ) -> HttpResponse:
-    """Run a request; return plain JSON if it sends nothing before its answer, or else an event stream.
+    """Run a request; return plain JSON if it is answered soon and sends nothing before, or else an event stream.
 
     Args:
         work: The run. It sends its messages to *channel*.
@@ -98,15 +99,18 @@ async def stream_response(
     task = asyncio.create_task(work)
     task.add_done_callback(retrieve_outcome)
     task.add_done_callback(lambda _: messages.end())
+    silence = sse.KEEP_ALIVE_SECONDS if channel.pushes else None  # a complete stream gains nothing by a comment
     try:
         if watch is None:
-            await messages.ready()
+            is_silent = not await messages.ready(silence)
         else:
             with watch.later():
-                await messages.ready()
+                is_silent = not await messages.ready(silence)
     except asyncio.CancelledError:
         task.cancel()
         raise
+    if is_silent:
+        return sse.response(_events(sse.KEEP_ALIVE, task, channel, watch))
     part = messages.take()
     if part is None:
         return respond(await task)

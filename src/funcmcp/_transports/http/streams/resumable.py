@@ -31,16 +31,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import ToolError
 from funcmcp._server.wakeup import Wakeup
+from funcmcp._transports.http.status import handshake_response
 from funcmcp._transports.http.streams import sse
+from funcmcp._transports.http.streams.early_response import commenting
 from funcmcp._transports.http.streams.request_stream import retrieve_outcome
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.connections.conversation import Conversation
     from funcmcp._server.load import Budget
-    from funcmcp._transports.http.messages import HttpResponse
+    from funcmcp._transports.http.messages import HttpRequest, HttpResponse
+    from funcmcp._transports.http.status import Accepts
 
 RETRY = 500
 """Milliseconds that a client waits before it resumes a stream."""
@@ -206,7 +209,9 @@ class ResumableStream:
         self._updated.set()  # wakes the earlier reader, which ends
         try:
             if self._priming:
-                yield sse.priming_event(self._event_id(after), RETRY)
+                yield self.priming_event(after)
+            elif self._last <= after:
+                yield sse.KEEP_ALIVE  # some servers and proxies hold the header back until there is a body
             interrupted, self._interrupted = self._interrupted, False
             if interrupted and self._priming:
                 return  # the client can resume with the id of the priming event
@@ -222,6 +227,15 @@ class ResumableStream:
         finally:
             if self._reader is reader:
                 self._reader = None
+
+    def priming_event(self, number: int) -> bytes:
+        """Return the event without data with which a client can resume the stream after an event."""
+        return sse.priming_event(self._event_id(number), RETRY)
+
+    def last_event(self) -> bytes:
+        """Return the last event."""
+        number, data = self._events[-1]
+        return sse.event(data, event_id=self._event_id(number))
 
     def _event_id(self, number: int) -> bytes:
         return b"%b-%d" % (self.name.encode(), number)
@@ -399,7 +413,8 @@ class ResumableChannel:
         stream: Receives the messages.
 
     Attributes:
-        used: Whether the response must be a stream, because a message was sent or `close_stream` was called.
+        used: Whether the response must be a stream, because a message was sent, `close_stream` was called, or the
+            client has waited for long.
         decided: Is set when the channel is used, or when the run has ended.
     """
 
@@ -444,7 +459,7 @@ async def resumable_response(
     *,
     respond: Callable[[Reply], HttpResponse],
 ) -> HttpResponse:
-    """Run a request; return plain JSON if nothing is sent before its response, otherwise an event stream.
+    """Run a request; return plain JSON if it is answered soon and sends nothing before, otherwise an event stream.
 
     The run continues when the client disconnects. Its response is then stored on the stream.
 
@@ -462,7 +477,8 @@ async def resumable_response(
     task.add_done_callback(retrieve_outcome)
     task.add_done_callback(lambda _: channel.decided.set())
     try:
-        await channel.decided.wait()
+        if not await channel.decided.wait(sse.KEEP_ALIVE_SECONDS):
+            channel.used = True
     except asyncio.CancelledError:
         task.cancel()
         stream.finish()
@@ -482,3 +498,37 @@ async def resumable_response(
 
     task.add_done_callback(finish)
     return sse.response(stream.follow(0))
+
+
+async def resumable_if_silent(
+    work: Awaitable[Reply], http: HttpRequest, accept: Accepts, *, streams_of: Callable[[], SessionStreams]
+) -> HttpResponse:
+    """Await the answer to a request that sends no messages; return plain JSON if it is answered soon.
+
+    Otherwise the response has begun as an event stream that the client can resume, and its last event is returned.
+
+    Args:
+        work: The run. It continues when the client disconnects.
+        http: The request.
+        accept: What the client accepts.
+        streams_of: Returns the streams of the session, whose client accepts priming events.
+    """
+    streams = stream = None
+
+    def open_stream() -> bytes:
+        nonlocal streams, stream
+        streams = streams_of()
+        stream = streams.open()
+        return stream.priming_event(0)
+
+    try:
+        reply = await commenting(work, http, accept, opening=open_stream)
+        if stream is not None:
+            stream.append(reply.body)
+    finally:
+        if stream is not None and streams is not None:
+            stream.finish()
+            streams.keep(stream)
+    if stream is None:
+        return handshake_response(reply)
+    return sse.response(b"" if stream.is_read else stream.last_event())

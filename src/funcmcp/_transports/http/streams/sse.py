@@ -24,7 +24,10 @@ KEEP_ALIVE = b": keep-alive\n\n"
 """A comment, which clients ignore."""
 
 KEEP_ALIVE_SECONDS = 15.0
-"""Seconds of silence after which a stream sends `KEEP_ALIVE`, so that no proxy closes it as dead."""
+"""Seconds of silence after which `KEEP_ALIVE` is sent, so that no client or proxy gives up.
+
+It holds for streams, and for requests without an answer (`early_response`). The two reference implementations have the
+same interval. The shortest idle times in use are 30 seconds."""
 
 _OK = 200
 
@@ -51,3 +54,14 @@ def as_stream(answer: HttpResponse) -> HttpResponse:
     if answer.status != _OK or not isinstance(answer.body, bytes) or answer.headers[:1] != JSON_HEADERS:
         return answer
     return HttpResponse(_OK, HEADERS + answer.headers[1:], event(answer.body))
+
+
+def rest_of_stream(answer: HttpResponse) -> HttpResponse:
+    """Return an answer as the end of a stream that has begun: JSON as an event, another status as 200.
+
+    The status and the header fields of the answer are lost: the client has those of the stream.
+    """
+    body = answer.body
+    if isinstance(body, bytes) and body and answer.headers[:1] == JSON_HEADERS:
+        body = event(body)
+    return HttpResponse(_OK, HEADERS, body)

@@ -1,0 +1,99 @@
+"""The event stream as which the response to a request begins that has no answer for long.
+
+How it works: many clients and proxies give up a request that gets no byte for 30 to 300 seconds. `commenting` starts a
+timer for a request that waits. When the timer expires, the response begins as an event stream with a comment, and the
+timer starts again. The run goes on in the task of the request, and its answer becomes the end of the stream
+(`sse.rest_of_stream`). A request that is answered sooner costs the timer, and its answer is plain JSON.
+
+- The client must accept event streams, and the platform must be able to send a part of a response before the exchange
+  returns it (`HttpRequest.send_early`). Otherwise nothing is sent.
+- Until its answer, the request counts as a request and not as a stream, and a disconnect means what it means before.
+- The status of the stream is 200, whatever the answer is. A JSON-RPC error is an event as well; header fields of its
+  response, such as Retry-After, are lost.
+- Requests that can send messages have streams of their own (`request_stream`, `resumable`), which begin in the same way
+  after the same time.
+
+Source: 2026-07-28 "basic/transports" (comments keep a stream open); RFC 9110 section 15 (a status can't be taken back).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from funcmcp._transports.http.streams import sse
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from funcmcp._transports.http.messages import HttpRequest
+    from funcmcp._transports.http.status import Accepts
+
+T = TypeVar("T")
+
+
+def commenting(
+    work: Awaitable[T], http: HttpRequest, accept: Accepts, *, opening: Callable[[], bytes] | None = None
+) -> Awaitable[T]:
+    """Return what to await for the result of *work*; meanwhile the client gets comments, if it can get them.
+
+    Args:
+        work: The answer to the request, which is not known yet.
+        http: The request.
+        accept: What the client accepts.
+        opening: Returns what the stream begins with. None: it begins with the comment.
+    """
+    if not accept.events or not http.begins_early:
+        return work
+    return _EarlyResponse(http, opening).during(work)
+
+
+class _EarlyResponse:
+    """Sends comments to a client that waits.
+
+    Args:
+        http: The request.
+        opening: Returns what the stream begins with.
+    """
+
+    __slots__ = ("_http", "_opening", "_sending", "_timer")
+
+    def __init__(self, http: HttpRequest, opening: Callable[[], bytes] | None) -> None:
+        self._http = http
+        self._opening = opening
+        self._sending: asyncio.Task[None] | None = None
+        self._timer = self._start_timer()
+
+    async def during(self, work: Awaitable[T]) -> T:
+        """Await the work, and send comments until it ends."""
+        try:
+            return await work
+        finally:
+            self._timer.cancel()
+            if self._sending is not None:
+                await self._end_sending(self._sending)
+
+    def _start_timer(self) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(sse.KEEP_ALIVE_SECONDS, self._on_silence)
+
+    def _on_silence(self) -> None:
+        self._sending = asyncio.create_task(self._send_comment())
+
+    async def _send_comment(self) -> None:
+        """Send a comment, and wait for the next silence. If the connection fails, nothing more is sent."""
+        comment = sse.KEEP_ALIVE
+        if self._opening is not None and not self._http.has_early_response:
+            comment = self._opening() + comment
+        await self._http.send_early(sse.HEADERS + self._http.added_headers, comment)
+        self._sending = None
+        self._timer = self._start_timer()
+
+    async def _end_sending(self, sending: asyncio.Task[None]) -> None:
+        """Let a comment that is being sent reach the connection as a whole: a part may follow it."""
+        try:
+            await asyncio.wait({sending})
+        finally:
+            sending.cancel()
+        self._timer.cancel()
+        if not sending.cancelled():
+            sending.exception()
