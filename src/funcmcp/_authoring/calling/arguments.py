@@ -5,17 +5,15 @@ parameters form one part, whose core schema is that of a TypedDict. A parameter 
 part: the fields of its type are arguments at the same level as the plain ones. `input_schema` merges the JSON schemas
 of the parts. `reader_of` builds their validators when the feature is first called. pydantic is not loaded before that.
 
-A call's arguments are validated in up to four steps. The first validator stops at the first invalid item of a
+A call's arguments are validated in up to three steps. The first validator stops at the first invalid item of a
 collection (`fail_fast`), because a million invalid items would produce a million errors and take minutes. If it rejects
-the value, the value is validated again with integers in place of floats such as 5.0, because JSON has only one type of
-number. If that fails, too, and the value contains null, a validator that takes null as the absence of an argument with
-a default decides. If the value is invalid and small, another validator lists all errors for the client.
+the value, and the value contains null, a validator that takes null as the absence of an argument with a default
+decides. If the value is invalid and small, another validator lists all errors for the client.
 """
 
 from __future__ import annotations
 
-import operator
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
 
 from funcmcp._authoring.signatures.annotations import marks_of
@@ -279,38 +277,22 @@ def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
     """Return a function that validates a JSON value and raises pydantic's ValidationError."""
     from pydantic_core import to_json  # noqa: PLC0415 - loads pydantic
 
-    from funcmcp._authoring.values.pydantic_argument_schemas import locating_errors, strings_first  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.values.pydantic_argument_schemas import (  # noqa: PLC0415 - loads pydantic
+        locating_errors,
+        strict_schema,
+        strings_first,
+        whole_numbers,
+    )
     from funcmcp._authoring.values.pydantic_schemas import is_plain, validator  # noqa: PLC0415 - loads pydantic
 
-    built = validator(locating_errors(strings_first(schema)))
-    from_json = built.validate_json
+    changed = locating_errors(strings_first(schema))
     if lax:  # strict types remain strict, but dates, sets and the like of strict models are read from JSON
-        return built.validate_python if is_plain(schema) else lambda value: from_json(to_json(value))
+        built = validator(whole_numbers(changed))
+    else:
+        built = validator(whole_numbers(strict_schema(changed)), strict=True)
     if is_plain(schema):
-        return partial(built.validate_python, strict=True)
-    return lambda value: from_json(to_json(value), strict=True)
-
-
-def _with_integers(value: Any) -> Any:
-    """Return a JSON value with an integer for each float without a fraction, such as 5 for 5.0.
-
-    If there is no such float, the value itself is returned, not a copy.
-    """
-    if type(value) is float and value.is_integer():
-        return int(value)
-    if type(value) is dict:
-        members = {name: _with_integers(member) for name, member in value.items()}
-        changed = any(map(operator.is_not, members.values(), value.values()))
-        if changed:
-            return members
-        return value
-    if type(value) is list:
-        items = [_with_integers(item) for item in value]
-        changed = any(map(operator.is_not, items, value))
-        if changed:
-            return items
-        return value
-    return value
+        return built.validate_python
+    return lambda value: built.validate_json(to_json(value))
 
 
 def _has_null(value: Any) -> bool:
@@ -350,12 +332,9 @@ class _Check:
             value: The value.
             error: The error of `validate`.
         """
-        changed = _with_integers(value)
-        if _has_null(changed):
-            return self._with_defaults()(changed)
-        if changed is value:
-            raise error
-        return self.validate(changed)
+        if _has_null(value):
+            return self._with_defaults()(value)
+        raise error
 
     def errors(self, error: ValidationError, value: Any) -> ValidationError:
         """Return an error that lists all problems of a small value. For a large value, return *error*.
@@ -368,7 +347,7 @@ class _Check:
             return error
         all_errors = self._all_errors_with_defaults if _has_null(value) else self._all_errors
         try:
-            all_errors()(_with_integers(value))
+            all_errors()(value)
         except ToolError:  # too many attempts to match unions, see values/union_limits.py
             return error
         except type(error) as thorough:

@@ -14,7 +14,7 @@ from base64 import b64decode
 from datetime import date
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic_core import (
     PydanticKnownError,
@@ -38,6 +38,7 @@ from funcmcp._authoring.values.pydantic_schemas import (
     never_exact,
     validated_first,
 )
+from funcmcp._mappings import only
 from funcmcp._protocol.codec import has_more_values
 
 if TYPE_CHECKING:
@@ -49,9 +50,15 @@ if TYPE_CHECKING:
 _DICTS = frozenset({"counter", "dict", "frozendict", "ordered-dict"})
 _OBJECTS = frozenset({"dataclass", "model", "named-tuple", "typed-dict"})
 _NUMBERS = frozenset({"bool", "decimal", "float", "int"})
+_NUMBERS_WITHOUT_FRACTION = frozenset({"bool", "int"})
 _SCALARS = frozenset({"bool", "float", "int", "str"})
 """Kinds of schemas that accept the same JSON values as strict types."""
 
+_CLASSES = frozenset({"dataclass", "model"})
+"""Kinds of schemas that do not inherit the config of the schema around them."""
+
+_INTEGER_LIMITS = frozenset({"ge", "gt", "le", "lt", "multiple_of"})
+_MIN_LARGE = 2.0**63
 _FIELDS = frozenset({"dataclass-field", "model-field", "named-tuple-field", "typed-dict-field"})
 _COLLECTIONS = frozenset(
     {"counter", "deque", "dict", "frozendict", "frozenset", "list", "ordered-dict", "set", "tuple"}
@@ -175,6 +182,55 @@ def _is_string(node: Node) -> bool:
     return all(leaf["type"] == "str" for leaf in members_of(node))
 
 
+def strict_schema(schema: Node) -> Node:
+    """Return a schema that is strict by its own options, for a validator that is built with ``strict=True``.
+
+    When a call to pydantic asks for strictness, no part can be lax. `whole_numbers` adds parts that are.
+    """
+    return adapted(schema, _strict)
+
+
+def _strict(node: Node) -> Node:
+    node.pop("strict", None)
+    kind = node.get("type")
+    if kind == "int":
+        node["strict"] = True
+    elif kind in _CLASSES or "config" in node:
+        node["config"] = {**node.get("config", {}), "strict": True}
+    return node
+
+
+def whole_numbers(schema: Node) -> Node:
+    """Return a schema whose strict integers also accept floats without a fraction: in JSON, 5.0 is an integer.
+
+    For unions, 5.0 is an integer only by conversion, as it is for pydantic's integers that are not strict.
+    """
+    return adapted(schema, _whole_number)
+
+
+def _whole_number(node: Node) -> Node:
+    if node.get("type") != "int" or not node.get("strict"):
+        return node
+    converted = validated_first(_digits_of_large, dict(core_schema.int_schema(strict=False)))
+    from_float: Any = core_schema.chain_schema([core_schema.float_schema(strict=True), cast("Any", converted)])
+    number: Any = core_schema.union_schema(
+        [core_schema.int_schema(strict=True), from_float], mode="left_to_right", custom_error_type="int_type"
+    )
+    limits: Any = only(node, _INTEGER_LIMITS)
+    if limits:
+        number = core_schema.chain_schema([number, core_schema.int_schema(**limits)])
+    if "ref" in node:
+        number["ref"] = node["ref"]
+    return dict(number)
+
+
+def _digits_of_large(value: float) -> float | str:
+    """Return the digits of a float without a fraction that pydantic does not convert to an integer."""
+    if value.is_integer() and abs(value) >= _MIN_LARGE:
+        return str(int(value))
+    return value
+
+
 def fail_fast(schema: Node) -> Node:
     """Return a schema that stops at the first wrong item of a list, a set or a dict."""
     return adapted(schema, _fail_fast)
@@ -237,7 +293,9 @@ def _any_argument(node: Node) -> Node:
     elif kind == "bytes":
         return never_exact(validated_first(_from_base64, _described_as_base64(node)))
     elif kind in _DICTS and _are_texts_of_numbers(node.get("keys_schema")):
-        node["keys_schema"] = validated_first(_from_member_name, node["keys_schema"])
+        kinds = {key["type"] for key in members_of(node["keys_schema"])}
+        read_name = _integer_from_name if kinds <= _NUMBERS_WITHOUT_FRACTION else _from_member_name
+        node["keys_schema"] = validated_first(read_name, node["keys_schema"])
     return node
 
 
@@ -331,6 +389,12 @@ def _from_member_name(name: Any) -> Any:
         return from_json(name, allow_inf_nan=False)
     except ValueError:
         return name
+
+
+def _integer_from_name(name: Any) -> Any:
+    """Return the same, but "17.0" unchanged: a dict with integers as keys would have 17 twice."""
+    value = _from_member_name(name)
+    return name if isinstance(value, float) else value
 
 
 def _check_date_text(node: Node) -> Node:
