@@ -121,7 +121,7 @@ _LIMITS = {
     "unexpected_keyword_argument": _UNEXPECTED,
     "unexpected_positional_argument": _UNEXPECTED,
     "base64_decode": "must be base64",
-    "bytes_invalid_encoding": "must be base64",
+    "bytes_invalid_encoding": "must be {encoding}",
     "bytes_too_short": "must have at least {min_length} bytes",
     "bytes_too_long": "must have at most {max_length} bytes",
     "byte_size": "must be a size such as 10 MiB, or a number of bytes",

@@ -21,7 +21,6 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum, Flag
 from inspect import cleandoc
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -30,6 +29,8 @@ from pydantic_core import PydanticSerializationError
 
 from funcmcp._authoring.signatures.choices import distinct_json, json_value
 from funcmcp._authoring.signatures.field_descriptions import describe_fields
+from funcmcp._authoring.values.argument_type_checks import members_of
+from funcmcp._authoring.values.bytes_encodings import base64_length, encoding_of
 from funcmcp._authoring.values.ecma_patterns import UntranslatableError, ecma_pattern
 from funcmcp._authoring.values.pydantic_choices import choices_schema, flag_schema
 from funcmcp._authoring.values.schema_defaults import fits
@@ -375,11 +376,6 @@ def float_or_int(value: Any) -> Any:
     return float(value)
 
 
-def base64_length(length: int) -> int:
-    """Return the number of characters of bytes in base64, with its padding."""
-    return 4 * ceil(length / 3)
-
-
 def _without_derived_fields(value: Any) -> Any:
     """Return an object of a dataclass as a dict of its constructor's arguments; other values unchanged."""
     if not is_dataclass(value) or isinstance(value, type):
@@ -418,6 +414,14 @@ class _Generator(GenerateJsonSchema):
         if self.mode == "validation" and field.get("init") is False:
             return False  # a field of a dataclass that is not an argument
         return super().field_is_present(field)
+
+    def get_default_value(self, schema: core_schema.WithDefaultSchema) -> Any:
+        default = super().get_default_value(schema)
+        if isinstance(default, bytes):
+            for node in members_of(dict(schema)):
+                if node["type"] == "bytes":
+                    return encoding_of(node).write(default)
+        return default
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
         result = super().default_schema(schema)

@@ -10,7 +10,6 @@ This module loads pydantic. It is imported when a feature is first listed or cal
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -28,6 +27,7 @@ from pydantic_core import (
 from funcmcp._authoring.signatures.choices import expected_json, json_value
 from funcmcp._authoring.values.argument_errors import MEMBER_LABEL, NOT_NULL
 from funcmcp._authoring.values.argument_type_checks import accepts_none, check_argument_types, members_of
+from funcmcp._authoring.values.bytes_encodings import encoding_of, with_encodings
 from funcmcp._authoring.values.pydantic_choices import KINDS as CHOICES
 from funcmcp._authoring.values.pydantic_choices import choices_in, reading_choices, reading_tags
 from funcmcp._authoring.values.pydantic_schema_tree import nodes_of
@@ -85,7 +85,7 @@ _ISO_DATETIME = SchemaValidator(core_schema.datetime_schema())
 def argument_schema(annotation: Any, place: str, *, lax: bool) -> Node:
     """Return the core schema that validates arguments of a type.
 
-    A field that may be None may also be absent. Bytes are read from base64, and keys that are numbers from text.
+    A field that may be None may also be absent. Bytes are read from their encoding, and keys that are numbers from text.
 
     Args:
         annotation: The type.
@@ -95,7 +95,7 @@ def argument_schema(annotation: Any, place: str, *, lax: bool) -> Node:
     Raises:
         RegistrationError: JSON can't carry the type, or no argument could be valid for a part of it.
     """
-    schema = core_schema_of(annotation, place)
+    schema = with_encodings(core_schema_of(annotation, place), "val_json_bytes")
     check_argument_types(schema, place)
     definitions = {node["ref"]: node for node in nodes_of(schema) if "ref" in node}
     schema = adapted(schema, partial(_none_if_absent, definitions))
@@ -291,7 +291,7 @@ def _any_argument(node: Node) -> Node:
     elif "config" in node and not node["config"].get("validate_by_alias", True):
         _remove_aliases(node)
     elif kind == "bytes":
-        return never_exact(validated_first(_from_base64, _described_as_base64(node)))
+        return never_exact(validated_first(encoding_of(node).read, _described_as_encoded(node)))
     elif kind in _DICTS and _are_texts_of_numbers(node.get("keys_schema")):
         kinds = {key["type"] for key in members_of(node["keys_schema"])}
         read_name = _integer_from_name if kinds <= _NUMBERS_WITHOUT_FRACTION else _from_member_name
@@ -351,23 +351,12 @@ def _remove_aliases(node: Node) -> None:
         field.pop("validation_alias", None)
 
 
-def _described_as_base64(node: Node) -> Node:
-    """Return a node for bytes whose JSON schema describes the base64 text, in characters instead of bytes."""
+def _described_as_encoded(node: Node) -> Node:
+    """Return a node for bytes whose JSON schema describes the text of their encoding."""
+    encoding = encoding_of(node)
     metadata = node.get("metadata", {})
-    updates = {**metadata.get("pydantic_js_updates", {}), "contentEncoding": "base64"}
-    for limit, keyword in (("min_length", "minLength"), ("max_length", "maxLength")):
-        if limit in node:
-            updates[keyword] = (node[limit] + 2) // 3 * 4
+    updates = {**metadata.get("pydantic_js_updates", {}), **encoding.keywords, **encoding.limits(node)}
     return {**node, "metadata": {**metadata, "pydantic_js_updates": updates}}
-
-
-def _from_base64(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return b64decode(value, validate=True)
-    except ValueError:
-        raise PydanticKnownError("bytes_invalid_encoding", {"encoding": "base64", "encoding_error": ""}) from None
 
 
 def _are_texts_of_numbers(keys: Node | None) -> bool:
