@@ -124,6 +124,22 @@ def optional_of(parts: Sequence[Part]) -> set[str]:
     return optional
 
 
+def json_texts_of(parts: Sequence[Part]) -> dict[str, bool]:
+    """Return the plain parameters whose texts must be JSON, because each value but None is an object or an array.
+
+    The value is whether an author's function may read other texts, too.
+    """
+    from funcmcp._authoring.values.pydantic_argument_schemas import reads_texts, requires_json  # noqa: PLC0415 - loads pydantic
+
+    texts: dict[str, bool] = {}
+    for part in parts:
+        if part.parameter is None:
+            for name, field in _fields(part.schema).items():
+                if requires_json(part.schema, field):
+                    texts[name] = reads_texts(field)
+    return texts
+
+
 def _place(parameters: Sequence[str], tool: str) -> str:
     """Return a phrase that names parameters in errors."""
     if len(parameters) == 1:
@@ -201,11 +217,11 @@ def _describe(part: Part, schema: dict[str, Any], descriptions: Mapping[str, str
                 continue  # JSON can't represent the default, so the schema omits it
 
 
-def _fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _fields(schema: Mapping[str, Any]) -> Mapping[str, dict[str, Any]]:
     """Return the fields of a core schema by name."""
     while "fields" not in schema:
         schema = schema["schema"]
-    fields: Mapping[str, Any] = schema["fields"]
+    fields: Mapping[str, dict[str, Any]] = schema["fields"]
     return fields
 
 

@@ -41,6 +41,9 @@ _MAX_ERRORS = 1000
 _MAX_NAME_LENGTH = 64
 _MAX_DESCRIPTION_LENGTH = 200
 
+JSON_ERROR = "json_text"
+"""The type of an error about a text that should be JSON. Its ``reason`` is a text of pydantic's, without the input."""
+
 TAG_ERROR = "tag"
 """The type of an error about the tag of a union."""
 
@@ -141,6 +144,7 @@ _LIMITS = {
     "ip_any_interface": "must be an IP address with a prefix such as 10.0.0.1/8",
     "ip_any_network": "must be an IP network such as 10.0.0.0/8",
     "invalid_key": "must have strings as names",
+    JSON_ERROR: "must be JSON: {reason}",
     "json_invalid": "must be a string with JSON in it",
     "recursion_depth_exceeded": "is nested too deeply",
     "recursion_loop": "is nested too deeply",

@@ -9,6 +9,7 @@ This module loads pydantic. It is imported when a feature is first listed or cal
 
 from __future__ import annotations
 
+import operator
 import re
 from datetime import date
 from decimal import Decimal
@@ -16,21 +17,23 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic_core import (
+    PydanticCustomError,
     PydanticKnownError,
     PydanticOmit,
     PydanticUseDefault,
     SchemaValidator,
+    ValidationError,
     core_schema,
     from_json,
 )
 
 from funcmcp._authoring.signatures.choices import expected_json, json_value
-from funcmcp._authoring.values.argument_errors import MEMBER_LABEL, NOT_NULL
+from funcmcp._authoring.values.argument_errors import JSON_ERROR, MEMBER_LABEL, NOT_NULL
 from funcmcp._authoring.values.argument_type_checks import accepts_none, check_argument_types, members_of
 from funcmcp._authoring.values.bytes_encodings import encoding_of, with_encodings
 from funcmcp._authoring.values.pydantic_choices import KINDS as CHOICES
 from funcmcp._authoring.values.pydantic_choices import choices_in, reading_choices, reading_tags
-from funcmcp._authoring.values.pydantic_schema_tree import nodes_of
+from funcmcp._authoring.values.pydantic_schema_tree import children, nodes_of, with_children
 from funcmcp._authoring.values.pydantic_schemas import (
     adapted,
     core_schema_of,
@@ -38,7 +41,7 @@ from funcmcp._authoring.values.pydantic_schemas import (
     never_exact,
     validated_first,
 )
-from funcmcp._mappings import only
+from funcmcp._mappings import only, without
 from funcmcp._protocol.codec import has_more_values
 
 if TYPE_CHECKING:
@@ -67,6 +70,9 @@ _COLLECTIONS = frozenset(
 
 _FROM_JSON_TEXT = (_COLLECTIONS | _OBJECTS) | {"tagged-union"}
 """Kinds of schemas that are objects or arrays in JSON. Some clients send these as a string with JSON."""
+
+_TRANSPARENT = frozenset({"default", "function-after", "function-wrap", "nullable"})
+"""Kinds of schemas around another, that take the same JSON values or more."""
 
 _FROM_TEXT = frozenset({"complex", "multi-host-url", "time", "timedelta", "url", "uuid"})
 """Kinds of schemas, beside those in `_CONVERSIONS`, that pydantic reads from text in strict JSON."""
@@ -168,7 +174,7 @@ def _strings_first(references: AbstractSet[str], node: Node) -> Node:
     strings = []
     for choice in node["choices"]:
         member = choice[0] if isinstance(choice, tuple) else choice
-        if all(leaf["type"] == "str" or leaf.get("schema_ref") in references for leaf in members_of(member)):
+        if _is_string(member, references):
             strings.append(member)
     if not strings:
         return node
@@ -178,8 +184,19 @@ def _strings_first(references: AbstractSet[str], node: Node) -> Node:
     return dict(core_schema.union_schema([*strings, union], mode="left_to_right", ref=reference, **error))
 
 
-def _is_string(node: Node) -> bool:
-    return all(leaf["type"] == "str" for leaf in members_of(node))
+def _is_string(node: Node, references: AbstractSet[str] = frozenset()) -> bool:
+    """Return whether each value of a schema is a string, or a root model with a string in it.
+
+    Args:
+        node: The schema.
+        references: The references to such schemas.
+    """
+    return all(
+        leaf["type"] == "str"
+        or leaf.get("schema_ref") in references
+        or (bool(leaf.get("root_model")) and _is_string(leaf["schema"], references))
+        for leaf in members_of(node)
+    )
 
 
 def strict_schema(schema: Node) -> Node:
@@ -287,6 +304,8 @@ def _any_argument(node: Node) -> Node:
     elif kind == "generator":
         return _list_of(node)
     elif kind == "tagged-union":
+        if callable(node["discriminator"]):
+            node["discriminator"] = _without_errors(node["discriminator"])
         return reading_tags(node)
     elif "config" in node and not node["config"].get("validate_by_alias", True):
         _remove_aliases(node)
@@ -318,23 +337,113 @@ def _lax_argument(node: Node) -> Node:
         node.pop("strict", None)  # strict dates and sets are Python's own, which JSON does not have
     if "config" in node:
         node["config"] = {**node["config"], "strict": False}
-    if kind in _FROM_JSON_TEXT:
-        return validated_first(_from_json_text, node)
+    if kind == "union":
+        return _json_text_last(node)
+    if kind in _FROM_JSON_TEXT and not node.get("root_model"):
+        return _json_text_last(node) if callable(node.get("discriminator")) else validated_first(_from_json_text, node)
     if kind in CHOICES:
         return reading_choices(node, lax=True)
     return node
 
 
+def _json_text_last(node: Node) -> Node:
+    """Return a union that reads a text as JSON only if no member takes the text itself."""
+    plain = with_children(node, _without_json_text)
+    if node["type"] == "union" and all(map(operator.is_, children(plain), children(node))):
+        return node
+    reference = plain.pop("ref", None)
+    inner: Any = plain
+    return dict(core_schema.no_info_wrap_validator_function(_text_before_json, inner, ref=reference))
+
+
+def _without_json_text(node: Node) -> Node:
+    """Return a member of a union that does not read texts as JSON, except in its own members and items."""
+    kind = node["type"]
+    function = node.get("function", {}).get("function") if kind.startswith("function-") else None
+    if function is _from_json_text or function is _text_before_json:
+        inner: Node = node["schema"]
+        return {**inner, "ref": node["ref"]} if "ref" in node else inner
+    if node.get("root_model") or kind in _TRANSPARENT:
+        copied = with_children(node, _without_json_text)
+        changed = any(map(operator.is_not, children(copied), children(node)))
+        return copied if changed else node
+    return node
+
+
+def _text_before_json(value: Any, validate: Callable[[Any], Any]) -> Any:
+    try:
+        return validate(value)
+    except ValidationError:
+        read = _from_json_text(value)
+        if read is value:
+            raise
+    return validate(read)
+
+
+def _without_errors(discriminator: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return an author's discriminator that has no tag for a value for which it raises, unless that is an object."""
+
+    def tag_of(value: Any) -> Any:
+        try:
+            return discriminator(value)
+        except Exception:
+            if isinstance(value, dict):
+                raise
+            return None  # a function for objects, such as ``lambda pet: pet["kind"]``, got something else
+
+    return tag_of
+
+
 def _from_json_text(value: Any) -> Any:
-    """Return the object or array that a string contains as JSON. Other values are returned unchanged."""
+    """Return the object or array that a string contains as JSON. Other values are returned unchanged.
+
+    Raises:
+        PydanticCustomError: A string begins like an object or an array, and is not JSON.
+    """
     if not isinstance(value, str) or value.lstrip()[:1] not in {"{", "["}:
         return value
-    try:
-        if len(value) > _MAX_TEXT_VALUES and has_more_values(value.encode(), _MAX_TEXT_VALUES):
-            return value
-        return from_json(value, allow_inf_nan=False)
-    except ValueError:
+    if len(value) > _MAX_TEXT_VALUES and has_more_values(value.encode(), _MAX_TEXT_VALUES):
         return value
+    try:
+        return from_json(value, allow_inf_nan=False)
+    except ValueError as error:
+        raise PydanticCustomError(JSON_ERROR, "must be JSON: {reason}", {"reason": str(error)}) from None
+
+
+def requires_json(schema: Node, field: Node) -> bool:
+    """Return whether each value of a lax field but None is an object or an array in JSON.
+
+    Args:
+        schema: The schema that contains the field.
+        field: The field.
+    """
+    definitions = {node["ref"]: node for node in nodes_of(schema) if "ref" in node}
+    return _requires_json(field["schema"], definitions)
+
+
+def _requires_json(node: Node, definitions: Mapping[str, Node]) -> bool:
+    kind = node["type"]
+    if kind == "definition-ref":
+        name = node["schema_ref"]
+        return name in definitions and _requires_json(definitions[name], without(definitions, name))
+    if kind == "union" or callable(node.get("discriminator")):
+        return all(_requires_json(choice, definitions) for choice in children(node) if choice["type"] != "none")
+    if kind == "chain":
+        return _requires_json(node["steps"][0], definitions)
+    if node.get("root_model") or kind in _TRANSPARENT or kind == "function-before":
+        return _requires_json(node["schema"], definitions)
+    return kind in _FROM_JSON_TEXT
+
+
+def reads_texts(field: Node) -> bool:
+    """Return whether an author's function is called before a field is validated, which may read any text."""
+    node = field["schema"]
+    while node["type"] in _TRANSPARENT or node["type"] == "function-before" or node.get("root_model"):
+        function = node["function"]["function"] if node["type"] in {"function-before", "function-wrap"} else None
+        if function is not None and function is not _from_json_text and function is not _text_before_json:
+            return True
+        node = node["schema"]
+    return False
 
 
 def _list_of(node: Node) -> Node:
