@@ -180,6 +180,8 @@ class _Arranger:
         left_out: What the arranged schema does not say.
     """
 
+    _for_clients = True
+
     def __init__(self, definitions: dict[str, Any], preserved: set[str]) -> None:
         self._definitions = definitions
         self._preserved = preserved
@@ -286,7 +288,7 @@ class _Arranger:
     def _pattern(self, pattern: str, path: _Path) -> str | None:
         """Return a pattern in the dialect of JSON Schema, or None if it can't be translated."""
         try:
-            return ecma_pattern(pattern)
+            return ecma_pattern(pattern, for_clients=self._for_clients)
         except UntranslatableError as error:
             self.left_out.append(LeftOut(path, pattern, f"ECMA-262 does not have {error}"))
             return None
@@ -304,6 +306,8 @@ class _CompleteArranger(_Arranger):
 
     It removes ``uniqueItems``. Sets have no equal items, and the check of 20,000 large integers takes minutes.
     """
+
+    _for_clients = False
 
     def _accepted(self, node: dict[str, Any], path: _Path) -> dict[str, Any]:
         complete = super()._accepted(node, path)
