@@ -7,10 +7,10 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Flag, IntEnum
 from fractions import Fraction
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Network
 from pathlib import Path
 from re import Pattern
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -27,7 +27,10 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     EmailStr,
+    FailFast,
     Field,
+    IPvAnyAddress,
+    IPvAnyNetwork,
     JsonValue,
     OnErrorOmit,
     StrictInt,
@@ -700,3 +703,44 @@ async def test_validators_run_once_for_a_whole_number() -> None:
 
     assert await given(Counted, {"n": 5.0}) == Counted.model_construct(n=5)
     assert runs == [5.0]
+
+
+@pytest.mark.parametrize("qualified", [Final[int], ClassVar[int], Final])
+def test_a_type_that_only_variables_can_have_is_refused_with_the_parameter(qualified: Any) -> None:
+    def tool(it: Any = 3) -> None: ...
+
+    tool.__annotations__ = {"it": qualified}
+    with pytest.raises(RegistrationError, match=r"The parameter 'it' of tool has the type .*, which only variables"):
+        schema_of(tool)
+
+
+@pytest.mark.parametrize("kind", [Pattern[bytes], list[Pattern[bytes]]])
+def test_a_pattern_of_bytes_is_refused_when_it_is_described(kind: Any) -> None:
+    def tool(it: Any) -> None: ...
+
+    tool.__annotations__ = {"it": kind}
+    with pytest.raises(RegistrationError, match=r"a regular expression for bytes.* Use re\.Pattern\[str\]"):
+        schema_of(tool)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        (IPv6Network, "2001:db8::/3", "it: must be an IP network whose bits after the prefix are 0, such as 10.0.0.0/8"),
+        (IPvAnyAddress, 1e22, "it: must be a string, not a number"),
+        (IPvAnyNetwork, 5, "it: must be a string, not a number"),
+    ],
+)
+async def test_an_address_is_a_text(kind: Any, value: Any, words: str) -> None:
+    with pytest.raises(ToolError) as refused:
+        await given(kind, value)
+    assert str(refused.value) == words
+
+
+async def test_marks_may_be_unhashable() -> None:
+    def tool(it: list[int]) -> list[int]:
+        return it
+
+    marked = Annotated[list[int], FailFast()]
+    tool.__annotations__ = {"it": marked, "return": marked}
+    assert (await call(tool, {"it": [1]}))["structuredContent"] == {"result": [1]}

@@ -14,7 +14,7 @@ decides. If the value is invalid and small, another validator lists all errors f
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, NotRequired, get_origin
 
 from funcmcp._authoring.signatures.annotations import marks_of
 from funcmcp._authoring.signatures.signature import EMPTY, Spread
@@ -83,6 +83,8 @@ def _plain_schema(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> d
     """Return the core schema of plain parameters. If there is an error, it names the parameter that causes it."""
     from funcmcp._authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
+    for parameter in parameters:
+        _check_qualifier(parameter, tool)
     place = _place([parameter.name for parameter in parameters], tool)
     try:
         return argument_schema(_typed_dict(parameters), place, lax=lax)
@@ -91,6 +93,15 @@ def _plain_schema(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> d
             for parameter in parameters:
                 _plain_schema([parameter], tool, lax=lax)
         raise
+
+
+def _check_qualifier(parameter: Parameter, tool: str) -> None:
+    """Raise RegistrationError for a type such as ``Final[int]``, which only variables can have."""
+    annotation = parameter.annotation
+    qualifier = get_origin(annotation) or annotation
+    if qualifier is Final or qualifier is ClassVar:
+        place = _place([parameter.name], tool)
+        raise RegistrationError(f"{place} has the type {annotation}, which only variables can have. Remove {qualifier}.")
 
 
 def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:

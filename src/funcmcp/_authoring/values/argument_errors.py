@@ -505,6 +505,8 @@ def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
         return "must be an IP address"
     if _is_authors_error(context.get("error")):
         return str(context["error"])
+    if "has host bits set" in str(context.get("error")):
+        return "must be an IP network whose bits after the prefix are 0, such as 10.0.0.0/8"
     if kind == "value_error" and "error" not in context:  # pydantic's own error for an email address
         return "must be an email address"
     for ending in _ENDINGS:

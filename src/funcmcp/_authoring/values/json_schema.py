@@ -20,6 +20,7 @@ from base64 import b64encode
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum, Flag
+from fractions import Fraction
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
@@ -456,8 +457,10 @@ class _Generator(GenerateJsonSchema):
         return self._without_fraction(result)
 
     def _without_fraction(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Remove a fraction under ``multipleOf`` from results. As a float, 19.99 is not a multiple of 0.01."""
-        if self.mode == "serialization" and result.get("multipleOf", 0) % 1:
+        """Remove a fraction under ``multipleOf`` for which validators round, as they do for 0.01 and not for 0.5."""
+        denominator = Fraction(str(result.get("multipleOf", 1))).denominator
+        is_exact = denominator & (denominator - 1) == 0  # a power of two
+        if not is_exact:
             del result["multipleOf"]
         return result
 

@@ -16,6 +16,7 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from pydantic import IPvAnyAddress, IPvAnyInterface, IPvAnyNetwork
 from pydantic_core import (
     PydanticCustomError,
     PydanticKnownError,
@@ -77,6 +78,7 @@ _TRANSPARENT = frozenset({"default", "function-after", "function-wrap", "nullabl
 _FROM_TEXT = frozenset({"complex", "multi-host-url", "time", "timedelta", "url", "uuid"})
 """Kinds of schemas, beside those in `_CONVERSIONS`, that pydantic reads from text in strict JSON."""
 
+_ADDRESSES = (IPvAnyAddress, IPvAnyInterface, IPvAnyNetwork)
 _CUSTOM_ERROR = ("custom_error_type", "custom_error_message", "custom_error_context")
 """The members of a union's schema with the error that replaces those of its members."""
 
@@ -325,6 +327,8 @@ def _strict_argument(node: Node) -> Node:
         return never_exact(validated_first(_CONVERSIONS[kind], node))
     if kind in _FROM_TEXT:
         return never_exact(node)
+    if kind == "function-plain" and getattr(node["function"]["function"], "__self__", None) in _ADDRESSES:
+        return validated_first(_text_only, node)
     if kind in CHOICES:
         return reading_choices(node, lax=False)
     return node
@@ -509,6 +513,13 @@ def _check_date_text(node: Node) -> Node:
         return value
 
     return validated_first(check, node)
+
+
+def _text_only(value: Any) -> Any:
+    """Return a value that is not a number. pydantic takes a number for an IP address."""
+    if isinstance(value, int | float):
+        raise PydanticKnownError("string_type")
+    return value
 
 
 def _decimal(value: Any) -> Any:
