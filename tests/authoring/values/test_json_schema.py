@@ -23,6 +23,7 @@ from pydantic import (
     IPvAnyAddress,
     NaiveDatetime,
     PrivateAttr,
+    RootModel,
     SecretStr,
 )
 from typing_extensions import TypedDict
@@ -605,3 +606,15 @@ def test_a_fraction_is_no_multiple_for_clients() -> None:
     def tool(it: Annotated[Decimal, Field(multiple_of=Decimal("0.05"))]) -> None: ...
 
     assert schema_of(tool)["properties"]["it"] == {"type": "number"}
+
+
+def test_a_root_model_has_the_schema_of_its_root() -> None:
+    @dataclass
+    class Inside:
+        a: int
+
+    def tool(it: Any) -> None: ...
+
+    tool.__annotations__ = {"it": RootModel[Inside]}
+    inside = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    assert schema_of(tool)["properties"]["it"] == inside

@@ -541,7 +541,7 @@ class _Generator(GenerateJsonSchema):
             node = node["schema"]
         fields = node.get("fields", ())
         named_fields = fields.items() if isinstance(fields, dict) else ((field["name"], field) for field in fields)
-        if isinstance(cls, type):
+        if isinstance(cls, type) and not schema.get("root_model"):
             describe_fields(result, cls, {name: self._get_alias_name(field, name) for name, field in named_fields})
         return _untitled(result, cls)
 
