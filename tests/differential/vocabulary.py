@@ -37,6 +37,7 @@ from pydantic import (
     Tag,
     WrapValidator,
 )
+from pydantic_core import PydanticSerializationUnexpectedValue
 from typing_extensions import TypedDict
 
 from funcmcp import Format
@@ -118,6 +119,8 @@ def or_one(value: Any, validate: Callable[[Any], Any]) -> Any:
 
 def as_text(value: Any) -> str:
     """Return a number as text, as a serializer does."""
+    if not isinstance(value, int):
+        raise PydanticSerializationUnexpectedValue("The value belongs to another member of a union.")
     return str(value)
 
 

@@ -273,6 +273,12 @@ async def test_a_discriminator_for_objects_may_get_something_else(lax: bool) -> 
     assert str(refused.value) == "it: fits none of its alternatives"
 
 
+async def test_a_large_float_is_no_integer() -> None:
+    with pytest.raises(ToolError, match="is too long"):
+        await received(int, 1e20, lax=True)
+    assert await received(int, 10**20, lax=True) == await received(int, 1e20, lax=False) == 10**20
+
+
 async def received(annotation: Any, value: Any, *, lax: bool) -> Any:
     """Call a tool with one argument of a type and return what the function got."""
     got: list[Any] = []
