@@ -1,8 +1,8 @@
 """Random signatures of tools, and random arguments for them.
 
 A signature is Python source: the classes of its types, and a function ``tool`` that stores its arguments in
-``received`` and returns the first of them, or a value of its own. Any process with the names of `vocabulary` can execute the source, and a
-reader can repeat a failure with it.
+``received`` and returns the first of them, or a value of its own. Any process with the names of `vocabulary` can
+execute the source, and a reader can repeat a failure with it.
 """
 
 from __future__ import annotations
@@ -316,7 +316,6 @@ class Generator:
             lambda near: self._random.choice(members).example(near),
             classes=_classes(members),
         )
-
 
     def _root_model(self, depth: int) -> RandomType:
         inner = self._type(depth)

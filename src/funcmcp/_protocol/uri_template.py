@@ -57,7 +57,7 @@ class URITemplate:
     splits at the last point. One variable may have several segments, and takes the text that the others leave. Literals
     behind it are searched from the right. Those before it are divided into runs. A run ends with a literal that has a
     slash, which is searched from the left because no value before it has one, or with the last literal. Within a run,
-    literals are searched from the right. A longer value would contain the shorter one, so there is nothing to try twice.
+    literals are searched from the right. A longer value would contain the shorter one, so nothing is tried twice.
 
     Args:
         text: A template such as ``menu://categories/{category_id}{?lang}``.

@@ -726,7 +726,11 @@ def test_a_pattern_of_bytes_is_refused_when_it_is_described(kind: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "words"),
     [
-        (IPv6Network, "2001:db8::/3", "it: must be an IP network whose bits after the prefix are 0, such as 10.0.0.0/8"),
+        (
+            IPv6Network,
+            "2001:db8::/3",
+            "it: must be an IP network whose bits after the prefix are 0, such as 10.0.0.0/8",
+        ),
         (IPvAnyAddress, 1e22, "it: must be a string, not a number"),
         (IPvAnyNetwork, 5, "it: must be a string, not a number"),
     ],

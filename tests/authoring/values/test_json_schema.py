@@ -574,8 +574,10 @@ async def test_a_pattern_that_clients_cannot_read_is_checked_and_not_shown() -> 
     def tool(it: Any) -> Any:
         return {"name": "5"} if it["name"] == "five" else it
 
-    kind = TypedDict("kind", {"name": Annotated[str, Field(pattern=r"^\p{L}+$")]})  # type: ignore[misc]
-    tool.__annotations__ = {"it": kind, "return": kind}
+    class Named(TypedDict):
+        name: Annotated[str, Field(pattern=r"^\p{L}+$")]
+
+    tool.__annotations__ = {"it": Named, "return": Named}
     definition = tool_of(tool).describe()
     assert definition["inputSchema"]["properties"]["it"]["properties"] == {"name": {"type": "string"}}
     assert definition["outputSchema"]["properties"] == {"name": {"type": "string"}}

@@ -101,7 +101,9 @@ def _check_qualifier(parameter: Parameter, tool: str) -> None:
     qualifier = get_origin(annotation) or annotation
     if qualifier is Final or qualifier is ClassVar:
         place = _place([parameter.name], tool)
-        raise RegistrationError(f"{place} has the type {annotation}, which only variables can have. Remove {qualifier}.")
+        raise RegistrationError(
+            f"{place} has the type {annotation}, which only variables can have. Remove {qualifier}."
+        )
 
 
 def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:

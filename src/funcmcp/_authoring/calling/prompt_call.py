@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     PromptCall: TypeAlias = "FunctionCall[PromptSettings, PromptCallResult, dict[str, str]]"
 
 _TEXT_TYPES = frozenset({EMPTY, Any, object, str})
+
+
 class PromptSettings(NamedTuple):
     """What the author of a prompt chose.
 

@@ -501,20 +501,31 @@ def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
         return _singular(phrase.replace("items", "different items") if context.get("field_type") in _SETS else phrase)
     if kind == "float_type" and isinstance(value, int) and not isinstance(value, bool):
         return "must be a number that is not that large"
-    if type(context.get("error")).__module__ == "ipaddress":
-        return "must be an IP address"
     if _is_authors_error(context.get("error")):
         return str(context["error"])
-    if "has host bits set" in str(context.get("error")):
-        return "must be an IP network whose bits after the prefix are 0, such as 10.0.0.0/8"
-    if kind == "value_error" and "error" not in context:  # pydantic's own error for an email address
-        return "must be an email address"
+    if kind == "value_error":
+        return _standard_phrase(context.get("error"))
     for ending in _ENDINGS:
         expected = _TYPES.get(kind.removesuffix(ending))
         if expected is not None:
             if ending == "_type":
                 return f"must be {expected}, not {_kind_beside(expected, value)}"
             return f"must be {expected}"
+    return None
+
+
+def _standard_phrase(error: object) -> str | None:
+    """Return the phrase for an error of the standard library; None if it has none.
+
+    Args:
+        error: The exception. None stands for pydantic's own error for an email address.
+    """
+    if error is None:
+        return "must be an email address"
+    if type(error).__module__ == "ipaddress":
+        return "must be an IP address"
+    if "has host bits set" in str(error):
+        return "must be an IP network whose bits after the prefix are 0, such as 10.0.0.0/8"
     return None
 
 

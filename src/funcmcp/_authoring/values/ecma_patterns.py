@@ -2,8 +2,8 @@ r"""Regular expressions in ECMA-262's dialect, which JSON schemas have.
 
 Clients in JavaScript compile a pattern with the ``u`` flag, which rejects escapes such as ``\-`` outside of a class,
 ``(?i)`` and ``(?P<name>...)``, or without it. Clients in Python use `re`, which has neither ``\p{L}`` nor that flag.
-`ecma_pattern` translates what all of them read, and rejects the other constructs. ``\d``, ``\w``, ``\s``, ``\b`` and ``.`` stay, although they match fewer characters in ECMA-262: a client
-that compares them is stricter than the server.
+`ecma_pattern` translates what all of them read, and rejects the other constructs. ``\d``, ``\w``, ``\s``, ``\b`` and
+``.`` stay, although they match fewer characters in ECMA-262: a client that compares them is stricter than the server.
 
 Source: ECMA-262 "Patterns"; JSON Schema 2020-12 "Regular Expressions"; the documentation of the Rust crate regex.
 """
@@ -62,12 +62,14 @@ def ecma_pattern(pattern: str, *, for_clients: bool = True) -> str:
     """
     flags = _LEADING_FLAGS.match(pattern)
     if flags is None:
-        return _checked(_Translation(pattern, for_clients).result(), for_clients=for_clients)
+        return _checked(_Translation(pattern, for_clients=for_clients).result(), for_clients=for_clients)
     letters = set(flags[1])
     if not letters <= set("isu"):
         raise UntranslatableError(f"the flags {flags[0]}")
     unflagged = pattern[flags.end() :]
-    translation = _Translation(unflagged, for_clients, ignore_case="i" in letters, dot_matches_all="s" in letters)
+    translation = _Translation(
+        unflagged, for_clients=for_clients, ignore_case="i" in letters, dot_matches_all="s" in letters
+    )
     return _checked(translation.result(), for_clients=for_clients)
 
 
@@ -92,7 +94,7 @@ class _Translation:
     """
 
     def __init__(
-        self, pattern: str, for_clients: bool, *, ignore_case: bool = False, dot_matches_all: bool = False
+        self, pattern: str, *, for_clients: bool, ignore_case: bool = False, dot_matches_all: bool = False
     ) -> None:
         self._pattern = pattern
         self._for_clients = for_clients
@@ -287,7 +289,6 @@ class _Translation:
         self._check_in_class(ord(character))
         needs_backslash = character == "]" or (character == "-" and not self._pattern.startswith("]", self._position))
         return _Character("\\" + character if needs_backslash else character, ord(character))
-
 
     def _check_in_class(self, code: int) -> None:
         if self._for_clients and code > _LAST_ESCAPED:

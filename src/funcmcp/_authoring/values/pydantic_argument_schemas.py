@@ -2,7 +2,8 @@
 
 pydantic converts more than its JSON schema says: a string for a decimal, ``true`` for 1, digits for a date. Strict
 arguments accept only values that fit the JSON schema. Lax arguments are converted as pydantic does by default, and
-objects and arrays are also read from strings with JSON. For both, bytes are base64 and patterns are linear.
+objects and arrays are also read from strings with JSON. For both, patterns are linear, and bytes are base64 unless the
+author's config names another encoding.
 
 This module loads pydantic. It is imported when a feature is first listed or called.
 """
@@ -93,7 +94,8 @@ _ISO_DATETIME = SchemaValidator(core_schema.datetime_schema())
 def argument_schema(annotation: Any, place: str, *, lax: bool) -> Node:
     """Return the core schema that validates arguments of a type.
 
-    A field that may be None may also be absent. Bytes are read from their encoding, and keys that are numbers from text.
+    A field that may be None may also be absent. Bytes are read from their encoding, and keys that are numbers from
+    text.
 
     Args:
         annotation: The type.
