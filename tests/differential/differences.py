@@ -25,6 +25,8 @@ from pydantic import (
     Field,
     NaiveDatetime,
     PlainSerializer,
+    RootModel,
+    Strict,
     TypeAdapter,
 )
 from pydantic_core import PydanticOmit, PydanticSerializationUnexpectedValue, PydanticUseDefault, core_schema
@@ -45,33 +47,27 @@ class Rule(NamedTuple):
     Attributes:
         name: The name in the guide's table.
         names: For pydantic: names of the vocabulary with other values. signatures.py reads the rules "null",
-            "optional" and "named tuples", which concern declarations of classes.
-        arguments: For pydantic: returns changed arguments, for those that it rejects.
+            "optional", "named tuples" and "whole numbers", which concern declarations of classes.
         schema: For JSON Schema: returns a changed schema for each schema in the announced one.
         arguments_schema: For JSON Schema: returns a changed schema of the arguments.
     """
 
     name: str
     names: Mapping[str, Any] = MappingProxyType({})
-    arguments: Callable[[Arguments], Arguments] | None = None
     schema: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     arguments_schema: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
 
-# Arguments
-
-
-def _with_integers(arguments: Any) -> Any:
-    if isinstance(arguments, float) and arguments.is_integer():
-        return int(arguments)
-    if isinstance(arguments, dict):
-        return {name: _with_integers(member) for name, member in arguments.items()}
-    if isinstance(arguments, list):
-        return [_with_integers(item) for item in arguments]
-    return arguments
-
-
 # Types
+
+
+def _json_integer(value: Any) -> Any:
+    """Return what pydantic's integer that is not strict takes for a JSON number, and refuse everything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("The value is not a number.")
+    if isinstance(value, float) and value.is_integer() and abs(value) >= 2.0**63:
+        return str(int(value))
+    return value
 
 
 def _checked(kind: Any, accepts: Callable[[Any], bool]) -> Any:
@@ -125,7 +121,7 @@ _MOMENT = rf"{_DAY}[Tt ]{_TIME_OF_DAY}"
 
 
 def _from_base64(value: Any) -> Any:
-    return b64decode(value, validate=True) if isinstance(value, str) else value
+    return b64decode(value.replace("-", "+").replace("_", "/"), validate=True) if isinstance(value, str) else value
 
 
 def _choice(kind: Any, options: Iterable[Any]) -> Any:
@@ -164,9 +160,10 @@ class _TextFirst:
     def __class_getitem__(cls, members: tuple[Any, ...]) -> Any:
         texts = [text for member in members for text in _texts_of(member)]
         union: Any = Union.__getitem__(members)
-        if not texts:
+        ordered: Any = Union.__getitem__((*texts, union))
+        if not texts or get_origin(ordered) is not Union:
             return union
-        return Annotated[Union.__getitem__((*texts, union)), Field(union_mode="left_to_right")]
+        return Annotated[ordered, Field(union_mode="left_to_right")]
 
 
 _TEXTS = (str, EmailStr)
@@ -176,6 +173,9 @@ def _texts_of(kind: Any) -> list[Any]:
     """Return the types in a union, or in unions in it, whose values are strings."""
     if kind in _TEXTS:
         return [kind]
+    if isinstance(kind, type) and issubclass(kind, RootModel):
+        root = kind.model_fields["root"].annotation
+        return [kind] if _texts_of(root) == [root] else []
     if get_origin(kind) is Annotated:
         inner = get_args(kind)[0]
         return [kind] if inner in _TEXTS else _texts_of(inner)
@@ -253,7 +253,7 @@ def _with_arrays(schema: dict[str, Any]) -> dict[str, Any]:
 def _with_base64(schema: dict[str, Any]) -> dict[str, Any]:
     if schema.get("contentEncoding") != "base64":
         return schema
-    form = {"pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"}
+    form = {"pattern": "^([A-Za-z0-9+/_-]{4})*([A-Za-z0-9+/_-]{2}==|[A-Za-z0-9+/_-]{3}=)?$"}
     return {"allOf": [schema, form]}
 
 
@@ -294,7 +294,7 @@ def _with_unicode(schema: dict[str, Any]) -> dict[str, Any]:
 RULES = (
     Rule("optional"),
     Rule("null", {"DefaultForNull": _DefaultForNull, "OmittedForNull": _OmittedForNull}, schema=_null_for_optional),
-    Rule("whole numbers", arguments=_with_integers),
+    Rule("whole numbers", {"int": Annotated[int, Strict(strict=False), BeforeValidator(_json_integer)]}),
     Rule("unknown arguments", arguments_schema=lambda schema: {**schema, "additionalProperties": False}),
     Rule(
         "text", {"Union": _TextFirst, **{name: Annotated[kind, _Converted()] for name, kind in _READ_FROM_TEXT.items()}}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 from jsonschema import Draft202012Validator
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import ValidationError
 
 from funcmcp._protocol.errors import ToolError
@@ -144,13 +144,7 @@ class Pydantic:
         """Validate arguments, call the function, and serialize what it returns."""
         if rules not in self._cached:
             self._cached[rules] = _Adapters(self._signature, rules)
-        adapters = self._cached[rules]
-        verdict = adapters.call(arguments, strict=self._strict)
-        for rule in RULES:
-            if verdict.received is None and rule.name in rules and rule.arguments is not None:
-                arguments = rule.arguments(arguments)
-                verdict = adapters.call(arguments, strict=self._strict)
-        return verdict
+        return self._cached[rules].call(arguments, strict=self._strict)
 
 
 class _Adapters:
@@ -161,7 +155,10 @@ class _Adapters:
         function: Any
         function, self._received = vocabulary.tool_of(signature.source(rules), names)
         self._returns = function.__annotations__["return"]
-        self._call: Any = TypeAdapter(function)
+        # A call that asks for strictness leaves nothing lax, which whole numbers are under their rule. Models have the
+        # same option in their source.
+        self._has_lax_parts = "whole numbers" in rules
+        self._call: Any = TypeAdapter(function, config=ConfigDict(strict=self._has_lax_parts))
 
     @cached_property
     def _result(self) -> TypeAdapter[Any]:
@@ -171,7 +168,7 @@ class _Adapters:
         self._received.clear()
         try:
             if strict:
-                value = self._call.validate_json(json.dumps(arguments), strict=True)
+                value = self._call.validate_json(json.dumps(arguments), strict=None if self._has_lax_parts else True)
             else:
                 value = self._call.validate_python(arguments)
         except ValidationError as error:

@@ -79,6 +79,9 @@ HASHABLE = (
     Leaf("Literal['a', 'b']", ("a", "b"), ("A", "c", 1), "'a'"),
     Leaf("Literal[1, 2]", (1, 2), (3, True, 1.0, "1"), "1"),
     Leaf("Literal['auto', 5, True]", ("auto", 5, True), (1, "5", False), "'auto'"),
+    Leaf("Annotated[int, BeforeValidator(same)]", (1, 5.0), ("5", 5.5, True, None)),
+    Leaf("Annotated[int, WrapValidator(or_one)]", (1, 5.0), ("5", 5.5, True), unsaid={"type": None}),
+    Leaf("Annotated[int, PlainSerializer(as_text, return_type=str)]", (1, 5), ("5", 5.5, True)),
     Leaf("Annotated[int, Field(ge=1, le=40)]", (1, 40), (0, 41, "5", 40.5), "7"),
     Leaf("Annotated[int, Field(gt=0, lt=9, multiple_of=4)]", (4, 8), (0, 2, 12, 4.5), "4"),
     Leaf("Annotated[float, Field(gt=0, le=1)]", (0.5, 1, 1e-9), (0, 1.0000001, "0.5"), "0.25"),
@@ -137,6 +140,13 @@ UNHASHABLE = (
         ("[1", '["a"]', [1], "5"),
         unsaid={"pattern": r"^\[(\d+(, \d+)*)?\]$"},
     ),
+    Leaf("list[OnErrorOmit[int]]", ([], [1, 5.0], [1, "x", 2]), (5, "x", {}), unsaid={"items": {}}),
+    Leaf(
+        "Octets",
+        ({"data": "00ff"}, {"data": ""}, {"data": "DEADBEEF"}),
+        ({"data": "0"}, {"data": "zz"}, {"data": 5}, {}),
+        unsaid={"properties": {"data": {"type": "string", "pattern": "^([0-9a-fA-F]{2})*$"}}},
+    ),
     Leaf("Any", (None, 1, "a", 1.5, True, [1], {"a": None}), (), "'any'"),
     Leaf("dict", ({}, {"a": 1}, {"b": [None]}), ([], "{}", [["a", 1]])),
     Leaf("list", ([], [1, "a", None]), ({}, "[]", "a")),
@@ -144,6 +154,20 @@ UNHASHABLE = (
     Leaf("Annotated[set[int], Field(min_length=2)]", ([1, 2],), ([1], [1, 1], [1, "2"]), unsaid={"uniqueItems": True}),
 )
 """Types whose values can't be members of a set."""
+
+MADE = (
+    ("list[int]", "[Level.LOW, Count(7)]"),
+    ("set[int]", "{Level.LOW}"),
+    ("tuple[int, str]", "(Count(7), Name('a'))"),
+    ("dict[str, float]", "{'a': Ratio(1.5)}"),
+    ("Optional[int]", "Level.HIGH"),
+    ("Optional[float]", "Ratio(0.5)"),
+    ("dict[str, int]", "{'a': Level.LOW, 'b': Count(2)}"),
+    ("Pair", "Pair(Count(1), Ratio(2.5))"),
+    ("list[Pair]", "[Pair(Level.HIGH, Ratio(2.5)), Pair(3, 4.5)]"),
+    ("Octets", "Octets(data=b'\\x00\\xff')"),
+)
+"""Results that no argument is: the annotation and an expression. Subclasses of int, float and str, and bytes as hex."""
 
 POOL: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 5.0, 1.5, 1e15, 2**63, "", "a", "5", "true", "null", "[]", "{}", _DATE, _UUID),

@@ -1,8 +1,8 @@
 """Random signatures of tools, and random arguments for them.
 
 A signature is Python source: the classes of its types, and a function ``tool`` that stores its arguments in
-``received`` and returns the first of them. Any process with the names of `vocabulary` can execute the source, and a
-reader can repeat a failure with it.
+``received`` and returns the first of them, or a value of its own. Any process with the names of `vocabulary` can
+execute the source, and a reader can repeat a failure with it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tests.differential.leaves import HASHABLE, POOL, UNHASHABLE, UNSAID, Leaf, described
+from tests.differential.leaves import HASHABLE, MADE, POOL, UNHASHABLE, UNSAID, Leaf, described
+from tests.differential.vocabulary import KINDS_OF_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 3
 _NAMES = ("alpha", "beta", "gamma", "delta")
+STRICT = "'strict': True"
 POSITIONS = ("first", "second", "third")
 """The names of the fields of NamedTuples, by which `differences` recognizes their schemas."""
 
 _SHARE_OF_LEAVES = 0.45
+_SHARE_OF_MADE_RESULTS = 0.1
 _SHARE_OF_NEAR_VALUES = 0.2
 _NEAR, _MUTATED, _MISSING, _EXTRA, _NULL = range(5)
 
@@ -94,7 +97,7 @@ class RandomClass:
 
     Attributes:
         name: The name.
-        kind: ``"model"``, ``"dataclass"``, ``"TypedDict"`` or ``"NamedTuple"``.
+        kind: ``"model"``, ``"dataclass"``, ``"TypedDict"``, ``"NamedTuple"`` or ``"RootModel"``.
         fields: The fields, those without a default first.
         config: Options of a model.
     """
@@ -106,18 +109,23 @@ class RandomClass:
 
     def source(self, rules: frozenset[str]) -> str:
         """Return the class's definition under some rules."""
-        if self.kind == "TypedDict":
+        lines: list[str]
+        if self.kind == "RootModel":
+            lines = ["pass"]
+        elif self.kind == "TypedDict":
             lines = [field.key(rules) for field in self.fields]
         else:
             lines = [field.text(rules) for field in self.fields]
         if self.kind == "NamedTuple" and "named tuples" in rules:
             lines.append("__get_pydantic_core_schema__ = named_tuple_schema")
-        if self.config:
-            lines.insert(0, f"model_config = {{{self.config}}}")
+        options = [option for option in (self.config, STRICT * ("whole numbers" in rules)) if option]
+        if options and self.kind in {"model", "RootModel"}:
+            lines.insert(0, f"model_config = {{{', '.join(options)}}}")
         if "forbid" in self.config:
             lines.insert(0, f"{UNSAID + json.dumps({'additionalProperties': False})!r}")
         head = {
             "model": f"class {self.name}(BaseModel):",
+            "RootModel": f"class {self.name}(RootModel[{self.fields[0].type.text}]):",
             "dataclass": f"@dataclass(kw_only=True)\nclass {self.name}:",
             "TypedDict": f"class {self.name}(TypedDict):",
             "NamedTuple": f"class {self.name}(NamedTuple):",
@@ -131,22 +139,23 @@ class Signature:
 
     Attributes:
         fields: The parameters.
-        returns: Whether the function returns its first argument, with the argument's type as its annotation.
+        returns: The annotation of what the function returns.
+        result: The expression that it returns; empty if it returns nothing.
     """
 
     fields: tuple[Field, ...]
-    returns: bool
+    returns: str
+    result: str
 
     def source(self, rules: frozenset[str] = frozenset()) -> str:
         """Return the source of the classes and of the function, under some rules."""
         classes = dict.fromkeys(cls for field in self.fields for cls in field.type.classes)
         parameters = ", ".join(field.text(rules) for field in self.fields)
         names = ", ".join(f"{field.name}={field.name}" for field in self.fields)
-        first = self.fields[0]
         lines = [
-            f"def tool(*, {parameters}) -> {first.type.text if self.returns else None}:",
+            f"def tool(*, {parameters}) -> {self.returns}:",
             f"    received.append(comparable(dict({names})))",
-            *([f"    return {first.name}"] if self.returns else []),
+            *([f"    return {self.result}"] if self.result else []),
         ]
         return "\n".join([*(cls.source(rules) for cls in classes), *lines])
 
@@ -166,7 +175,11 @@ class Generator:
         """Return a signature with one to three parameters."""
         self._class_count = 0
         fields = tuple(self._field(name, 0) for name in _NAMES[: self._random.randint(1, 3)])
-        return Signature(fields, returns="Iterable" not in fields[0].type.text)
+        if self._random.random() < _SHARE_OF_MADE_RESULTS:
+            return Signature(fields, *self._random.choice(MADE))
+        if "Iterable" in fields[0].type.text:
+            return Signature(fields, "None", "")
+        return Signature(fields, fields[0].type.text, fields[0].name)
 
     def arguments(self, signature: Signature) -> dict[str, Any]:
         """Return arguments: fitting ones in four of ten calls, otherwise with one of five kinds of faults."""
@@ -202,6 +215,7 @@ class Generator:
         makers = (
             *(self._optional, self._optional, self._union, self._union, self._list, self._list, self._set),
             *(self._tuple, self._dict, self._class, self._class, self._tagged_union, self._iterable),
+            *(self._root_model, self._callable_union),
         )
         return self._random.choice(makers)(depth + 1)
 
@@ -223,8 +237,7 @@ class Generator:
     def _union(self, depth: int) -> RandomType:
         members = [self._type(depth) for _ in range(self._random.randint(2, 3))]
         if self._random.random() < 0.4:
-            text = next(row for row in HASHABLE if row.text == "str")
-            members[self._random.randrange(len(members))] = self._leaf(text)
+            members[self._random.randrange(len(members))] = self._leaf(_row("str"))
         joined = ", ".join(member.text for member in members)
         return RandomType(
             f"Union[{joined}]",
@@ -262,7 +275,7 @@ class Generator:
     def _dict(self, depth: int) -> RandomType:
         inner = self._type(depth)
         keys, names = self._random.choice(
-            (("str", ("a", "b", "5")), ("str", ("", "ä")), ("int", ("1", "-20")), ("Colour", ("red", "blue")))
+            (("str", ("a", "b", "5")), ("str", ("", "ä")), ("Key", ("1", "-20")), ("Colour", ("red", "blue")))
         )
 
         def example(near: float) -> Any:
@@ -272,7 +285,7 @@ class Generator:
             return {name: inner.example(near) for name in chosen}
 
         text = f"dict[{keys}, {inner.text}]"
-        if keys == "int":
+        if keys == "Key":
             text = described(text, {"propertyNames": {"pattern": "^-?[0-9]+$"}})
         return RandomType(text, example, classes=inner.classes)
 
@@ -303,6 +316,28 @@ class Generator:
             lambda near: self._random.choice(members).example(near),
             classes=_classes(members),
         )
+
+    def _root_model(self, depth: int) -> RandomType:
+        inner = self._type(depth)
+        self._class_count += 1
+        made = RandomClass(f"C{self._class_count}", "RootModel", (Field("root", inner),))
+        return RandomType(made.name, inner.example, classes=(*inner.classes, made))
+
+    def _callable_union(self, depth: int) -> RandomType:
+        """Return a union whose discriminator is a function."""
+        members = [self._class(depth, "model"), self._leaf(_row("str")), self._leaf(_row("int"))]
+        tagged = ", ".join(
+            f"Annotated[{member.text}, Tag({tag!r})]" for member, tag in zip(members, KINDS_OF_JSON, strict=True)
+        )
+        return RandomType(
+            f"Annotated[TaggedUnion[{tagged}], Discriminator(kind_of_json)]",
+            lambda near: self._random.choice(members).example(near),
+            classes=_classes(members),
+        )
+
+
+def _row(text: str) -> Leaf:
+    return next(row for row in HASHABLE if row.text == text)
 
 
 def _classes(types: list[RandomType]) -> tuple[RandomClass, ...]:

@@ -22,13 +22,22 @@ from pydantic import (
     AwareDatetime,
     Base64Bytes,
     BaseModel,
+    BeforeValidator,
     ByteSize,
+    ConfigDict,
+    Discriminator,
     EmailStr,
     Field,
     Json,
     NaiveDatetime,
+    OnErrorOmit,
+    PlainSerializer,
+    RootModel,
     SecretStr,
+    Tag,
+    WrapValidator,
 )
+from pydantic_core import PydanticSerializationUnexpectedValue
 from typing_extensions import TypedDict
 
 from funcmcp import Format
@@ -52,6 +61,67 @@ class Access(enum.Flag):
 class Mixed(enum.Enum):
     ONE = 1
     TWO = "two"
+
+
+class Octets(BaseModel):
+    model_config = ConfigDict(val_json_bytes="hex", ser_json_bytes="hex")
+    data: bytes
+
+
+class Count(int):
+    """An integer of another class, as those of libraries."""
+
+
+class Ratio(float):
+    """A float of another class."""
+
+
+class Name(str):
+    __slots__ = ()
+
+
+@dataclass
+class Pair:
+    first: int
+    second: float
+
+
+Key = int
+"""An integer as the key of a dict, which is a text in JSON."""
+
+TaggedUnion = Union
+"""A union whose members for texts need not come first, because its discriminator chooses."""
+
+KINDS_OF_JSON = ("object", "text", "number")
+
+
+def kind_of_json(value: Any) -> str | None:
+    """Return the tag of a member of a union."""
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "number"
+    return "object" if isinstance(value, dict | BaseModel) else None
+
+
+def same(value: Any) -> Any:
+    """Return a value, as a validator that runs before the type's own."""
+    return value
+
+
+def or_one(value: Any, validate: Callable[[Any], Any]) -> Any:
+    """Return 1 for a value that does not fit."""
+    try:
+        return validate(value)
+    except ValueError:
+        return 1
+
+
+def as_text(value: Any) -> str:
+    """Return a number as text, as a serializer does."""
+    if not isinstance(value, int):
+        raise PydanticSerializationUnexpectedValue("The value belongs to another member of a union.")
+    return str(value)
 
 
 def tool_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) -> tuple[Callable[..., Any], list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -53,7 +52,7 @@ def test_a_uri_gives_the_decoded_values_of_its_template(template: str, uri: str,
     ("template", "uri", "values"),
     [
         ("x://{a}.txt", "x://b.txt.txt", {"a": "b.txt"}),
-        ("x://{a}-{b}", "x://1-2-3", {"a": "1", "b": "2-3"}),
+        ("x://{a}-{b}", "x://1-2-3", {"a": "1-2", "b": "3"}),
         ("x://{a}-{b}", "x://--x", {"a": "-", "b": "x"}),
         ("x://{a}/b", "x://b/b", {"a": "b"}),
         ("x://{+p}/{b}/{c}", "x://1/2/3/4", {"p": "1/2", "b": "3", "c": "4"}),
@@ -69,23 +68,68 @@ def test_a_uri_that_several_values_explain_has_one_meaning(template: str, uri: s
 
 
 @pytest.mark.parametrize(
+    ("template", "uri", "values"),
+    [
+        ("x://{a}.{b}", "x://archive.tar.gz", ("archive.tar", "gz")),
+        ("x://{a}--{b}", "x://x---y", ("x-", "y")),
+        ("x://{a}.{b}.{c}", "x://1.2.3.4.5", ("1.2.3", "4", "5")),
+        ("x://x-{a}-{b}-y", "x://x-1-2-3-y", ("1-2", "3")),
+        ("x://{a}.{b}/{c}", "x://x.y.z/w", ("x.y", "z", "w")),
+        ("x://{a}/{b}.{c}", "x://q/x.y.z", ("q", "x.y", "z")),
+        ("x://{a}.{b}/{c*}", "x://x.y.z/w/v", ("x.y", "z", ["w", "v"])),
+        ("x://{a}.{b}-{c*}", "x://x.y-z-w", ("x", "y-z", ["w"])),
+        ("x://{a}.{b}-{c*}", "x://x.y-z/q-w", ("x", "y", ["z", "q-w"])),
+        ("x://{c*}/{a}.{b}", "x://d/x.y.z", (["d"], "x.y", "z")),
+        ("x://{a*}.{b}", "x://p/archive.tar.gz", (["p", "archive.tar"], "gz")),
+        ("x://{a}.{b}/{c}-{+d}", "x://x.y.z/u-v-w/q", ("x.y", "z", "u-v", "w/q")),
+    ],
+)
+def test_two_variables_in_a_segment_split_at_the_last_separator(
+    template: str, uri: str, values: tuple[object, ...]
+) -> None:
+    """FastMCP 4.2.3 does the same; the official SDK 2.3.0 has neither ``{a*}`` nor another result."""
+    matched = match(template, uri)
+    assert matched is not None
+    assert tuple(matched.values()) == values
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "values"),
+    [
+        ("doc://a/{x}", "doc://a/1#s", {"x": "1"}),
+        ("doc://a/{x}", "doc://a/1?y=1", {"x": "1"}),
+        ("doc://a/{x*}", "doc://a/1/2?y=1#s", {"x": ["1", "2"]}),
+        ("doc://a/{x}", "DOC://a/1", {"x": "1"}),
+        ("DOC://a/{x}", "doc://a/1", {"x": "1"}),
+        ("doc://a/{x}", "doc://A/1", None),
+        ("doc://a{?q}", "doc://a?q=1&other=2#s", {"q": "1"}),
+        ("doc://a{?q}", "doc://a?Q=1", {}),
+        ("doc://a{?q}", "doc://a?=1", {}),
+        ("doc://a{?q}", "doc://a#s?q=1", {}),
+        ("doc://a{?q}", "doc://a?q=1&q=2", {"q": "1"}),
+        ("doc://{a}?fixed=1", "doc://x?fixed=1", {"a": "x"}),
+        ("doc://{a}?fixed=1", "doc://x?fixed=1&other=2", None),
+        ("doc://{+a}", "doc://x/y?q=1#s", {"a": "x/y?q=1#s"}),
+        ("doc://{+a}{?q}", "doc://x#y?q=1#s", {"a": "x#y", "q": "1"}),
+    ],
+)
+def test_a_scheme_has_any_case_and_what_the_template_lacks_is_left_out(template: str, uri: str, values: Values) -> None:
+    assert match(template, uri) == values
+
+
+@pytest.mark.parametrize(
     ("template", "uri"),
     [
         ("menu://today", "menu://today/"),
         ("menu://today", "menu://toda"),
         ("menu://{a}", "menu://"),
         ("menu://{a}", "menu://x/y"),
-        ("menu://{a}", "menu://x?y"),
-        ("menu://{a}", "menu://x#y"),
-        ("menu://{a}", "Menu://x"),
         ("menu://{a}", " menu://x"),
         ("menu://{a}", ""),
         ("menu://{a}/b", "menu:///b"),
         ("menu://{a}/b", "menu://b"),
         ("menu://{a}/{b}/{c}", "menu://x/y"),
         ("menu://{a*}", "menu://"),
-        ("menu://{a*}", "menu://x?y"),
-        ("menu://{a*}", "menu://x#y"),
         ("menu://{+a}", "menu://"),
         ("menu://{+a}/{b}/{c}", "menu://x/y"),
         ("menu://{+a}/{b}/{c}", "menu://x//z"),
@@ -97,12 +141,8 @@ def test_a_uri_that_several_values_explain_has_one_meaning(template: str, uri: s
         ("menu://{a}", "menu://%ff"),
         ("menu://{a}", "menu://%ed%a0%80"),
         ("menu://{a*}", "menu://x/%ff"),
-        ("menu://a{?q}", "menu://a?z=1"),
-        ("menu://a{?q}", "menu://a?q=1&q=2"),
         ("menu://a{?q}", "menu://a?q=%ff"),
-        ("menu://a{?q}", "menu://a?=1"),
         ("menu://a{?q}", "menu://b?q=1"),
-        ("menu://a{?q}", "menu://a?Q=1"),
     ],
 )
 def test_a_uri_that_the_template_does_not_describe_gives_nothing(template: str, uri: str) -> None:
@@ -227,7 +267,7 @@ def test_a_uri_longer_than_the_limit_matches_nothing() -> None:
 
 
 class Counted(str):
-    """A URI that counts how often somebody looks through it."""
+    """A URI that counts how often it is searched."""
 
     __slots__ = ("looks",)
     looks: list[str]
@@ -250,9 +290,8 @@ def test_a_hostile_uri_is_looked_through_once_for_each_variable_at_most(template
     for end in ("", "!"):
         hostile = Counted(uri + end)
         hostile.looks = []
-        with contextlib.suppress(UnsafeValueError):
-            URITemplate(template).match(hostile)
-        assert bool(end) <= len(hostile.looks) <= template.count("{")
+        URITemplate(template)._split(hostile)
+        assert bool(end) <= len(hostile.looks) <= 2 * template.count("{")
 
 
 @pytest.mark.parametrize(
@@ -262,8 +301,8 @@ def test_a_hostile_uri_is_looked_through_once_for_each_variable_at_most(template
         ("?tag=a", {"tag": ["a"]}),
         ("?tag=a&q=1&tag=b+c&tag=", {"tag": ["a", "b c", ""], "q": "1"}),
         ("?tag=&tag=x", {"tag": ["", "x"]}),
-        ("?q=1&q=2", None),
-        ("?tags=a", None),
+        ("?q=1&q=2", {"q": "1"}),
+        ("?tags=a", {}),
     ],
 )
 def test_a_parameter_with_a_star_takes_all_values_of_its_name(query: str, values: object) -> None:
@@ -277,7 +316,7 @@ def test_each_of_several_values_is_looked_at_as_a_path(query: str) -> None:
 
 
 def test_a_template_of_another_resource_is_not_taken_for_an_unsafe_one() -> None:
-    assert match("menu://{+path}{?q}", "menu://../x?other=1") is None
+    assert match("menu://{+path}{?q}", "menu://../x?q=%ff") is None
 
 
 NAMES = st.lists(st.from_regex(r"[a-z_][a-z0-9_]{0,5}", fullmatch=True), min_size=1, max_size=4, unique=True)

@@ -7,7 +7,9 @@ Templates may have these expressions:
 - `{a*}`: segments of a path, as a list;
 - `{?q,r*}`: optional query parameters. `r*` has all values of `r`, as a list.
 
-Values are not empty, except those of a query. Matching takes time proportional to the length of the URI.
+Values are not empty, except those of a query. The scheme may have any case. A fragment names a part of the resource, so
+it is left out, and so are parameters of the query that the template does not have. Only `{+a}` takes them, if there is
+no `{?q}`. Matching takes time proportional to the length of the URI.
 
 Source: RFC 6570 section 3; 2026-07-28 "server/resources, Security" (values are checked for path traversal).
 """
@@ -51,9 +53,11 @@ class _Variable(NamedTuple):
 class URITemplate:
     """A parsed template.
 
-    How it works: one variable may have several segments, and takes the text that the others leave. Literals before it
-    are searched from the left, literals behind it from the right. So each other variable takes as little as it can. A
-    longer value would contain the shorter one, so there is nothing to try twice.
+    How it works: of variables in one segment of a path, each but the first takes as little as it can, so ``{a}.{b}``
+    splits at the last point. One variable may have several segments, and takes the text that the others leave. Literals
+    behind it are searched from the right. Those before it are divided into runs. A run ends with a literal that has a
+    slash, which is searched from the left because no value before it has one, or with the last literal. Within a run,
+    literals are searched from the right. A longer value would contain the shorter one, so nothing is tried twice.
 
     Args:
         text: A template such as ``menu://categories/{category_id}{?lang}``.
@@ -80,17 +84,19 @@ class URITemplate:
         literals = [part for part in parts if isinstance(part, str)]
         if len(literals) == len(variables):
             literals.append("")
-        self._begin, self._end = literals[0], literals[-1]
-        # Without a variable of several segments, the last variable takes the text that the others leave.
-        widest = len(variables) - 1
+        self._begin, self._end = with_lower_scheme(literals[0]), literals[-1]
+        # Without a variable of several segments, the first variable takes the text that the others leave.
+        widest = 0
         for index, variable in enumerate(variables):
             if variable.reserved or variable.exploded:
                 widest = index
                 break
-        self._left = tuple(literals[1 : widest + 1])
+        self._left_runs = _runs(literals[1 : widest + 1])
         """The literals between the variables before the widest one."""
-        self._right = tuple(literals[-2:widest:-1])
-        """The literals between the variables behind the widest one, from the right."""
+        self._right = literals[widest + 1 : -1]
+        """The literals between the variables behind the widest one."""
+        self._takes_any = any(variable.reserved for variable in variables)
+        self._has_literal_query = any("?" in literal or "#" in literal for literal in literals)
         self.variables = tuple(variable.name for variable in variables) + self._query
         if len(set(self.variables)) != len(self.variables):
             raise InvalidTemplateError(f"The template {text!r} has a variable twice.")
@@ -111,12 +117,11 @@ class URITemplate:
         Raises:
             UnsafeValueError: A value is a path with ``..`` or an absolute path, or has a NUL or a backslash.
         """
-        if not uri.startswith(self._begin) or len(uri) > MAX_URI:
+        if len(uri) > MAX_URI:
             return None
-        path, query = uri, ""
-        if self._query:
-            path, _, query = uri.partition("?")
-            query = query.partition("#")[0]  # a fragment names a part of the resource (RFC 3986 section 3.5)
+        path, query = self._divided(with_lower_scheme(uri))
+        if not path.startswith(self._begin):
+            return None
         values = self._match_path(path)
         if values is None:
             return None
@@ -130,6 +135,18 @@ class URITemplate:
             for text in [value] if isinstance(value, str) else value:
                 _check(text, self._drive)
         return values | parameters
+
+    def _divided(self, uri: str) -> tuple[str, str]:
+        """Return the part of a URI that the path matches, and its query."""
+        if self._takes_any:
+            if not self._query:
+                return uri, ""
+            path, _, query = uri.partition("?")
+            return path, query.partition("#")[0]
+        if self._has_literal_query:
+            return uri, ""
+        path, _, query = uri.partition("#")[0].partition("?")
+        return path, query
 
     def _match_path(self, text: str) -> Values | None:
         values: Values = {}
@@ -154,38 +171,37 @@ class URITemplate:
             return None
         start, end = len(self._begin), len(text) - len(self._end)
         left: list[str] = []
-        right: list[str] = []
-        for literal in self._left:
-            position = text.find(literal, start + 1, end)
-            if position < 0:
+        for *inner, last in self._left_runs:
+            if "/" in last:
+                position = text.find(last, start + 1, end)
+            else:
+                slash = text.find("/", start, end)
+                position = text.rfind(last, start + 1, end - 1 if slash < 0 else slash)
+            values = None if position < 0 else _split_from_right(text, start, position, inner)
+            if values is None:
                 return None
-            left.append(text[start:position])
-            start = position + len(literal)
-        for literal in self._right:
-            position = text.rfind(literal, start, end - 1)
-            if position < 0:
-                return None
-            right.append(text[position + len(literal) : end])
-            end = position
-        return [*left, text[start:end], *reversed(right)]
+            left += values
+            start = position + len(last)
+        right = _split_from_right(text, start, end, self._right)
+        return None if right is None else [*left, *right]
 
     def _match_query(self, query: str) -> Values | None:
-        """Return the values of the query's parameters, or None for an unknown, repeated or malformed parameter."""
+        """Return the values of the query's parameters, the first for a repeated one. None if one is malformed."""
         values: dict[str, str] = {}
         lists: dict[str, list[str]] = {}
         for pair in query.split("&"):
             if not pair:
                 continue
             name, _, raw = pair.partition("=")
+            if name not in self._query:
+                continue
             value = _decode(raw.replace("+", " "))
-            if name not in self._query or value is None:
+            if value is None:
                 return None
             if name in self.repeated:
                 lists.setdefault(name, []).append(value)
-            elif name in values:
-                return None
             else:
-                values[name] = value
+                values.setdefault(name, value)
         return {**values, **lists}
 
     def _parse(self, text: str) -> Iterator[str | _Variable]:
@@ -213,6 +229,39 @@ class URITemplate:
                 yield _Variable(names.rstrip("*"), reserved=operator == "+", exploded=names.endswith("*"))
         if position < len(text):
             yield _check_literal(text[position:], text)
+
+
+def with_lower_scheme(uri: str) -> str:
+    """Return a URI with its scheme in lower case, in which two URIs of one resource may differ (RFC 3986, 6.2.2.1)."""
+    scheme, colon, remainder = uri.partition(":")
+    return f"{scheme.lower()}{colon}{remainder}"
+
+
+def _runs(literals: list[str]) -> list[list[str]]:
+    """Return literals divided after each one that has a slash."""
+    runs: list[list[str]] = []
+    begins = True
+    for literal in literals:
+        if begins:
+            runs.append([])
+        runs[-1].append(literal)
+        begins = "/" in literal
+    return runs
+
+
+def _split_from_right(text: str, start: int, end: int, literals: list[str]) -> list[str] | None:
+    """Return the texts between literals in a part of a text. Each but the first is as short as it can be.
+
+    Return None if a literal is missing.
+    """
+    texts: list[str] = []
+    for literal in reversed(literals):
+        position = text.rfind(literal, start, end - 1)
+        if position < 0:
+            return None
+        texts.append(text[position + len(literal) : end])
+        end = position
+    return [text[start:end], *reversed(texts)]
 
 
 def _check_literal(literal: str, text: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from enum import IntEnum
+from enum import Flag, IntEnum
 from fractions import Fraction
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Network
 from pathlib import Path
 from re import Pattern
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -22,13 +22,21 @@ from pydantic import (
     Base64Bytes,
     Base64UrlBytes,
     BaseModel,
+    BeforeValidator,
     ByteSize,
     ConfigDict,
     Discriminator,
     EmailStr,
+    FailFast,
     Field,
+    IPvAnyAddress,
+    IPvAnyNetwork,
+    JsonValue,
+    OnErrorOmit,
+    StrictInt,
     Tag,
     TypeAdapter,
+    WrapValidator,
     field_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -50,6 +58,11 @@ By = Annotated[Annotated[Size, Tag("size")] | Annotated[Point, Tag("point")], Di
 
 class Number(IntEnum):
     ONE = 1
+
+
+class Colours(Flag):
+    RED = 1
+    BLUE = 2
 
 
 ID = "12345678-1234-5678-1234-567812345678"
@@ -76,6 +89,7 @@ async def given(annotation: Any, value: Any, **options: Any) -> Any:
     [
         (int, 1, 1),
         (int, 1.0, 1),
+        (int, 1e20, 10**20),
         (int, 10**30, 10**30),
         (float, 1, 1.0),
         (str, "5", "5"),
@@ -584,3 +598,153 @@ async def test_exchanged_aliases_are_different_names() -> None:
 
     result = await call(difference, {"it": {"first": 1, "second": 5}})
     assert result["structuredContent"] == {"result": 4}
+
+
+class Fallback(BaseModel):
+    n: int = 1
+
+    @field_validator("n", mode="wrap")
+    @classmethod
+    def one_if_wrong(cls, value: Any, handler: Any) -> Any:
+        try:
+            return handler(value)
+        except ValueError:
+            return 1
+
+
+class Whole(BaseModel):
+    n: int
+
+
+class Fractional(BaseModel):
+    n: float
+
+
+@pytest.mark.parametrize("lax", [False, True])
+@pytest.mark.parametrize(
+    ("annotation", "value", "got"),
+    [
+        (Any, {"v": 2.0}, {"v": 2.0}),
+        (JsonValue, {"v": [2.0, 1e16]}, {"v": [2.0, 1e16]}),
+        (dict[str, Any], {"v": 2.0}, {"v": 2.0}),
+        (list, [2.0], [2.0]),
+        (object, 1e16, 1e16),
+        (float, 2.0, 2.0),
+        (int | float, 2.0, 2.0),
+        (str | float | int, 2.0, 2.0),
+        (list[int] | list[float], [1.0, 2], [1.0, 2.0]),
+        (list[int] | list[Any], [1.0, 2], [1.0, 2]),
+        (Whole | Fractional, {"n": 5.0}, Fractional(n=5.0)),
+        (int | str, 2.0, 2),
+        (int | None, 2.0, 2),
+        (list[int], [1.0, 2], [1, 2]),
+        (tuple[int, float], [1.0, 2.0], (1, 2.0)),
+        (dict[int, int], {"1": 2.0}, {1: 2}),
+        (set[int], [2.0, 2], {2}),
+        (deque[int], [2.0], deque([2])),
+        (int | float, 1e20, 1e20),
+        (Annotated[int, Field(ge=2, multiple_of=2)], 4.0, 4),
+        (StrictInt, 4.0, 4),
+        (Literal[1, 2], 2.0, 2),
+        (Number, 1.0, Number.ONE),
+        (Colours, 3.0, Colours.RED | Colours.BLUE),
+        (ByteSize, 1024.0, ByteSize(1024)),
+        (list[OnErrorOmit[int]], [1.0, "x", 2], [1, 2]),
+        (Fallback, {"n": 5.0}, Fallback(n=5)),
+        (Annotated[int, WrapValidator(lambda value, handler: handler(value))], 5.0, 5),
+        (Annotated[int, BeforeValidator(lambda value: value)], 5.0, 5),
+    ],
+)
+async def test_a_whole_number_is_an_integer_only_where_the_type_is_one(
+    annotation: Any, value: Any, got: Any, lax: bool
+) -> None:
+    """Another argument is 5.0 for an integer, which must not change how this one is read."""
+    received: list[Any] = []
+
+    async def tool(number: int, it: Any) -> None:
+        received.extend([number, it])
+
+    tool.__annotations__ = {"number": int, "it": annotation}
+    await call(tool, {"number": 5.0, "it": value}, lax=lax)
+    assert received == [5, got]
+    assert (type(received[0]), type(received[1])) == (int, type(got))
+    assert repr(received[1]) == repr(got)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "words"),
+    [
+        (int, 5.5, "it: must be an integer, not a number with a fraction"),
+        (int, "5", "it: must be an integer, not a string"),
+        (int, True, "it: must be an integer, not a boolean"),
+        (Annotated[int, Field(ge=1)], 0.0, "it: must be at least 1"),
+        (Annotated[int, Field(ge=1)], 0, "it: must be at least 1"),
+        (bool, 1.0, "it: must be a boolean, not a number"),
+        (dict[int, int], {"1.0": 1}, 'it["1.0"]: the name must be an integer'),
+    ],
+)
+async def test_what_is_no_whole_number_is_refused(annotation: Any, value: Any, words: str) -> None:
+    with pytest.raises(ToolError) as refused:
+        await given(annotation, value)
+    assert str(refused.value) == words
+
+
+async def test_validators_run_once_for_a_whole_number() -> None:
+    runs: list[Any] = []
+
+    class Counted(BaseModel):
+        n: int
+
+        @field_validator("n", mode="before")
+        @classmethod
+        def counted(cls, value: Any) -> Any:
+            runs.append(value)
+            return value
+
+    assert await given(Counted, {"n": 5.0}) == Counted.model_construct(n=5)
+    assert runs == [5.0]
+
+
+@pytest.mark.parametrize("qualified", [Final[int], ClassVar[int], Final])
+def test_a_type_that_only_variables_can_have_is_refused_with_the_parameter(qualified: Any) -> None:
+    def tool(it: Any = 3) -> None: ...
+
+    tool.__annotations__ = {"it": qualified}
+    with pytest.raises(RegistrationError, match=r"The parameter 'it' of tool has the type .*, which only variables"):
+        schema_of(tool)
+
+
+@pytest.mark.parametrize("kind", [Pattern[bytes], list[Pattern[bytes]]])
+def test_a_pattern_of_bytes_is_refused_when_it_is_described(kind: Any) -> None:
+    def tool(it: Any) -> None: ...
+
+    tool.__annotations__ = {"it": kind}
+    with pytest.raises(RegistrationError, match=r"a regular expression for bytes.* Use re\.Pattern\[str\]"):
+        schema_of(tool)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        (
+            IPv6Network,
+            "2001:db8::/3",
+            "it: must be an IP network whose bits after the prefix are 0, such as 10.0.0.0/8",
+        ),
+        (IPvAnyAddress, 1e22, "it: must be a string, not a number"),
+        (IPvAnyNetwork, 5, "it: must be a string, not a number"),
+    ],
+)
+async def test_an_address_is_a_text(kind: Any, value: Any, words: str) -> None:
+    with pytest.raises(ToolError) as refused:
+        await given(kind, value)
+    assert str(refused.value) == words
+
+
+async def test_marks_may_be_unhashable() -> None:
+    def tool(it: list[int]) -> list[int]:
+        return it
+
+    marked = Annotated[list[int], FailFast()]
+    tool.__annotations__ = {"it": marked, "return": marked}
+    assert (await call(tool, {"it": [1]}))["structuredContent"] == {"result": [1]}

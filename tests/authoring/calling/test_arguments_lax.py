@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Discriminator, Field, JsonValue, RootModel, Tag
 from typing_extensions import TypedDict
 
 from funcmcp import MCPServer, ToolError, tool
@@ -192,3 +192,100 @@ async def test_text_has_as_many_values_as_a_message() -> None:
 
 def len_of(texts: list[str]) -> int:
     return len(texts)
+
+
+class Name(RootModel[str]):
+    pass
+
+
+class OptionalText(RootModel[str | None]):
+    pass
+
+
+class Several(RootModel[int | str | list[int]]):
+    pass
+
+
+def kind_of(value: Any) -> str:
+    return "text" if isinstance(value, str) else "line"
+
+
+def item_of(value: Any) -> str:
+    return "line" if "item" in value.keys() else "guest"  # noqa: SIM118 - raises for a text
+
+
+ByKind = Annotated[Annotated[str, Tag("text")] | Annotated[Line, Tag("line")], Discriminator(kind_of)]
+ByItem = Annotated[Annotated[Line, Tag("line")] | Annotated[Guest, Tag("guest")], Discriminator(item_of)]
+
+TEXTS: list[tuple[Any, Any, Any]] = [
+    (Several, "[1]", Several("[1]")),
+    (OptionalText, "[1]", OptionalText("[1]")),
+    (ByKind, '{"item": "tea"}', '{"item": "tea"}'),
+    (Name | list[int], "[1]", Name("[1]")),
+    (list[int] | Name, "[1]", Name("[1]")),
+    (list[int] | Several, "[1]", Several("[1]")),
+    (date | Name, "2026-07-28", Name("2026-07-28")),
+    (JsonValue, "[1]", "[1]"),
+    (list[int] | Any, "[1]", "[1]"),
+]
+
+
+@pytest.mark.parametrize("lax", [False, True])
+@pytest.mark.parametrize(("kind", "value", "expected"), TEXTS)
+async def test_a_string_that_may_be_a_string_stays_one(kind: Any, value: Any, expected: Any, lax: bool) -> None:
+    assert await received(kind, value, lax=lax) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (int | list[int], "[1]", [1]),
+        (list[int] | Line, '{"item": "tea"}', Line(item="tea")),
+        (ByItem, '{"item": "tea"}', Line(item="tea")),
+        (list[int] | Several, [1], [1]),
+        (dict[str, list[int] | int], {"a": "[1]"}, {"a": [1]}),
+        (RootModel[list[int]] | int, "[1]", RootModel[list[int]]([1])),
+    ],
+)
+async def test_a_text_that_no_member_takes_is_read_as_json(kind: Any, value: Any, expected: Any) -> None:
+    assert await received(kind, value, lax=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        (Line, '{"item": "tea"', "it: must be JSON: EOF while parsing an object at line 1 column 14"),
+        (Line, '{"item":\n"tea" "count": 1}', "it: must be JSON: expected `,` or `}` at line 2 column 7"),
+        (int | list[int], "[1", "it: must be JSON: EOF while parsing a list at line 1 column 2"),
+        (list[int], "abc", "it: must be an array, not a string"),
+    ],
+)
+async def test_the_place_of_an_error_in_json_is_told(kind: Any, value: Any, words: str) -> None:
+    with pytest.raises(ToolError) as refused:
+        await received(kind, value, lax=True)
+    assert str(refused.value) == words
+
+
+@pytest.mark.parametrize("lax", [False, True])
+async def test_a_discriminator_for_objects_may_get_something_else(lax: bool) -> None:
+    with pytest.raises(ToolError) as refused:
+        await received(ByItem, 5, lax=lax)
+    assert str(refused.value) == "it: fits none of its alternatives"
+
+
+async def test_a_large_float_is_no_integer() -> None:
+    with pytest.raises(ToolError, match="is too long"):
+        await received(int, 1e20, lax=True)
+    assert await received(int, 10**20, lax=True) == await received(int, 1e20, lax=False) == 10**20
+
+
+async def received(annotation: Any, value: Any, *, lax: bool) -> Any:
+    """Call a tool with one argument of a type and return what the function got."""
+    got: list[Any] = []
+
+    async def function(it: Any) -> None:
+        got.append(it)
+
+    function.__annotations__ = {"it": annotation}
+    await call(function, {"it": value}, lax=lax)
+    return got[0]

@@ -8,6 +8,7 @@ import itertools
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pytest
 
@@ -210,3 +211,20 @@ async def test_an_iterator_that_never_ends_is_an_error(*, is_async: bool) -> Non
 
     with pytest.raises(RuntimeError, match="more than 1,000,000 members"):
         await call(numbers_later if is_async else numbers)
+
+
+@pytest.mark.parametrize("name", ["context", "ctx"])
+def test_an_untyped_context_is_reported(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    namespace: dict[str, Any] = {}
+    exec(f"def tool(q=None, {name}=None): ...", namespace)
+    tool_of(namespace["tool"]).describe()
+    assert caplog.messages == [
+        f"tool: the parameter {name!r} has no type, so clients see it as an argument. Did you mean {name}: Context?"
+    ]
+
+
+def test_a_hand_written_schema_needs_one_parameter_for_all_arguments() -> None:
+    def tool(**kwargs: object) -> None: ...
+
+    with pytest.raises(RegistrationError, match=r"With input_schema=, one parameter may .*: arguments: dict\."):
+        tool_of(tool, input_schema={"type": "object"}).describe()

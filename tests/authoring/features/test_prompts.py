@@ -6,11 +6,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from enum import Flag
 from typing import Annotated, Any, Literal, NewType
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, RootModel, Tag
 
 from funcmcp import Context, MCPServer, RegistrationError
 from funcmcp._authoring.calling.services import Services
@@ -157,6 +158,59 @@ class Model(BaseModel):
     a: int
 
 
+class Name(RootModel[str]):
+    pass
+
+
+class Day(RootModel[date]):
+    pass
+
+
+class ColourName(RootModel[Colour]):
+    pass
+
+
+class OptionalText(RootModel[str | None]):
+    pass
+
+
+class Several(RootModel[int | str | list[int]]):
+    pass
+
+
+class Numbers(RootModel[list[int]]):
+    pass
+
+
+class Names(RootModel[list[Name]]):
+    pass
+
+
+class WholeNumber(RootModel[int]):
+    pass
+
+
+class Access(Flag):
+    READ = 1
+    WRITE = 2
+
+
+def words_of(value: Any) -> Any:
+    return value.split(",") if isinstance(value, str) else value
+
+
+def kind_of(value: Any) -> str:
+    return "text" if isinstance(value, str) else "model"
+
+
+def a_of(value: Any) -> str:
+    return "model" if "a" in value.keys() else "other"  # noqa: SIM118 - raises for a text
+
+
+ByKind = Annotated[Annotated[str, Tag("text")] | Annotated[Model, Tag("model")], Discriminator(kind_of)]
+ByObject = Annotated[Annotated[Model, Tag("model")] | Annotated[Size, Tag("other")], Discriminator(a_of)]
+
+
 @pytest.mark.parametrize(
     ("hint", "text", "value"),
     [
@@ -195,6 +249,25 @@ class Model(BaseModel):
         (Annotated[list[int], Field(min_length=1)], "[1]", [1]),
         (str | list[str], "plain", "plain"),
         (str | int, "5", "5"),
+        (Name, "Ada", Name("Ada")),
+        (Name, "5", Name("5")),
+        (Name, '["a"]', Name('["a"]')),
+        (Name | None, "", Name("")),
+        (Name | int, "Ada", Name("Ada")),
+        (Day, "2026-07-28", Day(date(2026, 7, 28))),
+        (ColourName, "red", ColourName(Colour.RED)),
+        (OptionalText, "[1]", OptionalText("[1]")),
+        (Several, "[1]", Several("[1]")),
+        (Numbers, "[1, 2]", Numbers([1, 2])),
+        (WholeNumber, "+5", WholeNumber(5)),
+        (Names, '["a"]', Names([Name("a")])),
+        (Access, "3", Access.READ | Access.WRITE),
+        (Annotated[list[str], BeforeValidator(words_of)], "a,b", ["a", "b"]),
+        (Annotated[list[str], BeforeValidator(words_of)], '["a,b"]', ["a,b"]),
+        (ByKind, "[1,2]", "[1,2]"),
+        (ByKind, '{"a":1}', '{"a":1}'),
+        (ByObject, '{"a":1}', Model(a=1)),
+        (list[str] | None, "null", None),
     ],
 )
 async def test_an_argument_is_a_text_that_is_converted_to_the_annotated_type(
@@ -233,8 +306,20 @@ async def test_an_argument_is_a_text_that_is_converted_to_the_annotated_type(
         (Model, "a", 'it: must be JSON such as {"name": "value"}'),
         (list[int], '["a"]', "it[0]: must be an integer"),
         (list[int], "{}", "it: must be an array, not an object"),
-        (list[float], "[NaN]", "it: must be JSON such as [1, 2]"),
-        (dict[str, int], "[" * 10_000, 'it: must be JSON such as {"name": "value"}'),
+        (list[float], "[NaN]", "it: must be JSON such as [1, 2] (expected value at line 1 column 2)"),
+        (
+            dict[str, int],
+            "[" * 10_000,
+            'it: must be JSON such as {"name": "value"} (recursion limit exceeded at line 1 column 202)',
+        ),
+        (Numbers, "5,6", "it: must be JSON such as [1, 2]"),
+        (Numbers, "[5,", "it: must be JSON such as [1, 2] (EOF while parsing a value at line 1 column 3)"),
+        (Names, "a", 'it: must be JSON such as ["one", "two"]'),
+        (WholeNumber, "true", "it: must be an integer"),
+        (Access, " 3", "it: must be 0 or a sum of 1 or 2"),
+        (Access, "-0", "it: must be 0 or a sum of 1 or 2"),
+        (ByObject, "a", 'it: must be JSON such as {"name": "value"}'),
+        (int | list[int], "[1", "it: must be JSON: EOF while parsing a list at line 1 column 2"),
         (Model, "{}", "it.a: is required (an integer)"),
         (Annotated[int, Field(ge=1)], "0", "it: must be at least 1"),
     ],
@@ -515,3 +600,24 @@ async def test_a_prompt_can_not_end_the_process() -> None:
     made = make_prompt(leave, {"name": "leave"}, Services())
     with pytest.raises(RuntimeError, match="leave raised SystemExit"):
         await made.handler(tool_calls.context(), {})
+
+
+async def test_the_description_of_an_argument_says_that_its_text_is_json(mcp: MCPServer) -> None:
+    @mcp.prompt
+    def say(tags: list[str], size: Size, count: int, numbers: Numbers | None = None) -> str:
+        """Say something.
+
+        Args:
+            tags: Tags of the page.
+            size: Its size
+            count: How often.
+        """
+        return ""
+
+    (prompt,) = (await ask(mcp, "prompts/list"))["result"]["prompts"]
+    assert [argument.get("description") for argument in prompt["arguments"]] == [
+        'Tags of the page. JSON such as ["one", "two"].',
+        'Its size. JSON such as {"name": "value"}.',
+        "How often.",
+        "JSON such as [1, 2].",
+    ]

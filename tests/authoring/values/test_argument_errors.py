@@ -76,7 +76,7 @@ def test_each_error_of_pydantic_has_a_phrase_that_repeats_nothing_of_the_input(e
     kind = error["type"]
     context = error.get("example_context") or {}
     filled = {name: SECRET if value == "" else value for name, value in context.items()}
-    limits = {"expected", "expected_schemes", "expected_version", "pattern", "min_length", "max_length"}
+    limits = {"encoding", "expected", "expected_schemes", "expected_version", "pattern", "min_length", "max_length"}
     if kind in {"value_error", "assertion_error"}:
         filled["error"] = ValueError(SECRET)
     for name in limits & filled.keys():

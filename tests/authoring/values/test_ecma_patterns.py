@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from typing import Any
 
@@ -28,8 +29,6 @@ TRANSLATIONS = {
     r"^a{2}}$": r"^a{2}\}$",
     r"\x{41}\u0042\x43": r"\u0041\u0042\u0043",
     r"\x{1F600}": "\U0001f600",
-    r"\pL+": r"\p{L}+",
-    r"\P{Lu}": r"\P{Lu}",
     r"\a\#\&\~\ \_": r"\u0007#&~ _",
     r"^(?:a|b)*?$": r"^(?:a|b)*?$",
     r"\bab\b": r"\bab\b",
@@ -85,12 +84,26 @@ def test_constructs_of_other_dialects_are_translated_too(pattern: str, translati
     [
         *("(?m)^a$", "(?i:a)b", "(?i)\xe9", r"(?i)\pL", "(?i)[[:alpha:]]", "(?i)[a-\xff]"),
         *("a++", "^*a", "*a", "(?=a)*", "(a", "a)", "[a", "[a", "a\\", r"\<a", r"\b{start}a", r"\p{Greek}", r"\1"),
+        *(r"^\p{L}+$", r"\pL", r"\P{Lu}", r"[\d\p{L}]", "[\U0001f600-\U0001f64f]", r"[\x{1F600}]", "\U0001f600+"),
         *("[a&&b]", "[--a]", "[a[b]]", r"[\b]", "[b-a]", r"[a-\d]", r"\x{110000}", "(?P=a)", r"\U00110000"),
     ],
 )
 def test_a_pattern_without_an_equal_is_rejected(pattern: str) -> None:
     with pytest.raises(UntranslatableError):
         ecma_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "translation"),
+    [(r"\pL+", r"\p{L}+"), (r"\P{Lu}", r"\P{Lu}"), ("[\U0001f600]", "[\U0001f600]"), ("\U0001f600+", "\U0001f600+")],
+)
+def test_the_server_s_own_check_reads_more_than_clients(pattern: str, translation: str) -> None:
+    assert ecma_pattern(pattern, for_clients=False) == translation
+
+
+@pytest.mark.parametrize("translation", TRANSLATIONS.values())
+def test_clients_in_python_read_each_translation(translation: str) -> None:
+    re.compile(translation)
 
 
 def test_translations_match_the_same_texts_in_javascript() -> None:

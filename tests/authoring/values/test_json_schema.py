@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
@@ -23,8 +23,10 @@ from pydantic import (
     IPvAnyAddress,
     NaiveDatetime,
     PrivateAttr,
+    RootModel,
     SecretStr,
 )
+from typing_extensions import TypedDict
 
 from funcmcp._authoring.calling.function_call import FeatureFunction
 from funcmcp._authoring.calling.services import Services
@@ -35,7 +37,7 @@ from funcmcp._protocol.errors import ToolError
 from funcmcp._server.catalog.features import LeftOut
 from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
-from tests.authoring.tool_calls import call, schema_of
+from tests.authoring.tool_calls import call, schema_of, tool_of
 
 # The first design of the library gives this schema for `CreateOrder`.
 CREATE_ORDER = """{
@@ -566,3 +568,55 @@ def test_fields_that_are_not_arguments_are_not_spread() -> None:
         "properties": {"name": {"type": "string"}},
         "required": ["name"],
     }
+
+
+async def test_a_pattern_that_clients_cannot_read_is_checked_and_not_shown() -> None:
+    def tool(it: Any) -> Any:
+        return {"name": "5"} if it["name"] == "five" else it
+
+    class Named(TypedDict):
+        name: Annotated[str, Field(pattern=r"^\p{L}+$")]
+
+    tool.__annotations__ = {"it": Named, "return": Named}
+    definition = tool_of(tool).describe()
+    assert definition["inputSchema"]["properties"]["it"]["properties"] == {"name": {"type": "string"}}
+    assert definition["outputSchema"]["properties"] == {"name": {"type": "string"}}
+    assert (await call(tool, {"it": {"name": "grün"}}))["structuredContent"] == {"name": "grün"}
+    with pytest.raises(ToolError, match="must match the pattern"):
+        await call(tool, {"it": {"name": "5"}})
+    with pytest.raises(ValueError, match="does not allow"):
+        await call(tool, {"it": {"name": "five"}})
+
+
+@pytest.mark.parametrize(
+    ("default", "shown"),
+    [
+        (time(12), None),
+        (datetime(2026, 1, 1), None),  # noqa: DTZ001 - without an offset
+        (time(12, tzinfo=UTC), "12:00:00Z"),
+        (datetime(2026, 1, 1, tzinfo=UTC), "2026-01-01T00:00:00Z"),
+    ],
+)
+def test_a_default_without_the_offset_that_its_format_requires_is_left_out(default: Any, shown: str | None) -> None:
+    def tool(it: Any = default) -> None: ...
+
+    tool.__annotations__ = {"it": type(default)}
+    assert schema_of(tool)["properties"]["it"].get("default") == shown
+
+
+def test_a_fraction_is_no_multiple_for_clients() -> None:
+    def tool(it: Annotated[Decimal, Field(multiple_of=Decimal("0.05"))]) -> None: ...
+
+    assert schema_of(tool)["properties"]["it"] == {"type": "number"}
+
+
+def test_a_root_model_has_the_schema_of_its_root() -> None:
+    @dataclass
+    class Inside:
+        a: int
+
+    def tool(it: Any) -> None: ...
+
+    tool.__annotations__ = {"it": RootModel[Inside]}
+    inside = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    assert schema_of(tool)["properties"]["it"] == inside

@@ -5,18 +5,16 @@ parameters form one part, whose core schema is that of a TypedDict. A parameter 
 part: the fields of its type are arguments at the same level as the plain ones. `input_schema` merges the JSON schemas
 of the parts. `reader_of` builds their validators when the feature is first called. pydantic is not loaded before that.
 
-A call's arguments are validated in up to four steps. The first validator stops at the first invalid item of a
+A call's arguments are validated in up to three steps. The first validator stops at the first invalid item of a
 collection (`fail_fast`), because a million invalid items would produce a million errors and take minutes. If it rejects
-the value, the value is validated again with integers in place of floats such as 5.0, because JSON has only one type of
-number. If that fails, too, and the value contains null, a validator that takes null as the absence of an argument with
-a default decides. If the value is invalid and small, another validator lists all errors for the client.
+the value, and the value contains null, a validator that takes null as the absence of an argument with a default
+decides. If the value is invalid and small, another validator lists all errors for the client.
 """
 
 from __future__ import annotations
 
-import operator
-from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, NotRequired, get_origin
 
 from funcmcp._authoring.signatures.annotations import marks_of
 from funcmcp._authoring.signatures.signature import EMPTY, Spread
@@ -85,6 +83,8 @@ def _plain_schema(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> d
     """Return the core schema of plain parameters. If there is an error, it names the parameter that causes it."""
     from funcmcp._authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
+    for parameter in parameters:
+        _check_qualifier(parameter, tool)
     place = _place([parameter.name for parameter in parameters], tool)
     try:
         return argument_schema(_typed_dict(parameters), place, lax=lax)
@@ -93,6 +93,17 @@ def _plain_schema(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> d
             for parameter in parameters:
                 _plain_schema([parameter], tool, lax=lax)
         raise
+
+
+def _check_qualifier(parameter: Parameter, tool: str) -> None:
+    """Raise RegistrationError for a type such as ``Final[int]``, which only variables can have."""
+    annotation = parameter.annotation
+    qualifier = get_origin(annotation) or annotation
+    if qualifier is Final or qualifier is ClassVar:
+        place = _place([parameter.name], tool)
+        raise RegistrationError(
+            f"{place} has the type {annotation}, which only variables can have. Remove {qualifier}."
+        )
 
 
 def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
@@ -124,6 +135,22 @@ def optional_of(parts: Sequence[Part]) -> set[str]:
         if part.parameter is None:
             optional |= {name for name, field in _fields(part.schema).items() if field.get("required") is False}
     return optional
+
+
+def json_texts_of(parts: Sequence[Part]) -> dict[str, bool]:
+    """Return the plain parameters whose texts must be JSON, because each value but None is an object or an array.
+
+    The value is whether an author's function may read other texts, too.
+    """
+    from funcmcp._authoring.values.pydantic_argument_schemas import reads_texts, requires_json  # noqa: PLC0415 - loads pydantic
+
+    texts: dict[str, bool] = {}
+    for part in parts:
+        if part.parameter is None:
+            for name, field in _fields(part.schema).items():
+                if requires_json(part.schema, field):
+                    texts[name] = reads_texts(field)
+    return texts
 
 
 def _place(parameters: Sequence[str], tool: str) -> str:
@@ -203,11 +230,11 @@ def _describe(part: Part, schema: dict[str, Any], descriptions: Mapping[str, str
                 continue  # JSON can't represent the default, so the schema omits it
 
 
-def _fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _fields(schema: Mapping[str, Any]) -> Mapping[str, dict[str, Any]]:
     """Return the fields of a core schema by name."""
     while "fields" not in schema:
         schema = schema["schema"]
-    fields: Mapping[str, Any] = schema["fields"]
+    fields: Mapping[str, dict[str, Any]] = schema["fields"]
     return fields
 
 
@@ -279,38 +306,22 @@ def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
     """Return a function that validates a JSON value and raises pydantic's ValidationError."""
     from pydantic_core import to_json  # noqa: PLC0415 - loads pydantic
 
-    from funcmcp._authoring.values.pydantic_argument_schemas import locating_errors, strings_first  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.values.pydantic_argument_schemas import (  # noqa: PLC0415 - loads pydantic
+        locating_errors,
+        strict_schema,
+        strings_first,
+        whole_numbers,
+    )
     from funcmcp._authoring.values.pydantic_schemas import is_plain, validator  # noqa: PLC0415 - loads pydantic
 
-    built = validator(locating_errors(strings_first(schema)))
-    from_json = built.validate_json
+    changed = locating_errors(strings_first(schema))
     if lax:  # strict types remain strict, but dates, sets and the like of strict models are read from JSON
-        return built.validate_python if is_plain(schema) else lambda value: from_json(to_json(value))
+        built = validator(whole_numbers(changed))
+    else:
+        built = validator(whole_numbers(strict_schema(changed)), strict=True)
     if is_plain(schema):
-        return partial(built.validate_python, strict=True)
-    return lambda value: from_json(to_json(value), strict=True)
-
-
-def _with_integers(value: Any) -> Any:
-    """Return a JSON value with an integer for each float without a fraction, such as 5 for 5.0.
-
-    If there is no such float, the value itself is returned, not a copy.
-    """
-    if type(value) is float and value.is_integer():
-        return int(value)
-    if type(value) is dict:
-        members = {name: _with_integers(member) for name, member in value.items()}
-        changed = any(map(operator.is_not, members.values(), value.values()))
-        if changed:
-            return members
-        return value
-    if type(value) is list:
-        items = [_with_integers(item) for item in value]
-        changed = any(map(operator.is_not, items, value))
-        if changed:
-            return items
-        return value
-    return value
+        return built.validate_python
+    return lambda value: built.validate_json(to_json(value))
 
 
 def _has_null(value: Any) -> bool:
@@ -350,12 +361,9 @@ class _Check:
             value: The value.
             error: The error of `validate`.
         """
-        changed = _with_integers(value)
-        if _has_null(changed):
-            return self._with_defaults()(changed)
-        if changed is value:
-            raise error
-        return self.validate(changed)
+        if _has_null(value):
+            return self._with_defaults()(value)
+        raise error
 
     def errors(self, error: ValidationError, value: Any) -> ValidationError:
         """Return an error that lists all problems of a small value. For a large value, return *error*.
@@ -368,7 +376,7 @@ class _Check:
             return error
         all_errors = self._all_errors_with_defaults if _has_null(value) else self._all_errors
         try:
-            all_errors()(_with_integers(value))
+            all_errors()(value)
         except ToolError:  # too many attempts to match unions, see values/union_limits.py
             return error
         except type(error) as thorough:

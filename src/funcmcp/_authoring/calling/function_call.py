@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 from asyncio import CancelledError
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, TypeVarTuple, get_origin
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from funcmcp._server.catalog.features import LeftOut
 
     AnyCall: TypeAlias = "FunctionCall[Any, Any, *tuple[Any, ...]]"
+
+_log = logging.getLogger("funcmcp")
+_CONTEXT_NAMES = frozenset({"context", "ctx"})
 
 SPECIAL: tuple[type, ...] = (Context, CancellationToken, JSONRPCRequest, Scope)
 """Types of parameters that are never arguments."""
@@ -330,10 +334,22 @@ def plan_of(
         elif parameter.bare in services and not is_spread(parameter):
             injected[parameter.name] = parameter.bare
         else:
+            _warn_of_untyped_context(parameter, signature.name)
             arguments.append(parameter)
     if input_schema is not None and _takes_all_arguments(arguments, input_schema):
         return Plan([], special, injected, arguments[0].name)
     return Plan(arguments, special, injected, None)
+
+
+def _warn_of_untyped_context(parameter: Parameter, name: str) -> None:
+    """Warn of a parameter that clients see as an argument, and that is probably meant for the context."""
+    if parameter.annotation is EMPTY and parameter.name in _CONTEXT_NAMES:
+        _log.warning(
+            "%s: the parameter %r has no type, so clients see it as an argument. Did you mean %s: Context?",
+            name,
+            parameter.name,
+            parameter.name,
+        )
 
 
 def special_type(parameter: Parameter) -> type | None:

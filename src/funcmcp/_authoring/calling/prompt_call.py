@@ -1,8 +1,8 @@
 """Calls of a prompt's function: texts in, a ``GetPromptResult`` out.
 
-A prompt's arguments are texts on the wire. Where an annotation names its choices, the text of a choice stands for its
-value. Where every value of an annotation is an object or an array, the text is JSON. An optional argument that is an
-empty text counts as absent, because forms send fields that the user left empty, unless its type takes an empty text.
+A prompt's arguments are texts on the wire. Where a type has choices, the text of a choice stands for its value. Where
+every value of a type is an object or an array, the text is JSON. An optional argument that is an empty text counts as
+absent, because forms send fields that the user left empty, unless its type takes an empty text.
 
 Source: 2026-07-28 "server/prompts".
 """
@@ -10,14 +10,12 @@ Source: 2026-07-28 "server/prompts".
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from funcmcp._authoring.calling.arguments import optional_of, reader_of
+from funcmcp._authoring.calling.arguments import json_texts_of, optional_of, reader_of
 from funcmcp._authoring.calling.function_call import CallKind, always
 from funcmcp._authoring.calling.unknown_arguments import KnownArguments, checking_names
-from funcmcp._authoring.signatures.annotations import marks_of, union_members, without_marks
+from funcmcp._authoring.signatures.annotations import union_members, without_marks
 from funcmcp._authoring.signatures.choices import choices_of
 from funcmcp._authoring.signatures.signature import EMPTY
 from funcmcp._authoring.values.prompt_results import description_prefix, prompt_result
@@ -36,9 +34,6 @@ if TYPE_CHECKING:
     PromptCall: TypeAlias = "FunctionCall[PromptSettings, PromptCallResult, dict[str, str]]"
 
 _TEXT_TYPES = frozenset({EMPTY, Any, object, str})
-_NUMBER_TYPES = frozenset({int, float, Decimal})
-_FIELD_ATTRIBUTES = ("model_fields", "__dataclass_fields__", "__total__", "_fields")
-"""Attributes of pydantic models, dataclasses, TypedDicts and named tuples."""
 
 
 class PromptSettings(NamedTuple):
@@ -77,10 +72,11 @@ def _value_reader(call: PromptCall) -> Callable[[dict[str, str]], dict[str, Any]
     readers: dict[str, Callable[[str], Any]] = {}
     absent_if_empty: set[str] = set()
     optional = optional_of(call.parts)
+    examples = json_examples(call)
+    for name, may_be_text in json_texts_of(call.parts).items():
+        readers[name] = functools.partial(_json_value, name, examples[name], may_be_text=may_be_text)
     for parameter in call.plan.arguments:
         name = parameter.name
-        if _is_structured(parameter.annotation):
-            readers[name] = functools.partial(_json_value, name, _json_example(parameter.annotation))
         if name in optional and not _takes_empty_text(parameter.annotation):
             absent_if_empty.add(name)
     if not readers and not absent_if_empty:
@@ -114,33 +110,16 @@ def _context_members(arguments: dict[str, str]) -> dict[str, Any]:
 PROMPT_CALL = CallKind(_new_reader, _new_renderer, context_members=_context_members)
 
 
-def _json_value(name: str, example: str, text: str) -> Any:
+def _json_value(name: str, example: str, text: str, *, may_be_text: bool) -> Any:
     from pydantic_core import from_json  # noqa: PLC0415 - loaded with the codec
 
     try:
         return from_json(text, allow_inf_nan=False)
-    except ValueError:
-        raise ToolError(f"{name}: must be JSON such as {example}") from None
-
-
-def _is_structured(annotation: Any) -> bool:
-    """Return whether each value of a type but None is an object or an array in JSON, so that its text must be JSON.
-
-    pydantic's ``Json`` reads its text itself.
-    """
-    if any(getattr(mark, "__name__", type(mark).__name__) == "Json" for mark in marks_of(annotation)):
-        return False
-    members = [without_marks(member) for member in union_members(without_marks(annotation))]
-    return all(_is_structure(member) for member in members if member is not type(None))
-
-
-def _is_structure(bare: Any) -> bool:
-    origin = getattr(bare, "__origin__", bare)
-    if bare in _TEXT_TYPES or not isinstance(origin, type):
-        return False
-    if any(hasattr(bare, attribute) for attribute in _FIELD_ATTRIBUTES):
-        return True
-    return issubclass(origin, Collection) and not issubclass(origin, str | bytes)
+    except ValueError as error:
+        if may_be_text:
+            return text
+        reason = f" ({error})" if text.lstrip()[:1] in {"{", "["} else ""
+        raise ToolError(f"{name}: must be JSON such as {example}{reason}") from None
 
 
 def _takes_empty_text(annotation: Any) -> bool:
@@ -151,22 +130,30 @@ def _takes_empty_text(annotation: Any) -> bool:
         bare = without_marks(member)
         if choices_of(bare):
             continue
+        if getattr(bare, "__pydantic_root_model__", False):
+            if _takes_empty_text(bare.model_fields["root"].annotation):
+                return True
+            continue
         origin = getattr(bare, "__origin__", bare)
         if not isinstance(origin, type) or origin in _TEXT_TYPES or issubclass(origin, str | bytes):
             return True
     return False
 
 
-def _json_example(annotation: Any) -> str:
-    """Return an example of JSON for the type of an array or an object."""
-    bare = without_marks(union_members(without_marks(annotation))[0])
-    origin = getattr(bare, "__origin__", bare)
-    if not issubclass(origin, Collection) or issubclass(origin, Mapping) or hasattr(origin, "__total__"):
+def json_examples(call: PromptCall) -> dict[str, str]:
+    """Return an example of JSON for each argument whose text must be JSON."""
+    properties = call.input_schema()["properties"]
+    return {name: _json_example(properties[name]) for name in json_texts_of(call.parts)}
+
+
+def _json_example(schema: dict[str, Any]) -> str:
+    """Return an example of JSON for the schema of an array or an object."""
+    for member in schema.get("anyOf", ()):
+        if member.get("type") != "null":
+            return _json_example(member)
+    if schema.get("type") != "array":
         return '{"name": "value"}'
-    type_arguments = getattr(bare, "__args__", ())
-    if not type_arguments:
-        return '["one", "two"]'
-    item = without_marks(type_arguments[0])
-    if item in _NUMBER_TYPES:
+    kind = schema["items"].get("type")
+    if kind in {"integer", "number"}:
         return "[1, 2]"
-    return '[{"name": "value"}]' if _is_structured(item) else '["one", "two"]'
+    return '[{"name": "value"}]' if kind == "object" else '["one", "two"]'

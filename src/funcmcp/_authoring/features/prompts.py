@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp._authoring.calling.completers import completers_of
 from funcmcp._authoring.calling.function_call import FunctionCall
-from funcmcp._authoring.calling.prompt_call import PROMPT_CALL, PromptSettings
+from funcmcp._authoring.calling.prompt_call import PROMPT_CALL, PromptSettings, json_examples
 from funcmcp._authoring.features.decorators import FeatureKind, decorate
 from funcmcp._authoring.features.options import FeatureOptions, checked_options
 from funcmcp._authoring.features.registration_checks import feature_definition, feature_members, named_function
@@ -89,16 +89,27 @@ def prompt(function: Any = None, /, **options: Any) -> Any:
     return decorate(function, options, PROMPT)
 
 
+def _with_example(description: str, example: str) -> str:
+    """Return the description of an argument with a sentence about its JSON, because its definition has no schema."""
+    sentence = f"JSON such as {example}."
+    if not description:
+        return sentence
+    return f"{description.rstrip().removesuffix('.')}. {sentence}"
+
+
 def _definition(call: PromptCall, options: PromptOptions) -> dict[str, Any]:
     """Return the prompt's definition in the newest revision's shape."""
     schema = call.input_schema()
     required = schema.get("required", ())
+    examples = json_examples(call)
     arguments = []
     for name, argument_schema in schema.get("properties", {}).items():
         argument = {"name": name}
         for member in ("title", "description"):
             if member in argument_schema:
                 argument[member] = argument_schema[member]
+        if name in examples:
+            argument["description"] = _with_example(argument.get("description", ""), examples[name])
         argument["required"] = name in required
         arguments.append(argument)
     description = options.get("description")

@@ -269,9 +269,10 @@ def _parameters(function: Any, name: str, *, bound: bool) -> list[inspect.Parame
         del parameters[0]
     for parameter in parameters:
         if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
-            raise RegistrationError(
-                f"{name} takes {parameter}. Name each parameter, because the arguments' schema lists them."
-            )
+            remedy = "Name each parameter, because the arguments' schema lists them."
+            if parameter.kind is parameter.VAR_KEYWORD:
+                remedy += " With input_schema=, one parameter may take all arguments: arguments: dict."
+            raise RegistrationError(f"{name} takes {parameter}. {remedy}")
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise RegistrationError(
                 f"{name} takes {parameter.name!r} by position only, but arguments have names. Remove the '/'."

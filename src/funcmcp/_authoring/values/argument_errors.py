@@ -41,6 +41,9 @@ _MAX_ERRORS = 1000
 _MAX_NAME_LENGTH = 64
 _MAX_DESCRIPTION_LENGTH = 200
 
+JSON_ERROR = "json_text"
+"""The type of an error about a text that should be JSON. Its ``reason`` is a text of pydantic's, without the input."""
+
 TAG_ERROR = "tag"
 """The type of an error about the tag of a union."""
 
@@ -121,7 +124,7 @@ _LIMITS = {
     "unexpected_keyword_argument": _UNEXPECTED,
     "unexpected_positional_argument": _UNEXPECTED,
     "base64_decode": "must be base64",
-    "bytes_invalid_encoding": "must be base64",
+    "bytes_invalid_encoding": "must be {encoding}",
     "bytes_too_short": "must have at least {min_length} bytes",
     "bytes_too_long": "must have at most {max_length} bytes",
     "byte_size": "must be a size such as 10 MiB, or a number of bytes",
@@ -141,6 +144,7 @@ _LIMITS = {
     "ip_any_interface": "must be an IP address with a prefix such as 10.0.0.1/8",
     "ip_any_network": "must be an IP network such as 10.0.0.0/8",
     "invalid_key": "must have strings as names",
+    JSON_ERROR: "must be JSON: {reason}",
     "json_invalid": "must be a string with JSON in it",
     "recursion_depth_exceeded": "is nested too deeply",
     "recursion_loop": "is nested too deeply",
@@ -497,18 +501,31 @@ def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
         return _singular(phrase.replace("items", "different items") if context.get("field_type") in _SETS else phrase)
     if kind == "float_type" and isinstance(value, int) and not isinstance(value, bool):
         return "must be a number that is not that large"
-    if type(context.get("error")).__module__ == "ipaddress":
-        return "must be an IP address"
     if _is_authors_error(context.get("error")):
         return str(context["error"])
-    if kind == "value_error" and "error" not in context:  # pydantic's own error for an email address
-        return "must be an email address"
+    if kind == "value_error":
+        return _standard_phrase(context.get("error"))
     for ending in _ENDINGS:
         expected = _TYPES.get(kind.removesuffix(ending))
         if expected is not None:
             if ending == "_type":
                 return f"must be {expected}, not {_kind_beside(expected, value)}"
             return f"must be {expected}"
+    return None
+
+
+def _standard_phrase(error: object) -> str | None:
+    """Return the phrase for an error of the standard library; None if it has none.
+
+    Args:
+        error: The exception. None stands for pydantic's own error for an email address.
+    """
+    if error is None:
+        return "must be an email address"
+    if type(error).__module__ == "ipaddress":
+        return "must be an IP address"
+    if "has host bits set" in str(error):
+        return "must be an IP network whose bits after the prefix are 0, such as 10.0.0.0/8"
     return None
 
 

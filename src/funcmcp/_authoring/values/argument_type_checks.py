@@ -40,6 +40,9 @@ _TRANSPARENT = frozenset(
 )
 """Kinds of schemas whose values are hashable if those of the schemas in them are."""
 
+_PATTERN_OF_BYTES = "pattern_bytes_validator"
+"""The name of pydantic's function for ``re.Pattern[bytes]``, which takes no text."""
+
 _NEVER_HASHABLE = (_DICTS - {"frozendict"}) | {"deque", "list", "set", "typed-dict"}
 
 
@@ -69,6 +72,8 @@ def _problem(node: Node, definitions: Mapping[str, Node]) -> str | None:
         return _problem_of_names(node)
     if kind == "is-instance" and isinstance(node["cls"], type) and issubclass(node["cls"], Enum):
         return f"the enum {node['cls'].__name__}, which has no members. Add members"
+    if kind == "function-plain" and getattr(node["function"]["function"], "__name__", "") == _PATTERN_OF_BYTES:
+        return "a regular expression for bytes, which JSON can't carry. Use re.Pattern[str]"
     return invalid_choice(node)
 
 

@@ -1,9 +1,9 @@
 r"""Regular expressions in ECMA-262's dialect, which JSON schemas have.
 
 Clients in JavaScript compile a pattern with the ``u`` flag, which rejects escapes such as ``\-`` outside of a class,
-``(?i)`` and ``(?P<name>...)``. `ecma_pattern` translates what has an equal in that dialect, and rejects the other
-constructs. ``\d``, ``\w``, ``\s``, ``\b`` and ``.`` stay, although they match fewer characters in ECMA-262: a client
-that compares them is stricter than the server.
+``(?i)`` and ``(?P<name>...)``, or without it. Clients in Python use `re`, which has neither ``\p{L}`` nor that flag.
+`ecma_pattern` translates what all of them read, and rejects the other constructs. ``\d``, ``\w``, ``\s``, ``\b`` and
+``.`` stay, although they match fewer characters in ECMA-262: a client that compares them is stricter than the server.
 
 Source: ECMA-262 "Patterns"; JSON Schema 2020-12 "Regular Expressions"; the documentation of the Rust crate regex.
 """
@@ -50,20 +50,37 @@ class _Character(NamedTuple):
     code: int | None
 
 
-def ecma_pattern(pattern: str) -> str:
-    """Return a pattern of pydantic's or an OpenAPI document's as one of ECMA-262 with the ``u`` flag.
+def ecma_pattern(pattern: str, *, for_clients: bool = True) -> str:
+    """Return a pattern of pydantic's or an OpenAPI document's as one of ECMA-262.
+
+    Args:
+        pattern: The pattern.
+        for_clients: Whether also `re`, and ECMA-262 without the ``u`` flag, must read it in the same way.
 
     Raises:
         UntranslatableError: The pattern has no equal, or it is not valid.
     """
     flags = _LEADING_FLAGS.match(pattern)
     if flags is None:
-        return _Translation(pattern, ignore_case=False, dot_matches_all=False).result()
+        return _checked(_Translation(pattern, for_clients=for_clients).result(), for_clients=for_clients)
     letters = set(flags[1])
     if not letters <= set("isu"):
         raise UntranslatableError(f"the flags {flags[0]}")
     unflagged = pattern[flags.end() :]
-    return _Translation(unflagged, ignore_case="i" in letters, dot_matches_all="s" in letters).result()
+    translation = _Translation(
+        unflagged, for_clients=for_clients, ignore_case="i" in letters, dot_matches_all="s" in letters
+    )
+    return _checked(translation.result(), for_clients=for_clients)
+
+
+def _checked(pattern: str, *, for_clients: bool) -> str:
+    """Return a translated pattern. Raise UntranslatableError if clients in Python can't compile it."""
+    if for_clients:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise UntranslatableError(f"what Python's re lacks ({error.msg})") from None
+    return pattern
 
 
 class _Translation:
@@ -71,12 +88,16 @@ class _Translation:
 
     Args:
         pattern: The pattern without leading flags.
+        for_clients: Whether it must not depend on the ``u`` flag.
         ignore_case: Whether both cases of letters match.
         dot_matches_all: Whether ``.`` matches line breaks.
     """
 
-    def __init__(self, pattern: str, *, ignore_case: bool, dot_matches_all: bool) -> None:
+    def __init__(
+        self, pattern: str, *, for_clients: bool, ignore_case: bool = False, dot_matches_all: bool = False
+    ) -> None:
         self._pattern = pattern
+        self._for_clients = for_clients
         self._ignore_case = ignore_case
         self._dot = "[\\s\\S]" if dot_matches_all else "."
         self._position = 0
@@ -183,6 +204,8 @@ class _Translation:
                 code = int(match[1], 16)
                 return _Character(_code_point(code), code)
         match = _CATEGORY.match(self._pattern, start)
+        if match is not None and self._for_clients:
+            raise UntranslatableError(f"{match[0]} without the u flag")
         if match is not None and not self._ignore_case:
             self._position = match.end()
             return _Character(f"\\{match[1]}{{{match[2] or match[3]}}}", None)
@@ -197,6 +220,8 @@ class _Translation:
 
     def _literal(self, character: str, text: str) -> str:
         """Return a character outside of a class, given its own text."""
+        if self._for_clients and ord(character) > _LAST_ESCAPED:
+            self._can_repeat = False  # without the u flag, the character is two
         if not self._ignore_case:
             return text
         both_cases = self._both_cases(ord(character), ord(character))
@@ -257,10 +282,17 @@ class _Translation:
         if character == "\\":
             if self._pattern[self._position : self._position + 1] in _NOT_IN_A_CLASS:
                 raise UntranslatableError("an assertion in a class")
-            return self._escaped(extra="-")
+            escaped = self._escaped(extra="-")
+            self._check_in_class(escaped.code or 0)
+            return escaped
         # A bare "-" here is no operator. Behind a set such as \w, ECMA-262 rejects it without a backslash.
+        self._check_in_class(ord(character))
         needs_backslash = character == "]" or (character == "-" and not self._pattern.startswith("]", self._position))
         return _Character("\\" + character if needs_backslash else character, ord(character))
+
+    def _check_in_class(self, code: int) -> None:
+        if self._for_clients and code > _LAST_ESCAPED:
+            raise UntranslatableError("a character beyond U+FFFF in a class, without the u flag")
 
 
 def _code_point(code: int) -> str:

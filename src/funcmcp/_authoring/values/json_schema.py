@@ -20,8 +20,8 @@ from base64 import b64encode
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum, Flag
+from fractions import Fraction
 from inspect import cleandoc
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -30,6 +30,8 @@ from pydantic_core import PydanticSerializationError
 
 from funcmcp._authoring.signatures.choices import distinct_json, json_value
 from funcmcp._authoring.signatures.field_descriptions import describe_fields
+from funcmcp._authoring.values.argument_type_checks import members_of
+from funcmcp._authoring.values.bytes_encodings import base64_length, encoding_of
 from funcmcp._authoring.values.ecma_patterns import UntranslatableError, ecma_pattern
 from funcmcp._authoring.values.pydantic_choices import choices_schema, flag_schema
 from funcmcp._authoring.values.schema_defaults import fits
@@ -179,6 +181,8 @@ class _Arranger:
         left_out: What the arranged schema does not say.
     """
 
+    _for_clients = True
+
     def __init__(self, definitions: dict[str, Any], preserved: set[str]) -> None:
         self._definitions = definitions
         self._preserved = preserved
@@ -285,7 +289,7 @@ class _Arranger:
     def _pattern(self, pattern: str, path: _Path) -> str | None:
         """Return a pattern in the dialect of JSON Schema, or None if it can't be translated."""
         try:
-            return ecma_pattern(pattern)
+            return ecma_pattern(pattern, for_clients=self._for_clients)
         except UntranslatableError as error:
             self.left_out.append(LeftOut(path, pattern, f"ECMA-262 does not have {error}"))
             return None
@@ -303,6 +307,8 @@ class _CompleteArranger(_Arranger):
 
     It removes ``uniqueItems``. Sets have no equal items, and the check of 20,000 large integers takes minutes.
     """
+
+    _for_clients = False
 
     def _accepted(self, node: dict[str, Any], path: _Path) -> dict[str, Any]:
         complete = super()._accepted(node, path)
@@ -375,11 +381,6 @@ def float_or_int(value: Any) -> Any:
     return float(value)
 
 
-def base64_length(length: int) -> int:
-    """Return the number of characters of bytes in base64, with its padding."""
-    return 4 * ceil(length / 3)
-
-
 def _without_derived_fields(value: Any) -> Any:
     """Return an object of a dataclass as a dict of its constructor's arguments; other values unchanged."""
     if not is_dataclass(value) or isinstance(value, type):
@@ -419,6 +420,14 @@ class _Generator(GenerateJsonSchema):
             return False  # a field of a dataclass that is not an argument
         return super().field_is_present(field)
 
+    def get_default_value(self, schema: core_schema.WithDefaultSchema) -> Any:
+        default = super().get_default_value(schema)
+        if isinstance(default, bytes):
+            for node in members_of(dict(schema)):
+                if node["type"] == "bytes":
+                    return encoding_of(node).write(default)
+        return default
+
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
         result = super().default_schema(schema)
         if "default" in result and result["default"] is None:
@@ -448,8 +457,10 @@ class _Generator(GenerateJsonSchema):
         return self._without_fraction(result)
 
     def _without_fraction(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Remove a fraction under ``multipleOf`` from results. As a float, 19.99 is not a multiple of 0.01."""
-        if self.mode == "serialization" and result.get("multipleOf", 0) % 1:
+        """Remove a fraction under ``multipleOf`` for which validators round, as they do for 0.01 and not for 0.5."""
+        denominator = Fraction(str(result.get("multipleOf", 1))).denominator
+        is_exact = denominator & (denominator - 1) == 0  # a power of two
+        if not is_exact:
             del result["multipleOf"]
         return result
 
@@ -530,7 +541,7 @@ class _Generator(GenerateJsonSchema):
             node = node["schema"]
         fields = node.get("fields", ())
         named_fields = fields.items() if isinstance(fields, dict) else ((field["name"], field) for field in fields)
-        if isinstance(cls, type):
+        if isinstance(cls, type) and not schema.get("root_model"):
             describe_fields(result, cls, {name: self._get_alias_name(field, name) for name, field in named_fields})
         return _untitled(result, cls)
 

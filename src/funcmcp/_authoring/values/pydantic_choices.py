@@ -141,6 +141,8 @@ def _flag_reader(kind: type[Flag], *, lax: bool) -> Callable[[Any], Any]:
             return value
         if lax and isinstance(value, str) and value.isdecimal() and value.isascii():
             value = int(value)
+        if type(value) is float and value.is_integer():
+            value = int(value)
         if type(value) is not int or value < 0 or value & ~limit:
             raise PydanticCustomError("flag", "must be a sum of {expected}", {"expected": expected})
         if value not in combinations and len(combinations) >= MAX_COMBINATIONS:

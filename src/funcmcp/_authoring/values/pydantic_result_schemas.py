@@ -1,23 +1,23 @@
 """pydantic's core schemas, changed so that results are written as the output schema describes them.
 
-Decimals are numbers, bytes are base64, and named tuples are objects.
+Decimals are numbers, bytes are base64 or what the author's config says, and named tuples are objects.
 
 This module loads pydantic. It is imported when a feature is first listed or called.
 """
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from pydantic_core import PydanticKnownError, PydanticSerializationUnexpectedValue, core_schema
+from pydantic_core import PydanticSerializationUnexpectedValue, core_schema
 
 from funcmcp._authoring.signatures.choices import distinct_json, json_value
-from funcmcp._authoring.values.json_schema import base64_length, float_or_int
+from funcmcp._authoring.values.bytes_encodings import BASE64, encoding_of, with_encodings
+from funcmcp._authoring.values.json_schema import float_or_int
 from funcmcp._authoring.values.pydantic_choices import KINDS as CHOICES
 from funcmcp._authoring.values.pydantic_choices import (
     are_written_by_pydantic,
@@ -71,8 +71,6 @@ _CHANGING_CONFIG = ("str_strip_whitespace", "str_to_lower", "str_to_upper")
 _UNSURE_FORMATS = frozenset({"email", "ipv6", "regex", "uri"})
 _OBJECTS = frozenset({"dataclass", "model", "typed-dict"})
 _LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
-_LENGTHS = {"max_length": "maxLength", "min_length": "minLength"}
-_FROM_URL_ALPHABET = str.maketrans("-_", "+/")
 _MAX_EXPONENT = 307
 """Larger decimals are written as floats, because a reader whose numbers are doubles can't read more digits."""
 
@@ -87,7 +85,7 @@ def result_schema(annotation: Any, place: str) -> Node:
     Raises:
         RegistrationError: JSON can't carry the type.
     """
-    schema = core_schema_of(annotation, place)
+    schema = with_encodings(core_schema_of(annotation, place), "ser_json_bytes")
     for node in nodes_of(schema):
         problem = invalid_choice(node)
         if problem is not None:
@@ -111,8 +109,14 @@ INSTANCE: Final = f"\0{uuid4().hex}"
 
 
 def classes_in(schema: Node) -> tuple[type, ...]:
-    """Return the models and dataclasses in a core schema."""
-    return tuple({node["cls"] for node in nodes_of(schema) if node.get("type") in _CLASSES})
+    """Return the models and dataclasses in a core schema, and bytes if an author's encoding is among theirs.
+
+    The text of bytes in base64 may also be one of the author's encoding, so such bytes are not read from a text.
+    """
+    classes = {node["cls"] for node in nodes_of(schema) if node.get("type") in _CLASSES}
+    if any(node["type"] == "bytes" and encoding_of(node) is not BASE64 for node in nodes_of(schema)):
+        classes.add(bytes)
+    return tuple(classes)
 
 
 def reading_instances(schema: Node) -> Node:
@@ -128,10 +132,12 @@ def _or_instance(node: Node) -> Node:
     if kind == "tagged-union":  # the object that stands for an instance has no tag
         members: Any = [member for member in node["choices"].values() if isinstance(member, dict)]
         return dict(core_schema.union_schema(members, mode="left_to_right", ref=node.get("ref")))
-    if kind not in _CLASSES:
+    is_binary = kind == "json-or-python" and node["python_schema"]["type"] == "bytes"
+    if kind not in _CLASSES and not is_binary:
         return node
     reference = node.pop("ref", None)
-    instance: Any = core_schema.with_info_plain_validator_function(partial(_instance_of, node["cls"]))
+    cls = bytes if is_binary else node["cls"]
+    instance: Any = core_schema.with_info_plain_validator_function(partial(_instance_of, cls))
     model: Any = node
     return dict(core_schema.union_schema([instance, model], mode="left_to_right", ref=reference))
 
@@ -151,7 +157,7 @@ def is_exact(node: Node) -> bool:
     """
     if "serialization" in node:
         function = node["serialization"].get("function")
-        if function in {_number, _base64, json_value}:
+        if function in {_number, BASE64.write, json_value}:
             return True
         if function is not _members and function is not _items:
             return False
@@ -266,14 +272,14 @@ def _limits(node: Node) -> dict[str, Any]:
 
 
 def _binary(node: Node) -> Node:
-    """Return a node for bytes that are base64 in JSON, both as output and in a dict that is returned for a model."""
+    """Return a node for bytes that are text in JSON, both as output and in a dict that is returned for a model."""
+    encoding = encoding_of(node)
     without_ref: Any = without(node, "ref")
-    from_json = core_schema.no_info_before_validator_function(_from_base64, without_ref)
-    updates: dict[str, Any] = {"contentEncoding": "base64", "format": "written-bytes"}
-    for limit, keyword in _LENGTHS.items():
-        if limit in node:
-            updates[keyword] = base64_length(node[limit])
-    serialization = _serialized(_base64, {"type": "str", "metadata": {"pydantic_js_updates": updates}})
+    from_json = core_schema.no_info_before_validator_function(encoding.read, without_ref)
+    updates: dict[str, Any] = {**encoding.keywords, **encoding.limits(node)}
+    if encoding.written_format is not None:
+        updates["format"] = encoding.written_format
+    serialization = _serialized(encoding.write, {"type": "str", "metadata": {"pydantic_js_updates": updates}})
     return dict(
         core_schema.json_or_python_schema(from_json, without_ref, ref=node.get("ref"), serialization=serialization)
     )
@@ -292,22 +298,6 @@ def _number(value: Any) -> Any:
     if value.is_finite() and value.adjusted() <= _MAX_EXPONENT and value == value.to_integral_value():
         return int(value)
     return float(value)
-
-
-def _base64(value: Any) -> Any:
-    if not isinstance(value, bytes):
-        raise PydanticSerializationUnexpectedValue(f"Expected bytes, not {type(value).__name__}")
-    return b64encode(value).decode("ascii")
-
-
-def _from_base64(text: Any) -> Any:
-    """Return the bytes of base64. The alphabet of URLs is also accepted, because pydantic writes it by default."""
-    if not isinstance(text, str):
-        return text
-    try:
-        return b64decode(text.translate(_FROM_URL_ALPHABET), validate=True)
-    except ValueError:
-        raise PydanticKnownError("bytes_invalid_encoding", {"encoding": "base64", "encoding_error": ""}) from None
 
 
 def _items(value: Any) -> Any:

@@ -134,13 +134,19 @@ def never_exact(node: Node) -> Node:
     return dict(chain)
 
 
-def validator(schema: Node) -> SchemaValidator | BoundedValidator:
-    """Return the validator of a changed schema, with bounds on hashes and on unions that contain themselves."""
+def validator(schema: Node, *, strict: bool = False) -> SchemaValidator | BoundedValidator:
+    """Return the validator of a changed schema, with bounds on hashes and on unions that contain themselves.
+
+    Args:
+        schema: The schema.
+        strict: Whether nodes without a config of their own are strict.
+    """
+    config = core_schema.CoreConfig(strict=strict)
     schema = with_hash_limits(schema)
     with_bounds = bounded(schema)
     if with_bounds is None:
-        return SchemaValidator(schema, _use_prebuilt=False)
-    return BoundedValidator(SchemaValidator(with_bounds, _use_prebuilt=False))
+        return SchemaValidator(schema, config, _use_prebuilt=False)
+    return BoundedValidator(SchemaValidator(with_bounds, config, _use_prebuilt=False))
 
 
 def serializer(schema: Node) -> SchemaSerializer | BoundedSerializer:

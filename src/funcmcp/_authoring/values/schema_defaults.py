@@ -7,6 +7,7 @@ Therefore it is not in the schema. Only keywords of generated schemas are checke
 from __future__ import annotations
 
 import operator
+import re
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
@@ -25,6 +26,10 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "string": str,
 }
+_TIMES = frozenset({"date-time", "time"})
+_OFFSET = re.compile(r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})$")
+"""The end of a time in RFC 3339."""
+
 _NUMBERS: dict[str, Callable[[Any, Any], bool]] = {
     "minimum": operator.ge,
     "exclusiveMinimum": operator.gt,
@@ -56,7 +61,8 @@ def fits(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any]) 
     if not _is_of_type(value, schema.get("type")):
         return False
     if isinstance(value, str):
-        return _has_length(value, schema) and _matches(value, schema.get("pattern"))
+        has_form = _matches(value, schema.get("pattern")) and _has_format(value, schema.get("format"))
+        return has_form and _has_length(value, schema)
     if isinstance(value, list):
         items = schema.get("items", {})
         return _has_length(value, schema) and all(fits(item, items, definitions) for item in value)
@@ -90,6 +96,11 @@ def _matches(value: str, pattern: str | None) -> bool:
     except ValidationError:
         return False
     return True
+
+
+def _has_format(value: str, name: Any) -> bool:
+    """Return whether a time has the offset that its format requires. Other formats are not checked."""
+    return name not in _TIMES or _OFFSET.search(value) is not None
 
 
 def _members_fit(value: dict[str, Any], schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> bool:

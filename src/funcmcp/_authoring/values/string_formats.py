@@ -100,6 +100,8 @@ FORMATS: dict[str, tuple[str, Callable[[str], bool]]] = {
 
 WRITTEN_FORMATS = {
     "written-bytes": r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+    "written-bytes-base64url": r"^[A-Za-z0-9_-]*={0,2}$",
+    "written-bytes-hex": r"^(?:[0-9a-f]{2})*$",
     "written-datetime": rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T{_WRITTEN_TIME}$",
     "written-time": f"^{_WRITTEN_TIME}$",
     "written-timedelta": r"^-?P(?:[0-9]+Y)?(?:[0-9]+D)?(?:T(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?$",

@@ -113,7 +113,7 @@ def _rendering_of_values(annotation: Any, tool: str) -> Rendering:
         return Rendering(_plain(tool, tuple(members), text_conversion(annotation, tool)), _no_schema)
     if _has_content(annotation):
         return Rendering(_locating(_content_only, tool), _no_schema)
-    if annotation in _SCALARS:
+    if isinstance(annotation, type) and annotation in _SCALARS:
         return _scalar(annotation)
     typed = _Typed(annotation, tool)
     if any(map(is_open_list, members)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp._protocol.errors import InvalidParams, ResourceNotFound
-from funcmcp._protocol.uri_template import UnsafeValueError
+from funcmcp._protocol.uri_template import UnsafeValueError, with_lower_scheme
 from funcmcp._server.calls.route import NO_VALUES
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Lookup:
                 template stands for, such as ``..`` in a path.
             ResourceNotFound: No resource and no template reads the URI.
         """
-        resource = self._catalog.resources.get(uri)
+        resource = self._catalog.resources.get(uri) or self._catalog.resources.get(with_lower_scheme(uri))
         if resource is not None:
             return resource, {}
         if uri in self._catalog.resources:
