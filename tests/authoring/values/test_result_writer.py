@@ -213,7 +213,6 @@ def test_no_validator_runs_on_an_object_of_the_type(annotation: Any, value: Any,
         (Short, {"a": 2}, {"a": 2}),
         (Base, {"name": "a", "password": "b"}, {"name": "a"}),
         (Derived, {"name": "a"}, {"name": "a", "password": "secret", "note": "n"}),
-        (Derived, Base(name="a"), {"name": "a", "password": "secret", "note": "n"}),
         (Item, {"name": "a"}, {"name": "a", "tags": []}),
         (Squared, {"side": 2}, {"side": 2, "area": 4}),
         (Squared, {"side": 2, "area": 9}, {"side": 2, "area": 4}),
@@ -250,7 +249,6 @@ def test_a_value_of_another_shape_is_read_once(annotation: Any, value: Any, resu
             [{"pet": {"kind": "dog", "age": 2}}, {"pet": {"kind": "dog", "age": 4}}],
         ),
         (Derived, {"name": "a"}, {"name": "a", "password": "secret", "note": "n"}),
-        (list[Item], (Base(name="a"),), [{"name": "a", "tags": []}]),
     ],
 )
 def test_no_validator_runs_on_an_object_inside_a_value_of_another_shape(
@@ -305,29 +303,29 @@ def test_an_object_of_a_subclass_is_written_as_the_annotated_type(annotation: An
 @pytest.mark.parametrize(
     ("annotation", "value", "reason"),
     [
-        (Annotated[int, Field(le=3)], 4, "less than or equal to 3"),
+        (Annotated[int, Field(le=3)], 4, "must be at most 3"),
         (Annotated[int, Field(le=3), AfterValidator(double)], 4, "must be at most 3"),
-        (Annotated[Decimal, Field(ge=0)], Decimal(-1), "greater than or equal to 0"),
+        (Annotated[Decimal, Field(ge=0)], Decimal(-1), "must be at least 0"),
         (Annotated[list[int], Field(max_length=1)], [1, 2], "at most 1 item"),
         (Annotated[bytes, Field(max_length=3)], b"abcd", "at most 3 bytes"),
         (Annotated[str, Format("email")], "nobody", "must be an email address"),
         (list[Annotated[str, Format("phone")]], ["x"], r"\[0\] must be a phone number"),
         (Annotated[str, Format("date-time")], "2026-07-28", "must be a date and time"),
         (Annotated[str, Format("uuid")], "1", "must be a UUID"),
-        (AwareDatetime, datetime(2026, 7, 28), "timezone"),  # noqa: DTZ001 - naive on purpose
-        (Doubled, {"number": "x"}, "valid integer"),
-        (Doubled, Doubled.model_construct(number="x"), "valid integer"),
+        (AwareDatetime, datetime(2026, 7, 28), "must have an offset such as Z"),  # noqa: DTZ001 - naive on purpose
+        (Doubled, {"number": "x"}, "number must be an integer, not a string"),
+        (Doubled, Doubled.model_construct(number="x"), "number must be an integer, not a string"),
         (Doubled, Doubled.model_construct(), "number is required"),
         (Base, Base.model_construct(), "required"),
         (Movie, {"year": 2000}, "required"),
-        (Movie, {"title": "a", "year": "b"}, "valid integer"),
-        (Item, Item(5), "valid string"),  # type: ignore[arg-type] # wrong on purpose
-        (datetime, "banana", "valid datetime"),
+        (Movie, {"title": "a", "year": "b"}, "year must be an integer, not a string"),
+        (Item, Item(5), "name must be a string, not a number"),  # type: ignore[arg-type] # wrong on purpose
+        (datetime, "banana", "must be a date and time such as"),
         (bytes | int, "a", "base64"),
-        (dict[int, str], {"a": "b"}, "valid integer"),
-        (Pair, Pair("a"), "valid integer"),  # type: ignore[arg-type] # wrong on purpose
-        (Priced, {"price": "x"}, "valid number"),
-        (Iterable[int], iter([1, "x"]), "valid integer"),
+        (dict[int, str], {"a": "b"}, "must be an integer"),
+        (Pair, Pair("a"), r"\[0\] must be an integer, not a string"),  # type: ignore[arg-type] # wrong on purpose
+        (Priced, {"price": "x"}, "price must be a number, not a string"),
+        (Iterable[int], iter([1, "x"]), r"\[1\] must be an integer, not a string"),
         (Annotated[int, PlainSerializer(str, return_type=int)], 1, "Expected `int`"),
     ],
 )

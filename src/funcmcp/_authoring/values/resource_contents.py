@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from funcmcp._authoring.signatures.annotations import awaited, parts_of_type, union_members, without_marks
 from funcmcp._authoring.signatures.signature import EMPTY
 from funcmcp._authoring.values.content import Contents, base64
-from funcmcp._authoring.values.result_writer import ResultWriter, text_conversion, unwritable
+from funcmcp._authoring.values.result_writer import ResultWriter, jsonable, text_conversion, unwritable
 from funcmcp._authoring.values.sdk_results import converted, is_sdk_type
 from funcmcp._protocol.codec import encode, encode_text
 from funcmcp._protocol.errors import ResourceNotFound
@@ -111,7 +111,10 @@ def _json_writer(annotation: Any, name: str) -> Callable[[Any], bytes]:
 
 
 def _untyped_json(value: Any) -> bytes:
-    return encode(value, binary="base64")
+    try:
+        return encode(value, binary="base64")
+    except ValueError:
+        return encode(jsonable(value))
 
 
 def media_type_of(annotation: Any) -> str | None:
