@@ -193,7 +193,9 @@ async def test_a_result_beyond_the_limit_is_an_error_with_its_size(
     asked = context("tools/call", {"name": "rows"}, revision=revision)
     refusal = (await answer(served, asked))["result"]
     assert refusal["isError"]
-    assert re.fullmatch(r"The result has 3,\d{3} bytes. This server sends 2,000 at most. Ask for less.*", text_of(refusal))
+    assert re.fullmatch(
+        r"The result has 3,\d{3} bytes. This server sends 2,000 at most. Ask for less.*", text_of(refusal)
+    )
     assert isinstance(asked.error, ToolError)
     (record,) = caplog.records
     assert "The result of rows has 3," in record.getMessage()

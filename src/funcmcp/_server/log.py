@@ -162,7 +162,10 @@ def log_too_large(feature: str, method: str, size: int, limit: int) -> None:
         size: The bytes of the response.
         limit: What may be sent.
     """
-    message = "The result of %s has %s bytes, more than %s. Return less, such as a page of rows, or raise Limits(result_bytes=)."
+    message = (
+        "The result of %s has %s bytes, more than %s. "
+        "Return less, such as a page of rows, or raise Limits(result_bytes=)."
+    )
     extra = {"feature": quote(feature), "method": quote(method)}
     logger.error(message, quote(feature), f"{size:,}", f"{limit:,}", extra=extra)
 

@@ -14,7 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from pydantic_core import PydanticCustomError, PydanticKnownError, PydanticSerializationUnexpectedValue, SchemaValidator, core_schema
+from pydantic_core import (
+    PydanticCustomError,
+    PydanticKnownError,
+    PydanticSerializationUnexpectedValue,
+    SchemaValidator,
+    core_schema,
+)
 
 from funcmcp._authoring.signatures.choices import distinct_json, json_value
 from funcmcp._authoring.values.json_schema import base64_length, float_or_int
@@ -145,7 +151,7 @@ def _readable(node: Node) -> Node:
     kind = node.get("type")
     if kind in CHOICES:
         return reading_choices(node, lax=False)
-    if kind == "date" or kind == "datetime":
+    if kind in {"date", "datetime"}:
         return _read_from_iso(node)
     return reading_tags(node) if node.get("type") == "tagged-union" else node
 
@@ -283,14 +289,17 @@ def is_open(schema: Node) -> bool:
 
 def _result(node: Node) -> Node:
     kind = node.get("type")
+    if kind == "json-or-python" and str(node.get("ref")).startswith(_JSON_VALUE):
+        return {"type": "any", "ref": node["ref"]}
+    return _as_written(node, kind)
+
+
+def _as_written(node: Node, kind: str | None) -> Node:
+    """Return a node whose serializer writes what its JSON schema says."""
     if _has_schema_of_pydantic(node):
         node["metadata"] = _with_sure_format(node["metadata"])
     if is_encoded_bytes(node):
         return _encoded(node)
-    if kind == "json-or-python" and str(node.get("ref")).startswith(_JSON_VALUE):
-        return {"type": "any", "ref": node["ref"]}
-    if kind == "is-instance" and "serialization" not in node:
-        return {**node, **(python_schema(node["cls"]) or {})}
     if "serialization" in node:
         node["serialization"] = _with_return_schema(node["serialization"], kind)
     elif kind == "decimal":
@@ -309,6 +318,8 @@ def _result(node: Node) -> Node:
             for field in node["fields"]
         }
         node["serialization"] = _serialized(_members, {"type": "typed-dict", "fields": fields})
+    elif kind == "is-instance":
+        return {**node, **(python_schema(node["cls"]) or {})}
     return node
 
 

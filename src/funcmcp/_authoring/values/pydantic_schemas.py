@@ -47,8 +47,8 @@ _PARAMETER_TYPES = {
     "numpy.ndarray": _NUMBERS,
     "pandas.DataFrame": _ROWS,
     "pandas.Series": "list[float] and make a Series of it in the function",
-    "polars.dataframe.frame.DataFrame": _ROWS,
-    "polars.series.series.Series": "list[float] and make a Series of it in the function",
+    "polars.DataFrame": _ROWS,
+    "polars.Series": "list[float] and make a Series of it in the function",
 }
 """What a parameter has instead of a class of another library."""
 
@@ -89,11 +89,13 @@ def core_schema_of(annotation: Any, place: str) -> Node:
         unknown = _UNKNOWN_CLASS.search(reason)
         if unknown is not None:
             name = unknown[1] or unknown[2]
-            reason = name if name in _PARAMETER_TYPES else name.rpartition(".")[2]
+            library, kind = name.partition(".")[0], name.rpartition(".")[2]
+            reason = f"{library}.{kind}" if f"{library}.{kind}" in _PARAMETER_TYPES else kind
         collection = _UNKNOWN_COLLECTION.search(reason)
         if collection is not None:
-            kind = collection[1]
-            raise RegistrationError(f"{place} has the type {kind}, which pydantic can't read. Use list.") from None
+            raise RegistrationError(
+                f"{place} has the type {collection[1]}, which pydantic can't read. Use list."
+            ) from None
         remedy = _PARAMETER_TYPES.get(reason, "a dataclass, a TypedDict or a pydantic model")
         raise UnknownTypeError(
             f"{place} has a type that JSON can't carry and that is not a registered service ({reason}). "

@@ -2,8 +2,8 @@
 
 How it works: pydantic writes values of Python's own types and of the author's classes. For any other value it calls
 `python_value`. No library is imported: classes are recognized by the module and the name of one of their bases
-(`_CONVERSIONS`), arrays by ``__array__`` and ``tolist``, and numbers by Python's own protocols. A Decimal and a Fraction
-are not converted, because pydantic writes them.
+(`_CONVERSIONS`), arrays by ``__array__`` and ``tolist``, and numbers by Python's own protocols. A Decimal and a
+Fraction are not converted, because pydantic writes them.
 
 A few values fail without that call, such as the key ``numpy.int64(1)`` and ``pandas.NaT``, which is a datetime.
 `with_python_values` replaces them in a copy of the containers around them.
@@ -40,6 +40,9 @@ _FINE_UNITS = ("[ns]", "[ps]", "[fs]", "[as]")
 _WIDE_FLOATS = frozenset({"float96", "float128", "longdouble"})
 """Names of types whose values ``tolist`` does not convert."""
 
+_PLAIN = frozenset({bool, float, int, str, type(None)})
+"""Types of most members of containers."""
+
 _BUILTINS = frozenset({"__main__", "builtins"})
 _CONVERT = "Convert it to a dict, a list, a text or a number."
 _REMEDIES = {
@@ -55,7 +58,7 @@ def python_value(value: Any) -> Any:
     Raises:
         PydanticSerializationError: The value is of another kind, or it has too many members.
     """
-    kind = type(value)
+    kind: Any = type(value)
     if kind is bool:
         return value
     if isinstance(value, str):
@@ -115,15 +118,19 @@ def with_python_values(value: Any) -> Any:
 
 
 def _replaced(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, dict):
         return {_key(key): _replaced(member) for key, member in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_make"):
         return value._make(map(_replaced, value))
     if type(value) in {list, tuple, set, frozenset}:
         return type(value)(map(_replaced, value))
+    kind: Any = type(value)
     if isinstance(value, Iterator) and not isinstance(value, IOBase):
-        raise ValueError(f"{type_name(type(value))} inside another value can be read only once. Return a list instead.")
-    if _conversion_of(type(value)) is None:
+        text = f"{type_name(kind)} inside another value can be read only once. Return a list instead."
+        raise ValueError(text)  # noqa: TRY004 - the error of a value that can't be written
+    if _conversion_of(kind) is None:
         return _with_python_fields(value)
     converted = python_value(value)
     return _replaced(converted) if str(getattr(value, "dtype", "")) == "object" else converted
@@ -132,7 +139,7 @@ def _replaced(value: Any) -> Any:
 def _with_python_fields(value: Any) -> Any:
     """Return an object whose fields have Python values: the object itself, or a copy if a field changes."""
     members = {name: getattr(value, name, None) for name in fields_of(type(value)) or ()}
-    changed = {name: python_value(member) for name, member in members.items() if is_of_library(type(member))}
+    changed = {name: _replaced(member) for name, member in members.items() if is_of_library(type(member))}
     if not changed:
         return value
     copied = copy(value)
@@ -142,7 +149,8 @@ def _with_python_fields(value: Any) -> Any:
 
 
 def _key(key: Any) -> Any:
-    return key if _conversion_of(type(key)) is None else python_value(key)
+    kind: Any = type(key)
+    return key if _conversion_of(kind) is None else python_value(key)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -245,7 +253,8 @@ def _column(series: Any) -> list[Any]:
 def _or_none(value: Any) -> Any:
     if type(value) is float:
         return value if math.isfinite(value) else None
-    return None if _conversion_of(type(value)) is _none else value
+    kind: Any = type(value)
+    return None if _conversion_of(kind) is _none else value
 
 
 def _none(_value: Any) -> None:
@@ -301,11 +310,11 @@ def python_schema(kind: Any) -> CoreSchema | None:
         return None
     for base in kind.__mro__:
         if _library_name(base) in _SCHEMAS:
-            schema: CoreSchema = dict(_SCHEMAS[_library_name(base)])  # type: ignore[assignment] # one of pydantic's
+            schema: CoreSchema = dict(_SCHEMAS[_library_name(base)])
             return schema
     if issubclass(kind, Rational) and not issubclass(kind, Integral):
         return None
     for base, name in _PYTHON_TYPES:
         if issubclass(kind, base):
-            return {"type": name}  # type: ignore[return-value, misc] # as above
+            return {"type": name}
     return None

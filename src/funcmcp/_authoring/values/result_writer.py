@@ -2,7 +2,8 @@
 
 How it works: a value is serialized, not validated, because an object of the annotated type is valid already. What was
 serialized is checked against the JSON schema of the type. A value of another shape, such as a dict for a model or a
-list for a set, is read once, and the object is serialized. An object of a class is never read as another class.
+list for a set, is read once, and the object is serialized. An object of another class is read only if it has the same
+fields, so that nothing in it is lost, and no default is invented.
 
 pydantic's serializer writes a value of another shape as it is, and only warns. A warning that is an error costs more
 than the check. Therefore types whose check finds every other shape (`is_exact`) are serialized without warnings. For
@@ -181,7 +182,7 @@ class ResultWriter:
         return functools.partial(to_json, by_alias=True, warnings=False, fallback=written_form)
 
     def _write_other(self, value: Any, failure: Exception | None) -> bytes:
-        """Write a value that has another shape, lone surrogates or parts of other libraries. Raise ValueError for others.
+        """Write a value of another shape, or with surrogates or parts of other libraries. Raise ValueError for others.
 
         Args:
             value: The value.
@@ -208,11 +209,11 @@ class ResultWriter:
     def _read(self, value: Any) -> Any:
         """Return an object of the type for a value with the same JSON, such as a dict for a model."""
         validator = self._validator
-        if self._classes and fields_of(type(value)) is not None:
+        if self._must_be_kept(value):
             validator = self._validator_of(type(value))
         elif self._classes:
             instances: list[Any] = []
-            marked = _with_marks(value, instances)
+            marked = _with_marks(value, self._must_be_kept, instances)
             if instances:
                 return self._read_around(marked, instances)
         text = self._encoded(value)
@@ -238,6 +239,15 @@ class ResultWriter:
                 if not isinstance(instance, self._classes):
                     raise self._wrong(self._expected(type(instance))) from None
             raise self._wrong(error, from_json(text)) from None
+
+    def _must_be_kept(self, value: Any) -> bool:
+        """Return whether a value is an object that must not be read as an object of another class."""
+        fields = fields_of(type(value))
+        if fields is None or not self._classes:
+            return False
+        return isinstance(value, self._classes) or all(
+            fields.keys() != (fields_of(cls) or {}).keys() for cls in self._classes
+        )
 
     def _encoded(self, value: Any) -> bytes:
         """Return a value as JSON without regard to the type. Raise ValueError if JSON can't carry it."""
@@ -281,22 +291,23 @@ class ResultWriter:
         return ValueError(f"{self._name} returned what its annotation does not allow: {reason}")
 
 
-def _with_marks(value: Any, instances: list[Any]) -> Any:
-    """Return a value in which an object with one member stands for each instance of a model or a dataclass.
+def _with_marks(value: Any, must_be_kept: Callable[[Any], bool], instances: list[Any]) -> Any:
+    """Return a value in which an object with one member stands for each instance that must be kept.
 
     Args:
         value: The value.
+        must_be_kept: Returns whether a value is such an instance.
         instances: Gets the instances.
     """
     from funcmcp._authoring.values.pydantic_result_schemas import INSTANCE  # noqa: PLC0415 - loads pydantic
 
-    if fields_of(type(value)) is not None:
+    if must_be_kept(value):
         instances.append(value)
         return {INSTANCE: len(instances) - 1}
     if type(value) is dict:
-        return {name: _with_marks(member, instances) for name, member in value.items()}
+        return {name: _with_marks(member, must_be_kept, instances) for name, member in value.items()}
     if type(value) in {list, tuple, set, frozenset}:
-        return [_with_marks(member, instances) for member in value]
+        return [_with_marks(member, must_be_kept, instances) for member in value]
     return value
 
 
@@ -381,7 +392,7 @@ def unwritable(value: Any, name: str, error: ValueError) -> ValueError:
         name: The feature's name.
         error: The encoder's error, which is returned if no wrong value is found.
     """
-    reject = _reason_against
+    reject: Callable[[Any], str | None] = _reason_against
     if _NO_CONSTANT in str(error) and _reason_against(value) is None:
         reject = _reason_against_constants
     path, reason = _path_to_unwritable(value, reject)
@@ -423,6 +434,8 @@ def _reason_against(value: Any, write: Callable[[Any], bytes] = to_json) -> str 
     try:
         write(jsonable(value))
     except (ValueError, TypeError, RecursionError) as error:
+        if isinstance(error, ValueError) and is_of_surrogates(error):
+            return None
         reason = str(error).partition("\n")[0]
         for prefix in _PREFIXES:
             reason = reason.removeprefix(prefix)
@@ -450,7 +463,9 @@ def jsonable(value: Any) -> Any:
 def _jsonable(value: Any) -> Any:
     from pydantic_core import to_jsonable_python  # noqa: PLC0415 - loaded with the codec
 
-    return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="constants", fallback=written_form)
+    return to_jsonable_python(
+        value, by_alias=True, bytes_mode="base64", inf_nan_mode="constants", fallback=written_form
+    )
 
 
 def written_form(value: Any) -> Any:

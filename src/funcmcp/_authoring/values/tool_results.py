@@ -331,7 +331,8 @@ def _plain(tool: str, allowed: tuple[type, ...], convert: Callable[[Any], Any] |
 
     def render(value: Any) -> Result:
         if not isinstance(value, allowed):
-            raise TypeError(f"{tool} returned {type_name(type(value))}, which its annotation does not allow.")
+            remedy = " Convert it: str(value)." if isinstance(value, Number) and str in allowed else ""
+            raise TypeError(f"{tool} returned {type_name(type(value))}, which its annotation does not allow.{remedy}")
         if convert is not None:
             value = convert(value)
         if isinstance(value, str):
