@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from array import array
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -273,11 +275,19 @@ async def test_a_value_that_does_not_fit_is_named_with_its_module_and_its_remedy
         ),
         ({"a": pd.Series([1]), "b": np.ma.masked_array([1, 2], [False, True])}, {"a": [1], "b": [1, None]}),
         ({"day": np.datetime64("2026-07-28")}, {"day": "2026-07-28"}),
+        ({"names": {"a": 1}.keys(), "pairs": {"a": 1}.items()}, {"names": ["a"], "pairs": [["a", 1]]}),
+        ({"numbers": {"a": 1}.values(), "range": range(2)}, {"numbers": [1], "range": [0, 1]}),
+        ({"array": array("d", [1.5]), "frozen": MappingProxyType({"a": 1})}, {"array": [1.5], "frozen": {"a": 1}}),
     ],
 )
 async def test_values_inside_others_are_written_too(value: Any, written: Any) -> None:
     assert await returned(value) == written
     assert await returned(value, dict[Any, Any]) == written
+
+
+async def test_a_range_has_as_many_members_as_an_iterator() -> None:
+    with pytest.raises(ValueError, match="range has 1,000,001 values, more than 1,000,000"):
+        await returned({"all": range(1_000_001)})
 
 
 def test_a_named_tuple_stays_one() -> None:

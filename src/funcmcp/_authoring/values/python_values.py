@@ -1,9 +1,10 @@
-"""The Python values of numbers, arrays and tables of other libraries, such as numpy, pandas and polars.
+"""The values of numbers, arrays and tables of other libraries, such as numpy, pandas and polars, as JSON's types.
 
 How it works: pydantic writes values of Python's own types and of the author's classes. For any other value it calls
 `python_value`. No library is imported: classes are recognized by the module and the name of one of their bases
 (`_CONVERSIONS`), arrays by ``__array__`` and ``tolist``, and numbers by Python's own protocols. A Decimal and a
-Fraction are not converted, because pydantic writes them.
+Fraction are not converted, because pydantic writes them. Views of a dict, ranges and arrays of the standard library are
+lists.
 
 A few values fail without that call, such as the key ``numpy.int64(1)`` and ``pandas.NaT``, which is a datetime.
 `with_python_values` replaces them in a copy of the containers around them.
@@ -268,7 +269,18 @@ def _check_count(count: int, kind: type) -> None:
         )
 
 
+def _members(values: Any) -> list[Any]:
+    _check_count(len(values), type(values))
+    return list(values)
+
+
 _CONVERSIONS: dict[str, Convert] = {
+    "array.array": _members,
+    "builtins.dict_items": _members,
+    "builtins.dict_keys": _members,
+    "builtins.dict_values": _members,
+    "builtins.mappingproxy": dict,
+    "builtins.range": _members,
     "pandas.DataFrame": _pandas_rows,
     "pandas.Index": _column,
     "pandas.Interval": str,
