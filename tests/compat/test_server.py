@@ -556,3 +556,18 @@ async def test_the_decorator_of_a_resource_can_be_used_twice() -> None:
         [listed] = await client.list_resources()
         assert (listed["name"], listed["description"]) == ("menu", "The menu")
         assert (await client.read_resource("menu://today")).text == "rice"
+
+
+async def test_an_error_beside_a_nan_names_the_value_that_cannot_be_written() -> None:
+    mcp = FastMCP("Data")
+
+    @mcp.tool
+    def rows() -> list[dict[str, Any]]:
+        return [{"mean": float("nan")}, {"mean": float("nan"), "lock": object()}]
+
+    async with Client(mcp) as client:
+        result = await client.call_tool("rows")
+    assert result["isError"]
+    assert (
+        "the value at [1].lock that can't be written as JSON: JSON can't carry object." in result["content"][0]["text"]
+    )

@@ -22,7 +22,7 @@ from pydantic_core import ValidationError, from_json, to_json
 
 from funcmcp._authoring.signatures.annotations import awaited, marks_of, union_members, without_marks
 from funcmcp._authoring.values.argument_errors import MAX_LINES, keyword_errors, validation_errors
-from funcmcp._authoring.values.content import Content, base64
+from funcmcp._authoring.values.content import Content, ToolResult, base64
 from funcmcp._authoring.values.python_values import (
     fields_of,
     is_of_library,
@@ -199,7 +199,7 @@ class ResultWriter:
             text = encode(self._serialize(value))
         except ValueError as error:
             if _SHAPE_WARNING in str(error):
-                raise self._wrong(error) from None
+                raise self._wrong("a serializer returned another type than it declares.") from None
             raise unwritable(value, self._name, error) from None
         for mismatch in self._checker.iter_errors(from_json(text)):
             path, phrase = keyword_errors(mismatch)[0]
@@ -392,6 +392,8 @@ def unwritable(value: Any, name: str, error: ValueError) -> ValueError:
         name: The feature's name.
         error: The encoder's error, which is returned if no wrong value is found.
     """
+    if isinstance(value, ToolResult):
+        value = {"content": value.content, "structured_content": value.structured_content, "meta": value.meta}
     reject: Callable[[Any], str | None] = _reason_against
     if _NO_CONSTANT in str(error) and _reason_against(value) is None:
         reject = _reason_against_constants
