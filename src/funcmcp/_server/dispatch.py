@@ -249,15 +249,14 @@ class Server:
             reply = Reply(encode(result.message), result.message.get("error", {}).get("code"))
         else:
             reply = self._completed(result, context)
-        feature = context.routed.feature
-        if len(reply.body) > self._result_bytes and feature is not None:
-            return self._too_large(len(reply.body), feature.key, context)
-        return reply
+        return reply if len(reply.body) <= self._result_bytes else self._too_large(reply, context)
 
-    def _too_large(self, size: int, feature: str, context: RequestContext) -> Reply:
-        """Return the response in place of one with so many bytes, and log it."""
-        method = context.request.method
-        log_too_large(feature, method, size, self._result_bytes)
+    def _too_large(self, reply: Reply, context: RequestContext) -> Reply:
+        """Return the response in place of a large one, and log it. What is not the result of a feature is unchanged."""
+        size, method, feature = len(reply.body), context.request.method, context.routed.feature
+        if feature is None:
+            return reply
+        log_too_large(feature.key, method, size, self._result_bytes)
         error = ToolError(
             f"The result has {size:,} bytes. This server sends {self._result_bytes:,} at most. "
             "Ask for less, such as fewer rows or a part of it."
