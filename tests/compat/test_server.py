@@ -592,3 +592,18 @@ async def test_a_server_with_tools_only_has_empty_lists(make: Any) -> None:
     async with Client(mcp) as client:
         for method, member in (("resources/list", "resources"), ("prompts/list", "prompts")):
             assert (await client.request(method))[member] == []
+
+
+async def test_an_error_beside_a_nan_names_the_value_that_cannot_be_written() -> None:
+    mcp = FastMCP("Data")
+
+    @mcp.tool
+    def rows() -> list[dict[str, Any]]:
+        return [{"mean": float("nan")}, {"mean": float("nan"), "lock": object()}]
+
+    async with Client(mcp) as client:
+        result = await client.call_tool("rows")
+    assert result["isError"]
+    assert (
+        "the value at [1].lock that can't be written as JSON: JSON can't carry object." in result["content"][0]["text"]
+    )

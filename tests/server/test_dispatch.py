@@ -5,15 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._protocol.errors import InvalidParams, MCPError
-from funcmcp._server.catalog.features import RawResponse
+from funcmcp._protocol.codec import encode
+from funcmcp._protocol.errors import InvalidParams, MCPError, ToolError
+from funcmcp._server.catalog.features import JSONResult, RawResponse
+from funcmcp._server.limits import Limits
 from funcmcp._server.load import RUN_BYTES
 from tests import schemas
-from tests.server.parts import NEWEST, PER_REQUEST, answer, context, reply_to, server, text_result, tool
+from tests.server.parts import (
+    NEWEST,
+    PER_REQUEST,
+    answer,
+    context,
+    prompt,
+    reply_to,
+    resource,
+    server,
+    text_result,
+    tool,
+)
 
 if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
@@ -164,3 +178,58 @@ async def test_the_arguments_of_a_run_take_up_memory_while_it_waits() -> None:
     asked.routed.size = 1000
     await served.answer(asked)
     assert (used, served.load.memory.used) == ([RUN_BYTES + 1000], 0)
+
+
+LONG = "x" * 3000
+BINARY = {"content": [{"type": "image", "data": "A" * 3000, "mimeType": "image/png"}]}
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize("result", [JSONResult(encode(LONG)), text_result(LONG), BINARY])
+async def test_a_result_beyond_the_limit_is_an_error_with_its_size(
+    revision: str, result: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = server(tool("rows", returning(result)), tool("few"), limits=Limits(result_bytes=2000))
+    asked = context("tools/call", {"name": "rows"}, revision=revision)
+    refusal = (await answer(served, asked))["result"]
+    assert refusal["isError"]
+    assert re.fullmatch(
+        r"The result has 3,\d{3} bytes. This server sends 2,000 at most. Ask for less.*", text_of(refusal)
+    )
+    assert isinstance(asked.error, ToolError)
+    (record,) = caplog.records
+    assert "The result of rows has 3," in record.getMessage()
+    assert "Limits(result_bytes=)" in record.getMessage()
+    few = (await answer(served, context("tools/call", {"name": "few"}, revision=revision)))["result"]
+    assert "isError" not in few
+
+
+@EVERY_REVISION
+async def test_contents_and_messages_beyond_the_limit_are_errors(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def read(_context: RequestContext, uri: str, _values: Any) -> dict[str, Any]:
+        return {"contents": [{"uri": uri, "text": LONG}]}
+
+    async def get(_context: RequestContext, _arguments: dict[str, str]) -> dict[str, Any]:
+        return {"messages": [{"role": "user", "content": {"type": "text", "text": LONG}}]}
+
+    served = server(resource("a://b", read), prompt("p", get), limits=Limits(result_bytes=2000))
+    for method, params in (("resources/read", {"uri": "a://b"}), ("prompts/get", {"name": "p"})):
+        error = (await answer(served, context(method, params, revision=revision)))["error"]
+        assert error["code"] == -32603
+        assert error["message"].startswith("The result has 3,")
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+
+
+async def test_a_response_of_a_tools_own_and_lists_have_the_limit_of_their_kind() -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "result": text_result(LONG)}
+    served = server(tool("raw", returning(RawResponse(message))), limits=Limits(result_bytes=200))
+    assert (await answer(served, context("tools/call", {"name": "raw"})))["result"]["isError"]
+    assert (await answer(served, context("tools/list")))["result"]["tools"]
+
+
+def text_of(result: dict[str, Any]) -> str:
+    """Return the text of a result's only block."""
+    (block,) = result["content"]
+    return str(block["text"])

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 MAX_DEPTH = 64
 _N, _I = b"NI"
@@ -158,23 +158,26 @@ def _has_same_names(encoded: bytes, data: bytes) -> bool:
     return names == encoded.count(b'":') == data.count(b":") and encoded.count(b"I") == data.count(b"I")
 
 
-def encode(value: object, *, binary: Literal["utf8", "base64"] = "utf8") -> bytes:
+def encode(
+    value: object, *, binary: Literal["utf8", "base64"] = "utf8", fallback: Callable[[Any], Any] | None = None
+) -> bytes:
     """Return the JSON text of a value, on one line.
 
     Args:
         value: A value of JSON's types, or anything that pydantic can serialize by its type, such as a model or a date.
         binary: Encoding of bytes in the value.
+        fallback: Returns what is written for a value of another type, or raises ValueError.
 
     Raises:
         ValueError: JSON can't represent the value.
     """
     try:
-        data = to_json(value, bytes_mode=binary)
+        data = to_json(value, bytes_mode=binary, fallback=fallback)
     except PydanticSerializationError as error:
         if not is_of_surrogates(error):
             raise ValueError(str(error)) from None
         try:
-            data = to_json(_well_formed_value(value, binary))
+            data = to_json(_well_formed_value(value, binary, fallback))
         except RecursionError:
             raise ValueError("The value is nested too deep, or contains itself.") from None
     if has_constants(data):
@@ -206,16 +209,21 @@ def is_of_surrogates(error: ValueError) -> bool:
     return "surrogates not allowed" in str(error)
 
 
-def _well_formed_value(value: Any, binary: Literal["utf8", "base64"]) -> Any:
+def _well_formed_value(
+    value: Any, binary: Literal["utf8", "base64"], fallback: Callable[[Any], Any] | None = None
+) -> Any:
     """Return a value as JSON's types, whose texts are well formed. Raise ValueError if JSON can't represent it."""
     if not isinstance(value, str | dict | list | tuple):
-        value = to_jsonable_python(value, bytes_mode=binary)
+        value = to_jsonable_python(value, bytes_mode=binary, fallback=fallback)
     if isinstance(value, str):
         return well_formed(value)
     if isinstance(value, dict):
-        return {_well_formed_value(name, binary): _well_formed_value(part, binary) for name, part in value.items()}
+        return {
+            _well_formed_value(name, binary, fallback): _well_formed_value(part, binary, fallback)
+            for name, part in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_well_formed_value(part, binary) for part in value]
+        return [_well_formed_value(part, binary, fallback) for part in value]
     return value
 
 

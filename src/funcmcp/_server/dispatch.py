@@ -18,7 +18,7 @@ from funcmcp._server.drain import Drain
 from funcmcp._server.exception_groups import meaning_of, shown_text
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.load import Load
-from funcmcp._server.log import log_failure
+from funcmcp._server.log import log_failure, log_too_large
 from funcmcp._server.middleware import check_middleware, fold
 from funcmcp._server.results import Results
 from funcmcp._server.routes import Parts, Routes
@@ -93,6 +93,7 @@ class Server:
         self.options, self.keys = options, keys
         self.revisions = {revision.date: revision for revision in revisions}
         self.load = Load(options.limits)
+        self._result_bytes = options.limits.result_bytes
         self.drain = Drain()
         self.bus = bus or LocalBus()
         self.hub = Hub(self.bus)
@@ -247,12 +248,29 @@ class Server:
                 memory.give_back(caller, routed.size)
 
     def _reply(self, result: bytes | dict[str, Any] | RawResponse, context: RequestContext) -> Reply:
-        """Return the response for the result of a handler."""
+        """Return the response for the result of a handler, or the refusal of one that is too large."""
         if isinstance(result, bytes):
-            return encoded_result_reply(context.request.id, result)
-        if isinstance(result, RawResponse):
-            return Reply(encode(result.message), result.message.get("error", {}).get("code"))
-        return self._completed(result, context)
+            reply = encoded_result_reply(context.request.id, result)
+        elif isinstance(result, RawResponse):
+            reply = Reply(encode(result.message), result.message.get("error", {}).get("code"))
+        else:
+            reply = self._completed(result, context)
+        return reply if len(reply.body) <= self._result_bytes else self._too_large(reply, context)
+
+    def _too_large(self, reply: Reply, context: RequestContext) -> Reply:
+        """Return the response in place of a large one, and log it. What is not the result of a feature is unchanged."""
+        size, method, feature = len(reply.body), context.request.method, context.routed.feature
+        if feature is None:
+            return reply
+        log_too_large(feature.key, method, size, self._result_bytes)
+        error = ToolError(
+            f"The result has {size:,} bytes. This server sends {self._result_bytes:,} at most. "
+            "Ask for less, such as fewer rows or a part of it."
+        )
+        context.set_error(error)
+        if method == "tools/call":
+            return self._completed({"content": [{"type": "text", "text": str(error)}], "isError": True}, context)
+        return self._error(MCPError(INTERNAL_ERROR, str(error)), context)
 
     def _reply_to_failure(self, error: Exception, context: RequestContext) -> Reply:
         """Return the response for an exception of a handler; re-raise one for which transports have a status."""

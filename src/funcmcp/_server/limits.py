@@ -39,6 +39,9 @@ class Limits:
         message_depth: Levels of nested objects and arrays in a message, 64 at most.
         message_values: JSON values in a message, counted by its commas and opening brackets outside of texts.
         header_bytes: Bytes of all names and values of an HTTP request's header.
+        result_bytes: Bytes of the response with a result. A larger one is refused: the result of a tool has ``isError``
+            and the size in its text, and those of other methods are an error. Results of tasks have
+            `TaskLimits.result_bytes`.
         requests: Requests under way at once, each from the last byte of its body. A `subscriptions/listen` counts as
             a stream instead.
         requests_per_principal: Requests of the same principal. None is 500, or half of `requests` if that is less.
@@ -68,6 +71,7 @@ class Limits:
     message_depth: int = MAX_DEPTH
     message_values: int = 250_000
     header_bytes: int = 64 * 1024
+    result_bytes: int = 64 * _MIB
     requests: int = 1000
     requests_per_principal: int | None = None
     body_bytes: int = 128 * _MIB

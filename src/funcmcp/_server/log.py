@@ -156,6 +156,23 @@ def log_left_out(kind: str, key: str, method: str, error: ValueError) -> None:
     logger.error("The %s %s is left out of %s. Correct it: %s", kind, quote(key), method, quote(error, 600))
 
 
+def log_too_large(feature: str, method: str, size: int, limit: int) -> None:
+    """Write one line about a result that is not sent because of its size.
+
+    Args:
+        feature: The name or URI of the feature, or the method.
+        method: The method of the request.
+        size: The bytes of the response.
+        limit: What may be sent.
+    """
+    message = (
+        "The result of %s has %s bytes, more than %s. "
+        "Return less, such as a page of rows, or raise Limits(result_bytes=)."
+    )
+    extra = {"feature": quote(feature), "method": quote(method)}
+    logger.error(message, quote(feature), f"{size:,}", f"{limit:,}", extra=extra)
+
+
 def types_and_texts(error: BaseException) -> str:
     """Return the type and the text of an exception; for a group, those of its members."""
     members = members_of(error)

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from funcmcp import Context, MCPServer, RegistrationError, ResourceNotFound, ToolError
 from funcmcp._authoring.features.resources import resource
 from funcmcp._authoring.signatures.signature import Arguments
-from funcmcp._authoring.values.content import Contents, Icon, ResourceInfo
+from funcmcp._authoring.values.content import Contents, Icon, Image, ResourceInfo, Text
 from funcmcp._serving import serving_of
 from tests import schemas
 from tests.authoring.models import Colour, CreateOrder, Level
@@ -721,3 +721,11 @@ async def test_the_error_for_a_value_that_is_not_json_names_the_resource_and_the
     expected = "today returned the value at dishes[0] that can't be written as JSON: "
     assert error["message"].startswith(expected)
     assert "today returned the value at dishes[0] that can" in caplog.text
+
+
+@pytest.mark.parametrize("value", [Image(b"PNG"), Text("a"), [Text("a")], [1, Image(b"PNG")]])
+async def test_a_content_block_is_an_error_that_says_what_a_resource_returns(mcp: MCPServer, value: Any) -> None:
+    mcp.resource("menu://picture", name="picture", show_errors=True)(lambda: value)
+    error = (await ask(mcp, "resources/read", {"uri": "menu://picture"}))["error"]
+    assert error["message"].startswith("picture returned funcmcp.content.")
+    assert "A resource returns a text, bytes, data as JSON, or funcmcp.content.Contents" in error["message"]

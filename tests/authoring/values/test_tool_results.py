@@ -463,7 +463,9 @@ def held(value: Any) -> Any:
         (untyped([1, {Unknown()}]), "the value at [1][0]"),
         (untyped({"a": Holder(float("nan"))}), "the value at a.item"),
         (untyped(Unknown()), "a value"),
-        (untyped(ToolResult("x", structured_content={"a": Unknown()})), "a value"),
+        (untyped(ToolResult("x", structured_content={"a": Unknown()})), "the value at structured_content.a"),
+        (untyped(ToolResult("x", meta={"a": Unknown()})), "the value at meta.a"),
+        (untyped(ToolResult([Text("x"), Unknown()])), "the value at content[1]"),
         (held(Unknown()), "the value at item"),
     ],
 )

@@ -19,6 +19,8 @@ from uuid import uuid4
 from funcmcp._authoring.calling.questions import Elicit, Elicited, ElicitURL, ListRoots, Root, Sample, Sampled
 from funcmcp._authoring.signatures.partials import is_async
 from funcmcp._authoring.signatures.signature import parameter_of
+from funcmcp._authoring.values.python_values import python_value
+from funcmcp._authoring.values.result_writer import jsonable
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import ToolError
 from funcmcp._protocol.levels import LEVELS
@@ -233,13 +235,12 @@ class Context:
         Raises:
             ValueError: A number is not a finite number, or the message is not valid Unicode.
         """
+        progress = _number(progress)
         params: dict[str, Any] = {"progress": progress}
         if total is not None:
-            params["total"] = total
+            params["total"] = _number(total)
         if message is not None:
             params["message"] = message
-        if not all(isinstance(number, int | float) for number in (progress, total or 0)):
-            raise ValueError("progress and total must be numbers.")
         encode(params)  # raises ValueError for the author, even if the client did not ask for progress
         token = self.meta.get("progressToken")
         if self._closed or (type(token) not in {str, int} and self._context.task_id is None):
@@ -254,7 +255,7 @@ class Context:
 
         Args:
             level: One of debug, info, notice, warning, error, critical, alert and emergency.
-            data: Any JSON value. It must not contain secrets.
+            data: Any JSON value, as a tool may return it. It must not contain secrets.
             logger: The name of the part of the program that logs.
 
         Raises:
@@ -267,7 +268,11 @@ class Context:
         params = {"level": level, "data": data}
         if logger is not None:
             params["logger"] = logger
-        encode(params)
+        try:
+            encode(params)
+        except ValueError:
+            params["data"] = jsonable(data)
+            encode(params)
         await self._context.notify("notifications/message", params)
 
     async def debug(self, data: Any, logger: str | None = None) -> None:
@@ -483,6 +488,17 @@ def _read(name: str, value: Any, type: Any) -> Any:
     except TypeError:  # the type has marks that are not hashable, so it can't be cached
         reader = _reader.__wrapped__(name, type)
     return reader({name: value})[name]
+
+
+def _number(value: Any) -> float:
+    """Return a number, or the number of Python that one of another library stands for. Raise ValueError for others."""
+    try:
+        number = value if isinstance(value, int | float) else python_value(value)
+    except ValueError:
+        number = None
+    if not isinstance(number, int | float):
+        raise ValueError("progress and total must be numbers.")  # noqa: TRY004 - as the docstring of `report_progress` says
+    return number
 
 
 @lru_cache(maxsize=256)

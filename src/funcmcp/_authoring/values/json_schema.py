@@ -34,6 +34,7 @@ from funcmcp._authoring.values.argument_type_checks import members_of
 from funcmcp._authoring.values.bytes_encodings import base64_length, encoding_of
 from funcmcp._authoring.values.ecma_patterns import UntranslatableError, ecma_pattern
 from funcmcp._authoring.values.pydantic_choices import choices_schema, flag_schema
+from funcmcp._authoring.values.python_values import is_of_library, python_value
 from funcmcp._authoring.values.schema_defaults import fits
 from funcmcp._authoring.values.schema_forms import combined, without_type_list
 from funcmcp._authoring.values.string_formats import RESULT_FORMATS, WRITTEN_FORMATS
@@ -403,6 +404,8 @@ class _Generator(GenerateJsonSchema):
         return value
 
     def encode_default(self, dft: Any) -> Any:
+        if is_of_library(type(dft)):
+            dft = python_value(dft)
         if isinstance(dft, bytes):
             encoded = b64encode(dft).decode()
         elif isinstance(dft, Enum):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.values.content import Content, Message, PromptResult
+from funcmcp._authoring.values.python_values import type_name
 from funcmcp._authoring.values.sdk_results import converted
 from funcmcp._protocol.codec import encode, encode_text
 from funcmcp._server.catalog.features import EncodedResult
@@ -62,4 +63,7 @@ def _message(item: Any) -> dict[str, Any]:
         return item.wire
     if isinstance(item, str | Content):
         return Message(item).wire
-    raise TypeError(f"A prompt returns texts, content blocks and Message objects, not {type(item).__name__}.")
+    raise TypeError(
+        f"A prompt returns texts, content blocks and Message objects, not {type_name(type(item))}. "
+        "Convert it to a text: str(value)."
+    )

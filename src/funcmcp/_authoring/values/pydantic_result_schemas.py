@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from pydantic_core import PydanticSerializationUnexpectedValue, core_schema
+from pydantic_core import PydanticCustomError, PydanticKnownError, PydanticSerializationUnexpectedValue, SchemaValidator, core_schema
 
 from funcmcp._authoring.signatures.choices import distinct_json, json_value
 from funcmcp._authoring.values.bytes_encodings import BASE64, encoding_of, with_encodings
@@ -28,7 +28,16 @@ from funcmcp._authoring.values.pydantic_choices import (
     reading_tags,
 )
 from funcmcp._authoring.values.pydantic_schema_tree import children, nodes_of
-from funcmcp._authoring.values.pydantic_schemas import adapted, core_schema_of, is_encoded_bytes
+from funcmcp._authoring.values.pydantic_schemas import (
+    UnknownTypeError,
+    adapted,
+    core_schema_of,
+    is_encoded_bytes,
+    schema_with_any_classes,
+    validated_first,
+)
+from funcmcp._authoring.values.python_values import python_schema, remedy_for, type_name
+from funcmcp._authoring.values.schema_forms import ANNOTATIONS
 from funcmcp._mappings import without
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -60,6 +69,9 @@ _VALIDATED = frozenset(
 _MEMBERS = {"dict": frozenset({"keys_schema", "values_schema"}), "list": frozenset({"items_schema"})}
 """The keys of a collection's schema that describe its members. Without these keys, members are of any type."""
 
+_MEMBER_KEYS = {"dict": "values_schema", "list": "items_schema"}
+"""The keys of a collection's schema that describe its values."""
+
 _NAMES = frozenset({"any", "enum", "literal", "str"})
 """Kinds of schemas whose check finds wrong names of a dict's members."""
 
@@ -71,6 +83,10 @@ _CHANGING_CONFIG = ("str_strip_whitespace", "str_to_lower", "str_to_upper")
 _UNSURE_FORMATS = frozenset({"email", "ipv6", "regex", "uri"})
 _OBJECTS = frozenset({"dataclass", "model", "typed-dict"})
 _LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+_JSON_VALUE = "pydantic.types.JsonValue:"
+"""The beginning of the reference to pydantic's type of any JSON value."""
+
+_REMEDY = "Return a dataclass, a TypedDict, a pydantic model or a dict."
 _MAX_EXPONENT = 307
 """Larger decimals are written as floats, because a reader whose numbers are doubles can't read more digits."""
 
@@ -85,12 +101,38 @@ def result_schema(annotation: Any, place: str) -> Node:
     Raises:
         RegistrationError: JSON can't carry the type.
     """
-    schema = with_encodings(core_schema_of(annotation, place), "ser_json_bytes")
+    try:
+        schema = core_schema_of(annotation, place)
+    except UnknownTypeError as error:
+        schema = _schema_with_libraries(annotation, place, error)
+    schema = with_encodings(schema, "ser_json_bytes")
     for node in nodes_of(schema):
         problem = invalid_choice(node)
         if problem is not None:
             raise RegistrationError(f"{place} has {problem}.")
     return adapted(schema, _result)
+
+
+def _schema_with_libraries(annotation: Any, place: str, error: UnknownTypeError) -> Node:
+    """Return the core schema of a type with classes that pydantic does not know, such as ``DataFrame``.
+
+    Args:
+        annotation: The type.
+        place: The type's place, for errors.
+        error: pydantic's error about one of the classes.
+
+    Raises:
+        RegistrationError: A class is not one that `python_schema` describes.
+    """
+    schema = schema_with_any_classes(annotation)
+    if schema is None:
+        raise RegistrationError(f"{place} has a type that JSON can't carry ({error.kind}). {_REMEDY}")
+    for node in nodes_of(schema):
+        if node["type"] == "is-instance" and python_schema(node["cls"]) is None:
+            cls = node["cls"]
+            remedy = remedy_for(cls) or _REMEDY
+            raise RegistrationError(f"{place} has a type that JSON can't carry ({type_name(cls)}). {remedy}")
+    return schema
 
 
 def readable(schema: Node) -> Node:
@@ -99,10 +141,15 @@ def readable(schema: Node) -> Node:
 
 
 def _readable(node: Node) -> Node:
-    if node.get("type") in CHOICES:
+    kind = node.get("type")
+    if kind in CHOICES:
         return reading_choices(node, lax=False)
+    if kind in {"date", "datetime"}:
+        return _read_from_iso(node)
     return reading_tags(node) if node.get("type") == "tagged-union" else node
 
+
+_ISO = {kind: SchemaValidator({"type": kind}) for kind in ("date", "datetime")}
 
 INSTANCE: Final = f"\0{uuid4().hex}"
 """The name of the member of an object that stands for an instance of a class. No client knows it."""
@@ -119,10 +166,20 @@ def classes_in(schema: Node) -> tuple[type, ...]:
     return tuple(classes)
 
 
+def part_of_class(schema: Node, cls: type) -> Node:
+    """Return the part of a core schema that describes a class, as a schema of its own."""
+    definitions: list[Any] = schema.get("definitions", [])
+    part = next(node for node in nodes_of(schema) if node.get("type") in _CLASSES and node["cls"] is cls)
+    if any(part is definition for definition in definitions):
+        return dict(core_schema.definitions_schema(core_schema.definition_reference_schema(part["ref"]), definitions))
+    return {"type": "definitions", "schema": part, "definitions": definitions}
+
+
 def reading_instances(schema: Node) -> Node:
     """Return a core schema that takes, for an object with the member `INSTANCE`, the instance of that index.
 
-    The context of the validation is the list of instances.
+    The context of the validation is the list of instances. An instance is valid where its class is expected, or any
+    type, and nowhere else: an object of a class is not read as another class, or as a dict.
     """
     return adapted(schema, _or_instance)
 
@@ -132,21 +189,57 @@ def _or_instance(node: Node) -> Node:
     if kind == "tagged-union":  # the object that stands for an instance has no tag
         members: Any = [member for member in node["choices"].values() if isinstance(member, dict)]
         return dict(core_schema.union_schema(members, mode="left_to_right", ref=node.get("ref")))
+    if kind == "any":
+        return dict(core_schema.with_info_plain_validator_function(_with_instances, ref=node.get("ref")))
+    if kind in _MEMBER_KEYS:
+        node.setdefault(_MEMBER_KEYS[kind], core_schema.with_info_plain_validator_function(_with_instances))
     is_binary = kind == "json-or-python" and node["python_schema"]["type"] == "bytes"
-    if kind not in _CLASSES and not is_binary:
+    if kind not in _OBJECTS and kind != "dict" and not is_binary:
         return node
     reference = node.pop("ref", None)
-    cls = bytes if is_binary else node["cls"]
+    cls = bytes if is_binary else node.get("cls")
     instance: Any = core_schema.with_info_plain_validator_function(partial(_instance_of, cls))
-    model: Any = node
-    return dict(core_schema.union_schema([instance, model], mode="left_to_right", ref=reference))
+    choices: Any = {True: instance, False: node}
+    return dict(core_schema.tagged_union_schema(choices, _stands_for_instance, ref=reference))
 
 
-def _instance_of(cls: type, value: Any, info: Any) -> Any:
-    instance = info.context[value[INSTANCE]] if isinstance(value, dict) and INSTANCE in value else None
-    if not isinstance(instance, cls):
-        raise ValueError("The value does not stand for an instance of the class.")  # noqa: TRY004 - pydantic's protocol
+def _stands_for_instance(value: Any) -> bool:
+    return isinstance(value, dict) and INSTANCE in value
+
+
+def _with_instances(value: Any, info: Any) -> Any:
+    """Return a value with its instances in place of the objects that stand for them."""
+    if _stands_for_instance(value):
+        return info.context[value[INSTANCE]]
+    if isinstance(value, dict):
+        return {name: _with_instances(member, info) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_with_instances(member, info) for member in value]
+    return value
+
+
+def _instance_of(cls: type | None, value: Any, info: Any) -> Any:
+    instance = info.context[value[INSTANCE]]
+    if cls is None or not isinstance(instance, cls):
+        raise PydanticCustomError("instance", "must not be an object of another class")
     return instance
+
+
+def _read_from_iso(node: Node) -> Node:
+    """Return a node for dates, or dates and times, that reads ISO 8601 from JSON, and not a number of seconds."""
+    kind = node["type"]
+    not_iso: Any = f"{kind}_parsing"
+
+    def parsed(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if "-" not in value[1:]:
+            raise PydanticKnownError(not_iso, {"error": "not ISO 8601"})
+        return _ISO[kind].validate_python(value)
+
+    without_ref: Any = without(node, "ref")
+    from_json: Any = validated_first(parsed, without_ref)
+    return dict(core_schema.json_or_python_schema(from_json, without_ref, ref=node.get("ref")))
 
 
 def is_exact(node: Node) -> bool:
@@ -177,7 +270,14 @@ def is_validated(schema: Node) -> bool:
     in a float and null under ``Any``.
     """
     kinds = {node["type"] for node in nodes_of(schema)}
-    return is_exact(schema) and kinds <= _VALIDATED and not (is_open(schema) and "float" in kinds)
+    if "float" in kinds and is_open(schema):
+        return False
+    return is_exact(schema) and kinds <= _VALIDATED and not any(map(_has_schema_of_author, nodes_of(schema)))
+
+
+def is_ambiguous(schema: Node) -> bool:
+    """Return whether a type has a union of int and float, which takes an integer of numpy for a float."""
+    return {"float", "int", "union"} <= {node["type"] for node in nodes_of(schema)}
 
 
 def is_open(schema: Node) -> bool:
@@ -189,6 +289,13 @@ def is_open(schema: Node) -> bool:
 
 def _result(node: Node) -> Node:
     kind = node.get("type")
+    if kind == "json-or-python" and str(node.get("ref")).startswith(_JSON_VALUE):
+        return {"type": "any", "ref": node["ref"]}
+    return _as_written(node, kind)
+
+
+def _as_written(node: Node, kind: str | None) -> Node:
+    """Return a node whose serializer writes what its JSON schema says."""
     if _has_schema_of_pydantic(node):
         node["metadata"] = _with_sure_format(node["metadata"])
     if is_encoded_bytes(node):
@@ -211,7 +318,19 @@ def _result(node: Node) -> Node:
             for field in node["fields"]
         }
         node["serialization"] = _serialized(_members, {"type": "typed-dict", "fields": fields})
+    elif kind == "is-instance":
+        return {**node, **(python_schema(node["cls"]) or {})}
     return node
+
+
+def _has_schema_of_author(node: Node) -> bool:
+    """Return whether the author changed the JSON schema of a type, as with ``WithJsonSchema``."""
+    metadata = node.get("metadata", {})
+    functions = ("pydantic_js_functions", "pydantic_js_annotation_functions")
+    if any(map(metadata.get, functions)) or callable(metadata.get("pydantic_js_extra")):
+        return True
+    changes = {**metadata.get("pydantic_js_updates", {}), **(metadata.get("pydantic_js_extra") or {})}
+    return not changes.keys() <= ANNOTATIONS
 
 
 def _has_schema_of_pydantic(node: Node) -> bool:

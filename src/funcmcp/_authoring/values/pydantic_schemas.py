@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import EncodedBytes, PydanticUserError, TypeAdapter
+from pydantic import ConfigDict, EncodedBytes, PydanticUserError, TypeAdapter
 from pydantic_core import SchemaError, SchemaSerializer, SchemaValidator, core_schema
 
 from funcmcp._authoring.values.hash_limits import with_hash_limits
@@ -38,13 +38,37 @@ _PLAIN = frozenset(
 )
 """Kinds of schemas that accept decoded JSON as strictly as JSON text."""
 
-_UNKNOWN_CLASS = re.compile(r"schema for <class '(?:.*\.)?(\w+)'>")
+_UNKNOWN_CLASS = re.compile(r"schema for (?:<class '([\w.<>]+)'>|(numpy\.ndarray)\[)")
 """Finds the name of the class in pydantic's message about an unknown type."""
+
+_ROWS = "list[dict[str, Any]] and make a DataFrame of it in the function"
+_NUMBERS = "list[float] and make an array of it in the function"
+_PARAMETER_TYPES = {
+    "numpy.ndarray": _NUMBERS,
+    "pandas.DataFrame": _ROWS,
+    "pandas.Series": "list[float] and make a Series of it in the function",
+    "polars.DataFrame": _ROWS,
+    "polars.Series": "list[float] and make a Series of it in the function",
+}
+"""What a parameter has instead of a class of another library."""
 
 _UNKNOWN_COLLECTION = re.compile(r"schema for [\w.]+\.(Collection|Container|Iterator|Reversible)\b")
 """Finds the name of an abstract collection in that message."""
 
 _FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.VERBOSE, "x"))
+
+
+class UnknownTypeError(RegistrationError):
+    """pydantic does not know a type of a parameter or a result.
+
+    Args:
+        message: The error, for a parameter.
+        kind: The name of the type.
+    """
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 def core_schema_of(annotation: Any, place: str) -> Node:
@@ -55,6 +79,7 @@ def core_schema_of(annotation: Any, place: str) -> Node:
         place: The type's place, for errors, such as "The parameter 'orders' of get_order".
 
     Raises:
+        UnknownTypeError: pydantic does not know a class in the type.
         RegistrationError: JSON can't carry the type.
     """
     try:
@@ -63,18 +88,39 @@ def core_schema_of(annotation: Any, place: str) -> Node:
         reason = error.message.partition("\n")[0].partition(". ")[0].removesuffix(".")
         unknown = _UNKNOWN_CLASS.search(reason)
         if unknown is not None:
-            reason = unknown[1]
+            name = unknown[1] or unknown[2]
+            library, kind = name.partition(".")[0], name.rpartition(".")[2]
+            reason = f"{library}.{kind}" if f"{library}.{kind}" in _PARAMETER_TYPES else kind
         collection = _UNKNOWN_COLLECTION.search(reason)
         if collection is not None:
-            kind = collection[1]
-            raise RegistrationError(f"{place} has the type {kind}, which pydantic can't read. Use list.") from None
-        raise RegistrationError(
+            raise RegistrationError(
+                f"{place} has the type {collection[1]}, which pydantic can't read. Use list."
+            ) from None
+        remedy = _PARAMETER_TYPES.get(reason, "a dataclass, a TypedDict or a pydantic model")
+        raise UnknownTypeError(
             f"{place} has a type that JSON can't carry and that is not a registered service ({reason}). "
-            "Use a dataclass, a TypedDict or a pydantic model, or register the type with mcp.services."
+            f"Use {remedy}, or register the type with mcp.services.",
+            reason,
         ) from None
     except TypeError as error:  # such as two equal tags of a discriminator
         raise RegistrationError(f"{place} has a type that pydantic can't read: {error}.") from error
     return dict(schema)
+
+
+def schema_with_any_classes(annotation: Any) -> Node | None:
+    """Return pydantic's core schema of a type, with ``is-instance`` for each class that pydantic does not know.
+
+    Return None if a pydantic model has such a class, and its config does not allow it.
+    """
+    config = ConfigDict(arbitrary_types_allowed=True)
+    items: Any = list[annotation]  # pydantic takes no config for a dataclass itself
+    try:
+        schema: Any = TypeAdapter(items, config=config).core_schema
+    except PydanticUserError:
+        return None
+    if schema["type"] == "definitions":
+        return {**schema, "schema": schema["schema"]["items_schema"]}
+    return dict(schema["items_schema"])
 
 
 def is_plain(schema: Any) -> bool:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from funcmcp._authoring.signatures.annotations import awaited, parts_of_type, union_members, without_marks
 from funcmcp._authoring.signatures.signature import EMPTY
-from funcmcp._authoring.values.content import Contents, base64
-from funcmcp._authoring.values.result_writer import ResultWriter, text_conversion, unwritable
+from funcmcp._authoring.values.content import Content, Contents, base64
+from funcmcp._authoring.values.python_values import type_name
+from funcmcp._authoring.values.result_writer import ResultWriter, jsonable, text_conversion, unwritable
 from funcmcp._authoring.values.sdk_results import converted, is_sdk_type
 from funcmcp._protocol.codec import encode, encode_text
 from funcmcp._protocol.errors import ResourceNotFound
@@ -69,6 +70,10 @@ class ContentsWriter:
         return EncodedResult(b'{"contents":[%b]}' % self._contents(uri, value))
 
     def _contents(self, uri: str, value: Any) -> bytes:
+        if isinstance(value, Content) or (
+            isinstance(value, _LISTS) and any(isinstance(item, Content) for item in value)
+        ):
+            raise self._not_contents(value)
         if isinstance(value, Contents):
             return self._whole_contents(uri, value)
         if self._convert_text is not None and isinstance(value, _TEXTS):
@@ -88,6 +93,14 @@ class ContentsWriter:
             return self._write_json(value).decode()
         except ValueError as error:
             raise unwritable(value, self._name, error) from None
+
+    def _not_contents(self, value: Any) -> TypeError:
+        """Return the error for content blocks, which only tools and prompts return."""
+        block = value if isinstance(value, Content) else next(item for item in value if isinstance(item, Content))
+        return TypeError(
+            f"{self._name} returned {type_name(type(block))}. A resource returns a text, bytes, data as JSON, or "
+            "funcmcp.content.Contents with a media type, such as Contents(blob=png, mime_type='image/png')."
+        )
 
     def _whole_contents(self, uri: str, value: Contents) -> bytes:
         contents: dict[str, Any] = {"uri": uri, **value.wire}
@@ -111,7 +124,10 @@ def _json_writer(annotation: Any, name: str) -> Callable[[Any], bytes]:
 
 
 def _untyped_json(value: Any) -> bytes:
-    return encode(value, binary="base64")
+    try:
+        return encode(value, binary="base64")
+    except ValueError:
+        return encode(jsonable(value))
 
 
 def media_type_of(annotation: Any) -> str | None:

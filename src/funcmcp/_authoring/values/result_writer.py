@@ -2,7 +2,8 @@
 
 How it works: a value is serialized, not validated, because an object of the annotated type is valid already. What was
 serialized is checked against the JSON schema of the type. A value of another shape, such as a dict for a model or a
-list for a set, is read once, and the object is serialized.
+list for a set, is read once, and the object is serialized. An object of another class is read only if it has the same
+fields, so that nothing in it is lost, and no default is invented.
 
 pydantic's serializer writes a value of another shape as it is, and only warns. A warning that is an error costs more
 than the check. Therefore types whose check finds every other shape (`is_exact`) are serialized without warnings. For
@@ -17,12 +18,19 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import ValidationError, from_json, to_json
 
 from funcmcp._authoring.signatures.annotations import awaited, marks_of, union_members, without_marks
-from funcmcp._authoring.values.argument_errors import keyword_errors
-from funcmcp._authoring.values.content import base64
-from funcmcp._authoring.values.sdk_results import block_of
+from funcmcp._authoring.values.argument_errors import MAX_LINES, keyword_errors, validation_errors
+from funcmcp._authoring.values.content import Content, ToolResult, base64
+from funcmcp._authoring.values.python_values import (
+    fields_of,
+    is_of_library,
+    python_value,
+    type_name,
+    with_python_values,
+)
+from funcmcp._authoring.values.sdk_results import converted
 from funcmcp._authoring.values.string_formats import RESULT_FORMATS
 from funcmcp._protocol.codec import encode, has_constants, is_of_surrogates
 
@@ -40,6 +48,12 @@ _LOST_SURROGATE = 3 * "\ufffd".encode()
 """What pydantic's serializer makes of a lone surrogate in the name of a dict's member."""
 
 _TEXTS = frozenset({str, bytes, type(None)})
+_NO_CONSTANT = "JSON has no "
+"""The beginning of the codec's error for NaN and Infinity."""
+
+_PREFIXES = ("Error serializing to JSON: ", "Error calling function: ", "PydanticSerializationError: ", "ValueError: ")
+"""What pydantic writes before the text of an exception in a function that it calls."""
+
 _SHAPE_WARNING = "Pydantic serializer warnings"
 """The beginning of pydantic's error for a value of another shape."""
 
@@ -62,6 +76,7 @@ class ResultWriter:
         self._serialize: Callable[[Any], Any]
         self._is_exact: bool
         self._is_lazy: bool
+        self._converts_first: bool
         self.may_write_blocks = True
 
     def core(self) -> Node:
@@ -93,6 +108,18 @@ class ResultWriter:
         return validator(reading_instances(readable(self._core)))
 
     @functools.cached_property
+    def _classes(self) -> tuple[type, ...]:
+        """The models and dataclasses in the type."""
+        from funcmcp._authoring.values.pydantic_result_schemas import classes_in  # noqa: PLC0415 - loads pydantic
+
+        return classes_in(self._core)
+
+    @functools.cached_property
+    def _class_validators(self) -> dict[type, SchemaValidator | BoundedValidator]:
+        """The validators of single classes in the type, which are created when they are needed."""
+        return {}
+
+    @functools.cached_property
     def _checker(self) -> Draft202012Validator:
         """The check of JSON values against the type's schema, with formats."""
         from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 - loads the library
@@ -105,12 +132,14 @@ class ResultWriter:
     def write(self, value: Any) -> bytes:
         """Return a value as JSON. Raise ValueError if it is not of the type, or if JSON can't carry it."""
         write = self._write or self.prepare()
-        if self._is_lazy:
-            value = list(value)
-        failure: ValueError | None = None
+        failure: Exception | None = None
         try:
+            if self._is_lazy:
+                value = list(value)
+            if self._converts_first:
+                value = with_python_values(value)
             text = write(value)
-        except ValueError as error:
+        except (AttributeError, TypeError, ValueError) as error:
             text, failure = None, error
         return text or self._write_other(value, failure)
 
@@ -122,6 +151,7 @@ class ResultWriter:
             and for some that do, and raises ValueError for a value that can't be serialized.
         """
         from funcmcp._authoring.values.pydantic_result_schemas import (  # noqa: PLC0415 - loads pydantic
+            is_ambiguous,
             is_exact,
             is_open,
             is_validated,
@@ -130,9 +160,10 @@ class ResultWriter:
 
         self._is_exact = is_exact(self._core)
         self._is_lazy = self._core["type"] == "generator"
+        self._converts_first = is_of_library(without_marks(self._annotation)) or is_ambiguous(self._core)
         warnings: Any = False if self._is_exact else "error"
         self._serialize = functools.partial(
-            serializer(self._core).to_python, mode="json", by_alias=True, warnings=warnings, fallback=block_of
+            serializer(self._core).to_python, mode="json", by_alias=True, warnings=warnings, fallback=written_form
         )
         if is_validated(self._core):
             self.may_write_blocks = is_open(self._core)
@@ -148,15 +179,19 @@ class ResultWriter:
         if not self.may_write_blocks:
             return functools.partial(text_serializer(self._core, inf_nan="constants").to_json, by_alias=True)
         to_json = text_serializer(self._core, inf_nan="null").to_json
-        return functools.partial(to_json, by_alias=True, warnings=False, fallback=block_of)
+        return functools.partial(to_json, by_alias=True, warnings=False, fallback=written_form)
 
-    def _write_other(self, value: Any, failure: ValueError | None) -> bytes:
-        """Write a value that has another shape or lone surrogates. Raise ValueError for others.
+    def _write_other(self, value: Any, failure: Exception | None) -> bytes:
+        """Write a value of another shape, or with surrogates or parts of other libraries. Raise ValueError for others.
 
         Args:
             value: The value.
             failure: The error of the first attempt, or None if its JSON did not fit the schema.
         """
+        try:
+            value = with_python_values(value)
+        except ValueError as error:
+            raise unwritable(value, self._name, error) from None
         has_other_shape = self._is_exact or _SHAPE_WARNING in str(failure)
         if has_other_shape or _has_surrogates(value):
             value = self._read(value)
@@ -164,7 +199,7 @@ class ResultWriter:
             text = encode(self._serialize(value))
         except ValueError as error:
             if _SHAPE_WARNING in str(error):
-                raise self._wrong(error) from None
+                raise self._wrong("a serializer returned another type than it declares.") from None
             raise unwritable(value, self._name, error) from None
         for mismatch in self._checker.iter_errors(from_json(text)):
             path, phrase = keyword_errors(mismatch)[0]
@@ -173,61 +208,106 @@ class ResultWriter:
 
     def _read(self, value: Any) -> Any:
         """Return an object of the type for a value with the same JSON, such as a dict for a model."""
-        read = self._read_around_instances(value)
-        if read is None:
-            try:
-                text = encode(value, binary="base64")
-            except ValueError as error:
-                raise unwritable(value, self._name, error) from None
-            try:
-                read = self._validator.validate_json(text, strict=True)
-                if self._is_lazy:
-                    return list(read)
-                return read
-            except ValueError as error:
-                raise self._wrong(error) from None
-        return read
-
-    def _read_around_instances(self, value: Any) -> Any:
-        """Read a value that contains instances of the type's classes, which are valid: no validator runs on them again.
-
-        Return None if there are no instances, if the value itself is one, whose fields the author changed, or if an
-        instance is where another type is expected.
-        """
-        from funcmcp._authoring.values.pydantic_result_schemas import classes_in  # noqa: PLC0415 - loads pydantic
-
-        classes = classes_in(self._core)
-        if isinstance(value, classes):
-            return None
-        instances: list[Any] = []
+        validator = self._validator
+        if self._must_be_kept(value):
+            validator = self._validator_of(type(value))
+        elif self._classes:
+            instances: list[Any] = []
+            marked = _with_marks(value, self._must_be_kept, instances)
+            if instances:
+                return self._read_around(marked, instances)
+        text = self._encoded(value)
         try:
-            text = encode(_with_marks(value, classes, instances), binary="base64")
-            read = self._instance_validator.validate_json(text, strict=True, context=instances) if instances else None
-            return list(read) if self._is_lazy and read is not None else read
-        except (ValueError, RecursionError):
-            return None
+            read = validator.validate_json(text, strict=True)
+            return list(read) if self._is_lazy else read
+        except ValueError as error:
+            raise self._wrong(error, from_json(text)) from None
 
-    def _wrong(self, reason: object) -> ValueError:
+    def _read_around(self, marked: Any, instances: list[Any]) -> Any:
+        """Read a value that contains instances of classes. Those of the type's classes are valid: no validator runs.
+
+        Args:
+            marked: The value, with an object in place of each instance.
+            instances: The instances.
+        """
+        text = self._encoded(marked)
+        try:
+            read = self._instance_validator.validate_json(text, strict=True, context=instances)
+            return list(read) if self._is_lazy else read
+        except ValueError as error:
+            for instance in instances:
+                if not isinstance(instance, self._classes):
+                    raise self._wrong(self._expected(type(instance))) from None
+            raise self._wrong(error, from_json(text)) from None
+
+    def _must_be_kept(self, value: Any) -> bool:
+        """Return whether a value is an object that must not be read as an object of another class."""
+        fields = fields_of(type(value))
+        if fields is None or not self._classes:
+            return False
+        return isinstance(value, self._classes) or all(
+            fields.keys() != (fields_of(cls) or {}).keys() for cls in self._classes
+        )
+
+    def _encoded(self, value: Any) -> bytes:
+        """Return a value as JSON without regard to the type. Raise ValueError if JSON can't carry it."""
+        try:
+            return encode(value, binary="base64", fallback=written_form)
+        except ValueError as error:
+            raise unwritable(value, self._name, error) from None
+
+    def _validator_of(self, kind: type) -> SchemaValidator | BoundedValidator:
+        """Return the validator of the class in the type that objects of a class belong to. Raise if there is none.
+
+        It is the class itself, or else its nearest base.
+        """
+        cls = next((base for base in kind.__mro__ if base in self._classes), None)
+        if cls is None:
+            raise self._wrong(self._expected(kind))
+        if cls not in self._class_validators:
+            from funcmcp._authoring.values.pydantic_result_schemas import (  # noqa: PLC0415 - loads pydantic
+                part_of_class,
+                readable,
+            )
+            from funcmcp._authoring.values.pydantic_schemas import validator  # noqa: PLC0415 - loads pydantic
+
+            self._class_validators[cls] = validator(part_of_class(readable(self._core), cls))
+        return self._class_validators[cls]
+
+    def _expected(self, kind: type) -> str:
+        expected = " or ".join(sorted(cls.__name__ for cls in self._classes))
+        return f"{type_name(kind)}. Return {expected}, or a dict."
+
+    def _wrong(self, reason: object, value: Any = None) -> ValueError:
+        """Return the error for a value that the annotation does not allow.
+
+        Args:
+            reason: A phrase, or the error of pydantic.
+            value: The value that pydantic validated, as JSON.
+        """
+        if isinstance(reason, ValidationError):
+            lines = validation_errors(reason, value)
+            reason = "; ".join(f"{path} {phrase}".lstrip() for path, phrase in lines[:MAX_LINES])
         return ValueError(f"{self._name} returned what its annotation does not allow: {reason}")
 
 
-def _with_marks(value: Any, classes: tuple[type, ...], instances: list[Any]) -> Any:
-    """Return a value in which an object with one member stands for each instance of some classes.
+def _with_marks(value: Any, must_be_kept: Callable[[Any], bool], instances: list[Any]) -> Any:
+    """Return a value in which an object with one member stands for each instance that must be kept.
 
     Args:
         value: The value.
-        classes: The classes.
+        must_be_kept: Returns whether a value is such an instance.
         instances: Gets the instances.
     """
     from funcmcp._authoring.values.pydantic_result_schemas import INSTANCE  # noqa: PLC0415 - loads pydantic
 
-    if isinstance(value, classes):
+    if must_be_kept(value):
         instances.append(value)
         return {INSTANCE: len(instances) - 1}
     if type(value) is dict:
-        return {name: _with_marks(member, classes, instances) for name, member in value.items()}
+        return {name: _with_marks(member, must_be_kept, instances) for name, member in value.items()}
     if type(value) in {list, tuple, set, frozenset}:
-        return [_with_marks(member, classes, instances) for member in value]
+        return [_with_marks(member, must_be_kept, instances) for member in value]
     return value
 
 
@@ -296,7 +376,7 @@ def text_conversion(annotation: Any, name: str) -> Callable[[Any], Any] | None:
 
 def _has_surrogates(value: Any) -> bool:
     try:
-        to_json(value)
+        to_json(value, fallback=written_form)
     except ValueError as error:
         return is_of_surrogates(error)
     return False
@@ -305,35 +385,63 @@ def _has_surrogates(value: Any) -> bool:
 def unwritable(value: Any, name: str, error: ValueError) -> ValueError:
     """Return the error for a value that JSON can't carry, with the feature's name and the path in the value.
 
+    NaN and Infinity are the reason only if the encoder says so, because many types allow them.
+
     Args:
         value: The returned value.
         name: The feature's name.
         error: The encoder's error, which is returned if no wrong value is found.
     """
-    path, reason = _path_to_unwritable(value, "")
+    if isinstance(value, ToolResult):
+        value = {"content": value.content, "structured_content": value.structured_content, "meta": value.meta}
+    reject: Callable[[Any], str | None] = _reason_against
+    if _NO_CONSTANT in str(error) and _reason_against(value) is None:
+        reject = _reason_against_constants
+    path, reason = _path_to_unwritable(value, reject)
     if reason is None:
         return error
     place = f"the value at {path.removeprefix('.')}" if path else "a value"
     return ValueError(f"{name} returned {place} that can't be written as JSON: {reason}")
 
 
-def _path_to_unwritable(value: Any, path: str) -> tuple[str, str | None]:
-    """Return the path of the innermost value that JSON can't carry, and the encoder's reason."""
+def _path_to_unwritable(value: Any, reject: Callable[[Any], str | None]) -> tuple[str, str | None]:
+    """Return the path of the innermost value that JSON can't carry, and the reason.
+
+    Args:
+        value: The value around it.
+        reject: Returns the reason against a value, or None.
+    """
+    path = ""
     while len(path) < _MAX_PATH_LENGTH:
         for step, member in _members_of(value):
-            if _reason_against(member) is not None:
+            if reject(member) is not None:
                 path, value = path + step, member
                 break
         else:
             break
-    return path, _reason_against(value)
+    return path, reject(value)
 
 
-def _reason_against(value: Any) -> str | None:
+def _reason_against_constants(value: Any) -> str | None:
+    return _reason_against(value, encode)
+
+
+def _reason_against(value: Any, write: Callable[[Any], bytes] = to_json) -> str | None:
+    """Return why a value can't be written, or None.
+
+    Args:
+        value: The value.
+        write: Writes the value after its conversion. By default NaN and Infinity are null.
+    """
     try:
-        encode(jsonable(value))
+        write(jsonable(value))
     except (ValueError, TypeError, RecursionError) as error:
-        return str(error).partition("\n")[0]
+        if isinstance(error, ValueError) and is_of_surrogates(error):
+            return None
+        reason = str(error).partition("\n")[0]
+        for prefix in _PREFIXES:
+            reason = reason.removeprefix(prefix)
+        return reason
     return None
 
 
@@ -343,13 +451,30 @@ def _members_of(value: Any) -> list[tuple[str, Any]]:
         return [(f".{name}", member) for name, member in value.items()]
     if isinstance(value, list | tuple | set | frozenset):
         return [(f"[{index}]", member) for index, member in enumerate(value)]
-    kind = type(value)
-    names: Any = getattr(kind, "__pydantic_fields__", getattr(kind, "__dataclass_fields__", ()))
-    return [(f".{name}", getattr(value, name, None)) for name in names]
+    return [(f".{name}", getattr(value, name, None)) for name in fields_of(type(value)) or ()]
 
 
 def jsonable(value: Any) -> Any:
     """Return a value without a declared type as dicts, lists and scalars. Raise ValueError if JSON can't carry it."""
+    try:
+        return _jsonable(value)
+    except (TypeError, ValueError):
+        return _jsonable(with_python_values(value))
+
+
+def _jsonable(value: Any) -> Any:
     from pydantic_core import to_jsonable_python  # noqa: PLC0415 - loaded with the codec
 
-    return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="constants", fallback=block_of)
+    return to_jsonable_python(
+        value, by_alias=True, bytes_mode="base64", inf_nan_mode="constants", fallback=written_form
+    )
+
+
+def written_form(value: Any) -> Any:
+    """Return what is written for a value that pydantic does not know: a content block, or a Python value.
+
+    Raises:
+        PydanticSerializationError: JSON can't carry the value.
+    """
+    own_value = converted(value)
+    return own_value.block if isinstance(own_value, Content) else python_value(own_value)

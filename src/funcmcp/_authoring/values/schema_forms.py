@@ -15,7 +15,7 @@ from funcmcp._mappings import only
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_ANNOTATIONS = frozenset(
+ANNOTATIONS = frozenset(
     {"$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"}
 )
 _NUMBERS = frozenset({"exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"})
@@ -55,7 +55,7 @@ def without_type_list(schema: dict[str, Any]) -> dict[str, Any]:
     types = schema.get("type")
     if not isinstance(types, list) or "anyOf" in schema:
         return schema
-    annotations = only(schema, _ANNOTATIONS)
+    annotations = only(schema, ANNOTATIONS)
     alternatives = [part for name in types if (part := _of_type(schema, name)) is not None]
     if not alternatives:
         return schema
@@ -68,7 +68,7 @@ def _of_type(schema: dict[str, Any], name: Any) -> dict[str, Any] | None:
     """Return what a schema says about values of one type. Return None if it allows none of them."""
     ignored = _TYPED - _KEYWORDS.get(name, frozenset())
     part = {
-        keyword: value for keyword, value in schema.items() if keyword not in ignored and keyword not in _ANNOTATIONS
+        keyword: value for keyword, value in schema.items() if keyword not in ignored and keyword not in ANNOTATIONS
     }
     part["type"] = name
     if "enum" in part:
@@ -98,13 +98,13 @@ def combined(schemas: Sequence[Any]) -> dict[str, Any] | None:
     """
     if not all(isinstance(schema, dict) for schema in schemas):
         return None
-    constraining = [schema for schema in schemas if schema.keys() - _ANNOTATIONS]
+    constraining = [schema for schema in schemas if schema.keys() - ANNOTATIONS]
     if len(constraining) > 1 and any("$ref" in schema or _depends(schema) for schema in constraining):
         return None
     result: dict[str, Any] = {}
     for schema in schemas:
         for keyword, value in schema.items():
-            if keyword in _ANNOTATIONS or keyword not in result or _is_same(result[keyword], value):
+            if keyword in ANNOTATIONS or keyword not in result or _is_same(result[keyword], value):
                 result[keyword] = value
             elif keyword == "required":
                 result[keyword] = list(dict.fromkeys([*result[keyword], *value]))

@@ -10,8 +10,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from pydantic_core import PydanticSerializationError
-
 from funcmcp._authoring.values.content import Content, Contents, Message, PromptResult, ToolResult
 
 _PACKAGES = frozenset({"fastmcp", "mcp", "mcp_types"})
@@ -55,18 +53,6 @@ def converted(value: Any) -> Any:
     if isinstance(_attribute(value, "content"), list):
         return _tool_result(value)
     return _from_wire(value)
-
-
-def block_of(value: Any) -> dict[str, Any]:
-    """Return the JSON of a content block inside other data, for pydantic's serializers.
-
-    Raises:
-        PydanticSerializationError: The value is not a content block.
-    """
-    own_value = converted(value)
-    if isinstance(own_value, Content):
-        return own_value.block
-    raise PydanticSerializationError(f"Unable to serialize unknown type: {type(value)}")
 
 
 def _tool_result(value: Any) -> ToolResult:

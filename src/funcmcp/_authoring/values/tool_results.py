@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from math import isfinite
+from numbers import Number
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
 from pydantic_core import from_json, to_json
@@ -21,6 +22,7 @@ from pydantic_core import from_json, to_json
 from funcmcp._authoring.signatures.annotations import awaited, parts_of_type, union_members, without_marks
 from funcmcp._authoring.signatures.signature import EMPTY, JSONRPCResponse
 from funcmcp._authoring.values.content import Content, ToolResult, base64
+from funcmcp._authoring.values.python_values import python_value, type_name
 from funcmcp._authoring.values.result_writer import ResultWriter, jsonable, text_conversion, unwritable
 from funcmcp._authoring.values.sdk_results import converted, is_sdk_type
 from funcmcp._mappings import without
@@ -184,7 +186,7 @@ def _no_schema() -> None:
 
 def _nothing(value: Any) -> Result:
     if value is not None:
-        raise TypeError(f"The tool is annotated to return None, but returned {type(value).__name__}.")
+        raise TypeError(f"The tool is annotated to return None, but returned {type_name(type(value))}.")
     return {"content": []}
 
 
@@ -209,18 +211,51 @@ def _scalar(annotation: type) -> Rendering:
         elif kind is float and isfinite(value):
             text = repr(value).encode()
         else:
-            raise TypeError(f"The tool is annotated to return {annotation.__name__}, but returned {_shown(value)}.")
+            return render(_number(annotation, value))
         if kind is not annotation and (annotation is not float or kind is bool):
-            raise TypeError(f"The tool is annotated to return {annotation.__name__}, but returned {_shown(value)}.")
+            raise TypeError(_mismatch(annotation, value))
         return JSONResult(b'"%b"' % text, b'{"result":%b}' % text)
 
     return Rendering(render, lambda: schema)
 
 
-def _shown(value: Any) -> str:
-    if type(value) is float:
-        return str(value)
-    return type(value).__name__
+def _number(annotation: type, value: Any) -> bool | int | float:
+    """Return the number of Python for a number of a subclass or of another library.
+
+    Args:
+        annotation: The return annotation.
+        value: The number.
+
+    Raises:
+        TypeError: The number does not fit the annotation, or the value is not a number.
+    """
+    try:
+        number = python_value(value)
+    except ValueError:
+        number = None
+    kind = type(number)
+    if kind is float and not isfinite(number):
+        raise TypeError(_mismatch(annotation, number))
+    if kind is annotation or (kind is int and annotation is float):
+        scalar: bool | int | float = number
+        return scalar
+    raise TypeError(_mismatch(annotation, value, may_convert=kind in _SCALARS))
+
+
+def _mismatch(annotation: type, value: Any, *, may_convert: bool = False) -> str:
+    """Return the error for a value that is not of a scalar type.
+
+    Args:
+        annotation: The return annotation.
+        value: The value.
+        may_convert: Whether the value stands for a number.
+    """
+    kind = type(value)
+    shown = str(value) if kind is float else type_name(kind)
+    text = f"The tool is annotated to return {annotation.__name__}, but returned {shown}."
+    if kind is bool or (kind is float and not isfinite(value)) or not (may_convert or isinstance(value, Number)):
+        return text
+    return f"{text} Convert it: {annotation.__name__}(value)."
 
 
 class _Typed:
@@ -278,7 +313,7 @@ def _content_of(data: Any) -> list[dict[str, Any]]:
     """Return a JSON value as a text block, and the images, sounds and files in it as blocks of their own."""
     encoded = encode(data)
     if not may_have_binary_blocks(encoded):
-        return [{"type": "text", "text": data if isinstance(data, str) else encoded.decode()}]
+        return [_text(data)] if isinstance(data, str) else [{"type": "text", "text": encoded.decode()}]
     rest, blocks = without_binary(data)
     if blocks and blocks[0] == data:
         return blocks
@@ -296,10 +331,11 @@ def _plain(tool: str, allowed: tuple[type, ...], convert: Callable[[Any], Any] |
 
     def render(value: Any) -> Result:
         if not isinstance(value, allowed):
-            raise TypeError(f"{tool} returned {type(value).__name__}, which its annotation does not allow.")
+            remedy = " Convert it: str(value)." if isinstance(value, Number) and str in allowed else ""
+            raise TypeError(f"{tool} returned {type_name(type(value))}, which its annotation does not allow.{remedy}")
         if convert is not None:
             value = convert(value)
-        if type(value) is str:
+        if isinstance(value, str):
             return JSONResult(encode(value))
         return {"content": [] if value is None else _blocks(value, tool)}
 
@@ -363,8 +399,8 @@ def _tool_result(value: ToolResult) -> dict[str, Any]:
     if value.is_error:
         result["isError"] = True
     if value.meta is not None:
-        encode(value.meta)
-        result["_meta"] = dict(value.meta)
+        result["_meta"] = jsonable(dict(value.meta))
+        encode(result["_meta"])
     return result
 
 
@@ -390,4 +426,4 @@ def _blocks(value: Any, tool: str) -> list[dict[str, Any]]:
 
 def _text(value: Any) -> dict[str, Any]:
     text = encode(value).decode()
-    return {"type": "text", "text": value if isinstance(value, str) else text}
+    return {"type": "text", "text": str.__str__(value) if isinstance(value, str) else text}
