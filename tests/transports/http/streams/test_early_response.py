@@ -22,6 +22,7 @@ from tests.transports.http.endpoint import BOTH, Got, mirrored, per_request, rea
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from funcmcp._request_log import Entry
     from funcmcp._transports.http.messages import HttpResponse
 
 COMMENT = b": keep-alive\n\n"
@@ -437,3 +438,14 @@ async def test_a_server_that_ends_stops_a_comment_that_is_being_sent() -> None:
     with pytest.raises(asyncio.CancelledError):
         await answering
     await asyncio.wait_for(is_stopped.wait(), PATIENCE)
+
+
+async def test_the_log_of_requests_has_the_status_that_was_sent_and_the_whole_time() -> None:
+    silence = Silence()
+    entries: list[Entry] = []
+    serving_of(silence.mcp).log_requests(entries.append)
+    body = per_request("tools/call", {"name": "refuse", "arguments": {}})
+    await silence.send(body, mirrored(body))
+    [entry] = entries
+    assert (entry.status, entry.request.outcome) == (200, "error -32602")
+    assert entry.seconds >= sse.KEEP_ALIVE_SECONDS
