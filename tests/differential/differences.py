@@ -21,6 +21,8 @@ from pydantic import (
     AnyUrl,
     AwareDatetime,
     BeforeValidator,
+    ByteSize,
+    ConfigDict,
     EmailStr,
     Field,
     NaiveDatetime,
@@ -61,6 +63,10 @@ class Rule(NamedTuple):
 # Types
 
 
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _json_integer(value: Any) -> Any:
     """Return what pydantic's integer that is not strict takes for a JSON number, and refuse everything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -75,14 +81,14 @@ def _checked(kind: Any, accepts: Callable[[Any], bool]) -> Any:
 
     pydantic takes what a function returns for a value of Python, so the function returns a value of the type.
     """
-    adapter = TypeAdapter(kind)
+    adapter = TypeAdapter(kind, config=ConfigDict(strict=True))
 
     def validate(value: Any) -> Any:
         if value is not None and not isinstance(value, str | int | float | list | dict):
             return value  # another rule's function has read it
         if not accepts(value):
             raise ValueError("The value has another form.")
-        return adapter.validate_json(json.dumps(value), strict=True)
+        return adapter.validate_json(json.dumps(value))
 
     return Annotated[kind, BeforeValidator(validate), _Converted()]
 
@@ -294,7 +300,13 @@ def _with_unicode(schema: dict[str, Any]) -> dict[str, Any]:
 RULES = (
     Rule("optional"),
     Rule("null", {"DefaultForNull": _DefaultForNull, "OmittedForNull": _OmittedForNull}, schema=_null_for_optional),
-    Rule("whole numbers", {"int": Annotated[int, Strict(strict=False), BeforeValidator(_json_integer)]}),
+    Rule(
+        "whole numbers",
+        {
+            "int": Annotated[int, Strict(strict=False), BeforeValidator(_json_integer)],
+            "ByteSize": Annotated[ByteSize, BeforeValidator(_whole)],
+        },
+    ),
     Rule("unknown arguments", arguments_schema=lambda schema: {**schema, "additionalProperties": False}),
     Rule(
         "text", {"Union": _TextFirst, **{name: Annotated[kind, _Converted()] for name, kind in _READ_FROM_TEXT.items()}}
