@@ -175,7 +175,7 @@ def test_a_message_of_the_queue_runs_the_task(shop: Shop) -> None:
     assert shop.deliver(message).error is None
     task = shop.get(task_id)
     assert (task["status"], task["result"]["structuredContent"]) == ("completed", {"result": 42})
-    assert task["statusMessage"] == "counting (1 of 2)"
+    assert "statusMessage" not in task
     assert shop.counts() == ["21"]
     assert shop.deliver(message).error is None  # a late copy
     assert shop.counts() == ["21"]

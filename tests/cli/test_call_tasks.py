@@ -100,7 +100,7 @@ def test_verbose_shows_each_new_state_of_the_task_as_a_line(task_folder: Path, u
     assert shown.stderr.splitlines() == [
         "task: working",
         "task: working reading (1 of 2)",
-        "task: completed reading (1 of 2)",
+        "task: completed",
     ]
 
 
