@@ -96,6 +96,10 @@ class State(Enum):
     ENDED = "ended"
 
 
+# A lookup in an enumeration takes longer than one in the module, and the states are compared in each request.
+_RECEIVING, _HELD, _IDLE, _LINGERING, _ENDED = State
+
+
 class HTTPConnection(BoundedWriting, asyncio.Protocol):
     """An HTTP connection; see the module's docstring.
 
@@ -141,7 +145,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         self.client: tuple[str, int] | None = None
         self.scheme = "http"
         self.cycle: Cycle | None = None
-        self.state = State.RECEIVING
+        self.state = _RECEIVING
         self._incoming: Cycle | None = None  # the request whose end has not arrived
         self.waiting: list[Cycle] = []
         self.unparsed = bytearray()
@@ -178,7 +182,8 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     @property
     def has_ended(self) -> bool:
         """Whether the connection was closed, or is a WebSocket now."""
-        return self.state is State.LINGERING or self.state is State.ENDED or bool(self.transport.is_closing())
+        state = self.state
+        return state is _LINGERING or state is _ENDED or bool(self.transport.is_closing())
 
     # What asyncio calls
 
@@ -209,7 +214,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
 
     def _finish(self) -> None:
         """Drop what refers back to the connection, so that its memory is free without a garbage collection."""
-        self.state = State.ENDED
+        self.state = _ENDED
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -230,9 +235,9 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse data, or store it while a request is answered."""
-        if self.state is State.LINGERING or self._is_refusing:
+        if self.state is _LINGERING or self._is_refusing:
             return
-        if self.state is State.HELD or self.unparsed:
+        if self.state is _HELD or self.unparsed:
             self.unparsed += data
             self._count_unfinished()
             self.update_reading()
@@ -267,7 +272,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         last = self.waiting[-1] if self.waiting else self._incoming or self.cycle
         if last is not None and not last.has_ended:
             last.keep_alive = False
-        elif self.state is State.RECEIVING:
+        elif self.state is _RECEIVING:
             self._is_last = self._is_stopping = True
             self._set_deadline(LAST_REQUEST_SECONDS)
         else:
@@ -285,13 +290,13 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     @property
     def waiting_rank(self) -> tuple[int, float] | None:
         """What sorts connections that wait for their clients: idle ones before others, by their deadlines."""
-        if self.state is State.HELD or self._write_timer is not None or self.transport.is_closing():
+        if self.state is _HELD or self._write_timer is not None or self.transport.is_closing():
             return None
-        return int(self.state is State.RECEIVING), self._deadline
+        return int(self.state is _RECEIVING), self._deadline
 
     def give_way(self) -> None:
         """Close: another connection gets the place. Nothing is unsent, and TLS would wait for the client's end."""
-        self.state = State.ENDED
+        self.state = _ENDED
         self.transport.abort()
 
     def refuse_unfinished(self) -> None:
@@ -309,7 +314,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         if target != self._target:
             cycle.location = location_of(target)
         self._incoming = cycle
-        if self.state is State.HELD:
+        if self.state is _HELD:
             self.waiting.append(cycle)
         else:
             self.cycle = cycle
@@ -330,7 +335,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         if cycle.has_ended:
             self._become_idle()
             return
-        self.state = State.HELD
+        self.state = _HELD
         if not cycle.has_begun:
             self._begin(cycle)
 
@@ -387,7 +392,8 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         self.server_state.total_requests += 1
         if not cycle.keep_alive:
             self.close()
-        if self.has_ended:
+        state = self.state
+        if state is _LINGERING or state is _ENDED or self.transport.is_closing():
             return
         if self.waiting:
             self.cycle = following = self.waiting.pop(0)
@@ -409,13 +415,13 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     def close(self) -> None:
         """Close the connection. It lingers if the client has not sent everything."""
         transport = self.transport
-        if transport.is_closing() or self.state is State.LINGERING:
+        if transport.is_closing() or self.state is _LINGERING:
             return
         is_sending = self.unparsed or not self.parser.is_between_requests
         if not is_sending or not transport.can_write_eof():
             self._close_transport()
             return
-        self.state = State.LINGERING
+        self.state = _LINGERING
         self._stop_parsing()
         transport.write_eof()
         self.update_reading()
@@ -454,7 +460,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         incoming = self._incoming
         if incoming is not None and incoming is self.cycle and not incoming.has_begun:
             self._begin(incoming)
-        if self.state is not State.HELD and (self.unparsed or not self.parser.is_between_requests):
+        if self.state is not _HELD and (self.unparsed or not self.parser.is_between_requests):
             self._receive()
         self._count_unfinished()
         if incoming is not None or self._is_reading_paused:
@@ -481,7 +487,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         header, body = plain
         self.cycle = cycle = Cycle(self, "POST", self._target, "1.1", header, keep_alive=not self._is_last)
         cycle.body, cycle.is_complete = body, True
-        self.state = State.HELD
+        self.state = _HELD
         self._start(cycle.run(self.direct))
         return True
 
@@ -491,7 +497,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             return
         view = memoryview(data)
         for start in range(0, len(data), SLICE_BYTES):
-            is_held = self.state is State.HELD
+            is_held = self.state is _HELD
             if is_held or start == self.parser.ROUND_BYTES:
                 self.unparsed += view[start:]
                 self.update_reading()
@@ -502,7 +508,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
 
     def _parse_on(self) -> None:
         """Continue to parse in another round of the event loop."""
-        if self.unparsed and self.state is not State.HELD and not self.has_ended:
+        if self.unparsed and self.state is not _HELD and not self.has_ended:
             self._parse_stored()
 
     def _parse_stored(self) -> None:
@@ -537,7 +543,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         cycle = self._incoming
         assert cycle is not None  # noqa: S101 - the parser has just reported it
         self._incoming = None
-        if self.state is State.HELD:
+        if self.state is _HELD:
             self._close_after_responses(cycle)
             return
         self.stop_expecting_reading()
@@ -559,7 +565,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     def _refuse(self, answer: bytes) -> None:
         """Refuse what can't be parsed, after the responses to the complete requests before it."""
         incoming, self._incoming = self._incoming, None
-        if self.state is State.HELD:
+        if self.state is _HELD:
             self._close_after_responses(incoming)
         else:
             self._end(answer)
@@ -587,13 +593,13 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
 
     def _receive(self) -> None:
         """Wait for the rest of a request. Its time does not begin again if it runs already."""
-        if self.state is not State.RECEIVING:
-            self.state = State.RECEIVING
+        if self.state is not _RECEIVING:
+            self.state = _RECEIVING
             self._set_deadline(self.limits.message_seconds)
 
     def _become_idle(self) -> None:
         """Wait for the next request."""
-        self.state = State.IDLE
+        self.state = _IDLE
         self._set_deadline(self.config.timeout_keep_alive)
 
     def _set_deadline(self, seconds: float) -> None:
@@ -609,12 +615,12 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     def _on_timer(self) -> None:
         """End the state if its time is over; otherwise set the timer again, unless the state has no time."""
         self._timer = None
-        if self.state is State.HELD or self.transport.is_closing():
+        if self.state is _HELD or self.transport.is_closing():
             return
         remaining = self._deadline - self.loop.time()
         if remaining > 0:
             self._set_deadline(remaining)
-        elif self.state is not State.RECEIVING:
+        elif self.state is not _RECEIVING:
             self._close_transport()
         elif not self._is_stopping:
             self._incoming = None
@@ -627,7 +633,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
 
     def _close_transport(self) -> None:
         """Close the connection without lingering."""
-        self.state = State.ENDED
+        self.state = _ENDED
         self.transport.close()
         self._expect_end()
 
