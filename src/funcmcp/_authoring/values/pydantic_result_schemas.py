@@ -13,7 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from pydantic_core import PydanticCustomError, PydanticKnownError, PydanticSerializationUnexpectedValue, SchemaValidator, core_schema
+from pydantic_core import (
+    PydanticCustomError,
+    PydanticKnownError,
+    PydanticSerializationUnexpectedValue,
+    SchemaValidator,
+    core_schema,
+)
 
 from funcmcp._authoring.signatures.choices import distinct_json, json_value
 from funcmcp._authoring.values.bytes_encodings import BASE64, encoding_of, with_encodings
