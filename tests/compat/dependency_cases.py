@@ -198,7 +198,10 @@ def connection(names: Names, steps: list[str]) -> Any:
 
         def __exit__(self, kind: Any, *arguments: Any) -> Any:
             steps.append("end" if kind is None else "roll back")
-            return super().__exit__(kind, *arguments)
+            try:
+                return super().__exit__(kind, *arguments)
+            finally:
+                self.close()
 
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(":memory:", factory=Connection, check_same_thread=False)

@@ -298,7 +298,10 @@ async def test_plain_dependencies_of_a_plain_tool_run_in_its_thread(revision: st
         def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
             threads.add(threading.get_ident())
             steps.append("commit" if kind is None else kind.__name__)
-            return super().__exit__(kind, error, traceback)
+            try:
+                return super().__exit__(kind, error, traceback)
+            finally:
+                self.close()
 
     def connect() -> sqlite3.Connection:
         threads.add(threading.get_ident())

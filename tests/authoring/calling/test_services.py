@@ -798,6 +798,7 @@ async def test_a_class_whose_method_is_a_plain_tool_is_constructed_in_its_thread
 
     def count(orders: Orders) -> int:
         row: tuple[int] = orders.connection.execute("SELECT 3").fetchone()
+        orders.connection.close()
         return row[0]
 
     assert (await call(count, {}, services))["structuredContent"] == {"result": 3}

@@ -8,6 +8,7 @@ import pytest
 
 from funcmcp._protocol.errors import InvalidParams, ResourceNotFound
 from funcmcp._server.catalog.lookup import MAX_MATCHES, Lookup
+from funcmcp._server.catalog.visibility import visibility_rule
 from tests.server.parts import prompt, resource, server, template, tool
 
 CATALOG = server(
@@ -33,6 +34,16 @@ def test_a_very_long_name_is_not_repeated_whole() -> None:
         with pytest.raises(InvalidParams) as caught:
             find({"name": "n" * 1000})
         assert len(caught.value.message) < 200
+
+
+def test_a_hidden_resource_precedes_templates_too_until_it_is_removed() -> None:
+    catalog = server(resource("menu://today"), template("menu://{day}")).catalog
+    lookup = Lookup(catalog)
+    catalog.set_visibility(visibility_rule({"menu://today"}, None, None, shows=False))
+    with pytest.raises(ResourceNotFound):
+        lookup.readable({"uri": "menu://today"})
+    catalog.resources.remove("menu://today")
+    assert lookup.readable({"uri": "menu://today"})[1] == {"day": "today"}
 
 
 def test_a_resource_precedes_templates_and_a_template_those_after_it() -> None:

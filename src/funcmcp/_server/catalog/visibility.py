@@ -24,6 +24,8 @@ KINDS: dict[str, type[Feature]] = {
 }
 """Kinds of features by the names that rules have for them."""
 
+_KIND_NAMES = {cls: kind for kind, cls in KINDS.items()}
+
 
 class Rule(Protocol):
     """Shows or hides the features that it matches."""
@@ -103,7 +105,7 @@ class Visibility:
 
 def kind_of(feature: Feature) -> str:
     """Return the kind of a feature by its name in `KINDS`."""
-    return next(kind for kind, cls in KINDS.items() if isinstance(feature, cls))
+    return _KIND_NAMES[type(feature)]
 
 
 def visibility_rule(
