@@ -99,6 +99,18 @@ async def test_middleware_changes_results_and_handles_errors() -> None:
     assert changed.structured_content == {"result": 0}
 
 
+async def test_a_result_that_does_not_fit_is_an_error_that_names_the_class(caplog: pytest.LogCaptureFixture) -> None:
+    class Changing(Middleware):
+        async def on_call_tool(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            return ToolResult(structured_content={"result": "three"})
+
+    async with Client(server(Changing())) as client:
+        with pytest.raises(MCPError, match="Internal error"):
+            await client.call_tool("add", {"a": 1, "b": 2})
+    assert ".Changing" in caplog.text
+    assert "structuredContent does not fit the output schema of add: result " in caplog.text
+
+
 async def test_middleware_refuses_calls() -> None:
     class Refusing(Middleware):
         async def on_call_tool(self, context: MiddlewareContext, call_next: CallNext) -> Any:

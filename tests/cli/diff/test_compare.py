@@ -29,6 +29,13 @@ def test_equal_servers_have_no_differences() -> None:
     assert items(SERVER, {**SERVER}) == []
 
 
+def test_an_empty_description_is_none() -> None:
+    [tool] = SERVER["tools"]
+    empty = {**SERVER, "tools": [{**tool, "description": ""}]}
+    absent = {**SERVER, "tools": [{name: value for name, value in tool.items() if name != "description"}]}
+    assert items(empty, absent) == items(absent, empty) == []
+
+
 def test_features_come_and_go() -> None:
     empty = {**SERVER, "tools": [], "resources": [], "resourceTemplates": [], "prompts": []}
     subjects = ["tool add", "resource a://b", "template a://{x}", "prompt ask"]

@@ -108,7 +108,8 @@ def _member_differences(
     result = []
     for member in members:
         before, after = old.get(member), new.get(member)
-        if before != after:
+        is_same_text = before in (None, "") and after in (None, "")
+        if before != after and not is_same_text:
             result.append(Difference(level, subject, changed(member, before, after)))
     return result
 
