@@ -221,10 +221,10 @@ def test_bytes_that_are_not_utf_8_are_an_error_where_the_author_writes_utf_8() -
 async def test_servers_with_the_names_of_fastmcp_read_and_write_the_same(server: Any) -> None:
     mcp = server("Bytes")
 
-    @mcp.tool
     def echo(it: Hex) -> Hex:
         return it
 
+    mcp.tool(echo)
     async with Client(mcp) as client:
         result = await client.call_tool("echo", {"it": {"data": "00ff"}})
     assert result["structuredContent"] == {"data": "00ff"}
