@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, RootModel, Tag
 from typing_extensions import TypedDict
 
 from funcmcp import Context, MCPServer, RegistrationError, ResourceNotFound, ToolError
@@ -729,3 +729,41 @@ async def test_a_content_block_is_an_error_that_says_what_a_resource_returns(mcp
     error = (await ask(mcp, "resources/read", {"uri": "menu://picture"}))["error"]
     assert error["message"].startswith("picture returned funcmcp.content.")
     assert "A resource returns a text, bytes, data as JSON, or funcmcp.content.Contents" in error["message"]
+
+
+class Name(RootModel[str]):
+    pass
+
+
+class Several(RootModel[int | str | list[int]]):
+    pass
+
+
+def kind_of(value: Any) -> str:
+    return "text" if isinstance(value, str) else "list"
+
+
+ByKind = Annotated[Annotated[str, Tag("text")] | Annotated[list[int], Tag("list")], Discriminator(kind_of)]
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "expected"),
+    [
+        (Name, "Ada", Name("Ada")),
+        (Name | int, "5", Name("5")),
+        (Several, "%5B1%5D", Several("[1]")),
+        (ByKind, "%5B1,2%5D", "[1,2]"),
+        (RootModel[int], "05", RootModel[int](5)),
+    ],
+)
+async def test_a_variable_that_may_be_a_text_stays_one(mcp: MCPServer, hint: Any, value: str, expected: object) -> None:
+    seen: list[object] = []
+
+    def read_value(it: Any) -> str:
+        seen.append(it)
+        return ""
+
+    read_value.__annotations__["it"] = hint
+    mcp.resource("value://{it}")(read_value)
+    await read(mcp, f"value://{value}")
+    assert seen == [expected]

@@ -7,7 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field, with_config
 from pydantic.dataclasses import dataclass
 from typing_extensions import TypedDict
 
+from funcmcp import MCPServer
 from funcmcp._protocol.errors import ToolError
+from funcmcp.compat import FastMCP
+from funcmcp.testing import Client
 from tests.authoring.tool_calls import call, run, schema_of, tool_of
 
 HEX = ConfigDict(val_json_bytes="hex", ser_json_bytes="hex")
@@ -212,3 +215,16 @@ def test_bytes_that_are_not_utf_8_are_an_error_where_the_author_writes_utf_8() -
 
     with pytest.raises(ValueError, match="utf-8"):
         ResultWriter(Text, "tool").write(Text(data=b"\xff\xff"))
+
+
+@pytest.mark.parametrize("server", [MCPServer, FastMCP])
+async def test_servers_with_the_names_of_fastmcp_read_and_write_the_same(server: Any) -> None:
+    mcp = server("Bytes")
+
+    def echo(it: Hex) -> Hex:
+        return it
+
+    mcp.tool(echo)
+    async with Client(mcp) as client:
+        result = await client.call_tool("echo", {"it": {"data": "00ff"}})
+    assert result["structuredContent"] == {"data": "00ff"}
