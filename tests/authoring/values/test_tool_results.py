@@ -465,7 +465,7 @@ def held(value: Any) -> Any:
         (untyped(Unknown()), "a value"),
         (untyped(ToolResult("x", structured_content={"a": Unknown()})), "the value at structured_content.a"),
         (untyped(ToolResult("x", meta={"a": Unknown()})), "the value at meta.a"),
-        (untyped(ToolResult([Text("x"), Unknown()])), "the value at content[1]"),
+        (untyped(ToolResult([Text("x"), Unknown()])), "the value at content[1]"),  # type: ignore[list-item] # wrong on purpose
         (held(Unknown()), "the value at item"),
     ],
 )
