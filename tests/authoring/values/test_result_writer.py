@@ -324,6 +324,11 @@ class Twin:
     count: int
 
 
+class Box(BaseModel):
+    data: dict[str, Any]
+    numbers: list[int] = []
+
+
 @pytest.mark.parametrize(
     ("annotation", "value", "result"),
     [
@@ -339,6 +344,8 @@ class Twin:
         ),
         (Reply, {"outcome": Found(1), "note": Other(2)}, {"outcome": {"count": 1}, "note": {"other": 2}}),
         (dict[str, Any], Other(2), {"other": 2}),
+        (Box, {"data": Other(2), "numbers": Numbers([1])}, {"data": {"other": 2}, "numbers": [1]}),
+        (tuple[Found, dict[str, int]], [Found(1), Found(2)], [{"count": 1}, {"count": 2}]),
         (Found | dict[str, int], Other(2), {"other": 2}),
     ],
 )

@@ -19,6 +19,7 @@ from pydantic_core import (
     PydanticSerializationUnexpectedValue,
     SchemaValidator,
     core_schema,
+    to_jsonable_python,
 )
 
 from funcmcp._authoring.signatures.choices import distinct_json, json_value
@@ -42,7 +43,7 @@ from funcmcp._authoring.values.pydantic_schemas import (
     schema_with_any_classes,
     validated_first,
 )
-from funcmcp._authoring.values.python_values import python_schema, remedy_for, type_name
+from funcmcp._authoring.values.python_values import python_schema, python_value, remedy_for, type_name
 from funcmcp._authoring.values.schema_forms import ANNOTATIONS
 from funcmcp._mappings import without
 from funcmcp._server.catalog.registry import RegistrationError
@@ -184,8 +185,8 @@ def part_of_class(schema: Node, cls: type) -> Node:
 def reading_instances(schema: Node) -> Node:
     """Return a core schema that takes, for an object with the member `INSTANCE`, the instance of that index.
 
-    The context of the validation is the list of instances. An instance is valid where its class is expected, or any
-    type, and nowhere else: an object of a class is not read as another class, or as a dict.
+    The context of the validation is the list of instances. An instance is valid where its class is expected, or a dict,
+    or any type. It is not read as another class or a TypedDict.
     """
     return adapted(schema, _or_instance)
 
@@ -204,7 +205,8 @@ def _or_instance(node: Node) -> Node:
         return node
     reference = node.pop("ref", None)
     cls = bytes if is_binary else node.get("cls")
-    instance: Any = core_schema.with_info_plain_validator_function(partial(_instance_of, cls))
+    take = _members_of_instance if kind == "dict" else partial(_instance_of, cls)
+    instance: Any = core_schema.with_info_plain_validator_function(take)
     choices: Any = {True: instance, False: node}
     return dict(core_schema.tagged_union_schema(choices, _stands_for_instance, ref=reference))
 
@@ -222,6 +224,11 @@ def _with_instances(value: Any, info: Any) -> Any:
     if isinstance(value, list):
         return [_with_instances(member, info) for member in value]
     return value
+
+
+def _members_of_instance(value: Any, info: Any) -> Any:
+    """Return an instance as a dict, which the check of the written JSON compares with the type."""
+    return to_jsonable_python(info.context[value[INSTANCE]], by_alias=True, bytes_mode="base64", fallback=python_value)
 
 
 def _instance_of(cls: type | None, value: Any, info: Any) -> Any:

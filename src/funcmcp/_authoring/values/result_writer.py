@@ -77,6 +77,7 @@ class ResultWriter:
         self._is_exact: bool
         self._is_lazy: bool
         self._converts_first: bool
+        self._class_validators: dict[type, SchemaValidator | BoundedValidator] = {}
         self.may_write_blocks = True
 
     def core(self) -> Node:
@@ -113,11 +114,6 @@ class ResultWriter:
         from funcmcp._authoring.values.pydantic_result_schemas import classes_in  # noqa: PLC0415 - loads pydantic
 
         return classes_in(self._core)
-
-    @functools.cached_property
-    def _class_validators(self) -> dict[type, SchemaValidator | BoundedValidator]:
-        """The validators of single classes in the type, which are created when they are needed."""
-        return {}
 
     @functools.cached_property
     def _checker(self) -> Draft202012Validator:
@@ -245,9 +241,10 @@ class ResultWriter:
         fields = fields_of(type(value))
         if fields is None or not self._classes:
             return False
-        return isinstance(value, self._classes) or all(
-            fields.keys() != (fields_of(cls) or {}).keys() for cls in self._classes
-        )
+        if isinstance(value, self._classes):
+            return True
+        is_root_model = getattr(type(value), "__pydantic_root_model__", False)  # it may be a list or a text in JSON
+        return not is_root_model and all(fields.keys() != (fields_of(cls) or {}).keys() for cls in self._classes)
 
     def _encoded(self, value: Any) -> bytes:
         """Return a value as JSON without regard to the type. Raise ValueError if JSON can't carry it."""
