@@ -156,6 +156,8 @@ UNHASHABLE = (
 """Types whose values can't be members of a set."""
 
 MADE = (
+    ("int", "Level.HIGH"),
+    ("float", "Ratio(1.5)"),
     ("list[int]", "[Level.LOW, Count(7)]"),
     ("set[int]", "{Level.LOW}"),
     ("tuple[int, str]", "(Count(7), Name('a'))"),

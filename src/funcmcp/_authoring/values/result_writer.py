@@ -209,7 +209,7 @@ class ResultWriter:
             validator = self._validator_of(type(value))
         elif self._classes:
             instances: list[Any] = []
-            marked = _with_marks(value, self._must_be_kept, instances)
+            marked = _with_marks(value, self._must_be_marked, instances)
             if instances:
                 return self._read_around(marked, instances)
         text = self._encoded(value)
@@ -245,6 +245,10 @@ class ResultWriter:
             return True
         is_root_model = getattr(type(value), "__pydantic_root_model__", False)  # it may be a list or a text in JSON
         return not is_root_model and all(fields.keys() != (fields_of(cls) or {}).keys() for cls in self._classes)
+
+    def _must_be_marked(self, value: Any) -> bool:
+        """Return whether a value inside another one must be kept, or is bytes in an encoding of the author's."""
+        return self._must_be_kept(value) or (isinstance(value, bytes) and bytes in self._classes)
 
     def _encoded(self, value: Any) -> bytes:
         """Return a value as JSON without regard to the type. Raise ValueError if JSON can't carry it."""
