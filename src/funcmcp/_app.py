@@ -537,7 +537,10 @@ class MCPServer(DirectCalls, ASGIApplication):
         Args:
             meter_provider: Creates the instruments. The default is the global one of the process.
         """
+        from funcmcp._adapters.opentelemetry_metrics import flush_metrics  # noqa: PLC0415 - vendor code
+
         self._measure(meter_provider)
+        self._serving.on_close.append(partial(flush_metrics, meter_provider))  # Prometheus asks for them itself
 
     @on_instance
     def serve_metrics(
@@ -581,7 +584,6 @@ class MCPServer(DirectCalls, ASGIApplication):
             Meters,
             RequestMetrics,
             TaskMetrics,
-            flush_metrics,
             measure_sessions,
         )
         from funcmcp._server.tasks.backlog import BacklogWatch  # noqa: PLC0415 - few servers have tools with task=
@@ -590,7 +592,6 @@ class MCPServer(DirectCalls, ASGIApplication):
         requests = RequestMetrics(meters, self._server.load)
         self._server.add_middleware(requests.measure)
         self._serving.wrap_exchange(requests.count_refusals)
-        self._serving.on_close.append(partial(flush_metrics, meter_provider))
         sessions = self._serving.sessions_in_memory
         if sessions is not None:
             measure_sessions(meters, sessions)
