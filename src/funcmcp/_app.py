@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from funcmcp import _launch as launch
@@ -522,7 +522,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         from funcmcp._adapters.opentelemetry import TaskTracing, flush_spans, tracing  # noqa: PLC0415 - vendor code
 
         self._server.add_middleware(tracing(tracer_provider, exceptions=exceptions))
-        self._serving.on_close.append(partial(flush_spans, tracer_provider))
+        self._serving.on_close.append(flush_spans(tracer_provider))
         tasks = self._server.open_tasks()
         if tasks is not None:
             tasks.trace_with(TaskTracing(tracer_provider, exceptions=exceptions))
@@ -540,7 +540,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         from funcmcp._adapters.opentelemetry_metrics import flush_metrics  # noqa: PLC0415 - vendor code
 
         self._measure(meter_provider)
-        self._serving.on_close.append(partial(flush_metrics, meter_provider))  # Prometheus asks for them itself
+        self._serving.on_close.append(flush_metrics(meter_provider))  # Prometheus asks for them itself
 
     @on_instance
     def serve_metrics(
