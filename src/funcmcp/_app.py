@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from funcmcp import _launch as launch
@@ -522,7 +522,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         from funcmcp._adapters.opentelemetry import TaskTracing, flush_spans, tracing  # noqa: PLC0415 - vendor code
 
         self._server.add_middleware(tracing(tracer_provider, exceptions=exceptions))
-        self._serving.on_close.append(partial(flush_spans, tracer_provider))
+        self._serving.on_close.append(flush_spans(tracer_provider))
         tasks = self._server.open_tasks()
         if tasks is not None:
             tasks.trace_with(TaskTracing(tracer_provider, exceptions=exceptions))
@@ -537,7 +537,10 @@ class MCPServer(DirectCalls, ASGIApplication):
         Args:
             meter_provider: Creates the instruments. The default is the global one of the process.
         """
+        from funcmcp._adapters.opentelemetry_metrics import flush_metrics  # noqa: PLC0415 - vendor code
+
         self._measure(meter_provider)
+        self._serving.on_close.append(flush_metrics(meter_provider))  # Prometheus asks for them itself
 
     @on_instance
     def serve_metrics(
@@ -581,7 +584,6 @@ class MCPServer(DirectCalls, ASGIApplication):
             Meters,
             RequestMetrics,
             TaskMetrics,
-            flush_metrics,
             measure_sessions,
         )
         from funcmcp._server.tasks.backlog import BacklogWatch  # noqa: PLC0415 - few servers have tools with task=
@@ -590,7 +592,6 @@ class MCPServer(DirectCalls, ASGIApplication):
         requests = RequestMetrics(meters, self._server.load)
         self._server.add_middleware(requests.measure)
         self._serving.wrap_exchange(requests.count_refusals)
-        self._serving.on_close.append(partial(flush_metrics, meter_provider))
         sessions = self._serving.sessions_in_memory
         if sessions is not None:
             measure_sessions(meters, sessions)

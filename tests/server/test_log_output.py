@@ -126,6 +126,11 @@ def test_each_record_during_a_request_has_its_id_method_name_and_caller() -> Non
     assert "caller" not in document
 
 
+def test_a_program_without_opentelemetry_has_no_ids_of_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "opentelemetry.trace", raising=False)
+    assert fields(record()).keys() & {"trace_id", "span_id"} == set()
+
+
 def test_a_failure_has_its_id_and_its_escaped_traceback(caplog: pytest.LogCaptureFixture) -> None:
     log_failure(parse_failure("x\x1b\nERROR forged"), "ab12", "get_order", "tools/call")
     document = fields(caplog.records[0])

@@ -112,30 +112,41 @@ def tracing(tracer_provider: TracerProvider | None = None, *, exceptions: bool =
     return trace
 
 
-async def flush_spans(tracer_provider: TracerProvider | None) -> None:
-    """Send the spans that wait to be exported. Some servers, such as uvicorn, end the process without doing so."""
-    await flush(get_tracer_provider() if tracer_provider is None else tracer_provider)
+class Flush:
+    """Lets a provider of the SDK send what it has when a server ends. uvicorn ends its process without doing so.
 
+    Args:
+        provider: Returns the provider.
+    """
 
-async def flush(provider: object) -> None:
-    """Let a provider of the SDK send what it has, within `_FLUSH_SECONDS`: its collector may be away."""
-    force_flush = getattr(provider, "force_flush", None)
-    if force_flush is None:  # the provider of a program without an SDK
-        return
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    def __init__(self, provider: Callable[[], object]) -> None:
+        self._provider = provider
+        self._thread: threading.Thread | None = None
 
-    def run() -> None:
-        try:
+    async def __call__(self) -> None:
+        """Wait until all is sent, for `_FLUSH_SECONDS` at most. Do nothing while an earlier call still tries to."""
+        force_flush = getattr(self._provider(), "force_flush", None)
+        is_trying = self._thread is not None and self._thread.is_alive()
+        if force_flush is None or is_trying:  # a program without an SDK has no such function
+            return
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+        def run() -> None:
             with contextlib.suppress(Exception):  # the SDK logs its own failures
                 force_flush(int(_FLUSH_SECONDS * 1000))
-        finally:
             with contextlib.suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(ended.set)
 
-    threading.Thread(target=run, name="funcmcp flush", daemon=True).start()  # it must not keep the process
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_FLUSH_SECONDS):
-            await ended.wait()
+        self._thread = threading.Thread(target=run, name="funcmcp flush", daemon=True)  # it must not keep the process
+        self._thread.start()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FLUSH_SECONDS):
+                await ended.wait()
+
+
+def flush_spans(tracer_provider: TracerProvider | None) -> Flush:
+    """Return what sends the spans of a provider, by default of the global one."""
+    return Flush(lambda: get_tracer_provider() if tracer_provider is None else tracer_provider)
 
 
 class TaskTracing:

@@ -22,7 +22,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Metrics need: pip install "funcmcp[otel]"', name=error.name) from None
 
-from funcmcp._adapters.opentelemetry import flush, method_name, outcome_of
+from funcmcp._adapters.opentelemetry import Flush, method_name, outcome_of
 from funcmcp._protocol.errors import INTERNAL_ERROR
 from funcmcp._protocol.tasks import COMPLETED, FAILED, INPUT_REQUIRED
 from funcmcp._server.tasks.worker import NoOutcome, Retrying
@@ -46,11 +46,6 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
 
     Attributes: TypeAlias = dict[str, str]
-
-
-async def flush_metrics(meter_provider: MeterProvider | None) -> None:
-    """Export the metrics once more."""
-    await flush(get_meter_provider() if meter_provider is None else meter_provider)
 
 
 _SECONDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300]
@@ -82,6 +77,11 @@ class Names:
             return _OTHER
         self._names.add(name)
         return name
+
+
+def flush_metrics(meter_provider: MeterProvider | None) -> Flush:
+    """Return what exports the metrics of a provider once more, by default of the global one."""
+    return Flush(lambda: get_meter_provider() if meter_provider is None else meter_provider)
 
 
 class Meters:
