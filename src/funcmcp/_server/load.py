@@ -25,7 +25,7 @@ STREAM_RETRY_SECONDS = 60
 STREAM_BYTES = 16 * 1024
 """Bytes of memory of a stream that is open, with its connection."""
 
-RUN_BYTES = 16 * 1024
+RUN_BYTES = 20 * 1024
 """Bytes of memory of a request that waits while it runs, besides its arguments."""
 
 _ADDRESS = "address:"
