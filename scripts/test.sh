@@ -6,8 +6,8 @@ set -euo pipefail
 # with few long tests come early, and none of them runs alone at the end.
 suite=(-m pytest -n 3 --dist loadscope --no-loadscope-reorder)
 # Coverage doubles the CPU time of a test. These tests execute every branch of protocol/ and server/.
-covered=(adapters/test_opentelemetry.py auth authoring/calling authoring/features client compat middleware protocol server)
-covered+=(state transports wire/test_wire_auth.py)
+covered=(adapters/test_opentelemetry.py auth authoring/calling authoring/features authoring/values/test_middleware_values.py)
+covered+=(client compat middleware protocol server state transports wire/test_wire_auth.py)
 covered=("${covered[@]/#/tests/}" tests/test_*.py)
 .venv/bin/python "${suite[@]}" --cov --cov-report=term "${covered[@]}"
 .venv/bin/python "${suite[@]}" "${covered[@]/#/--ignore=}"

@@ -226,6 +226,7 @@ async def test_a_response_of_a_tools_own_and_lists_have_the_limit_of_their_kind(
     message = {"jsonrpc": "2.0", "id": 1, "result": text_result(LONG)}
     served = server(tool("raw", returning(RawResponse(message))), limits=Limits(result_bytes=200))
     assert (await answer(served, context("tools/call", {"name": "raw"})))["result"]["isError"]
+    served = server(tool("few"), limits=Limits(result_bytes=20))
     assert (await answer(served, context("tools/list")))["result"]["tools"]
 
 

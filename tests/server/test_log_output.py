@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import logging
@@ -128,6 +129,11 @@ def test_each_record_during_a_request_has_its_id_method_name_and_caller() -> Non
 
 def test_a_program_without_opentelemetry_has_no_ids_of_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "opentelemetry.trace", raising=False)
+    assert fields(record()).keys() & {"trace_id", "span_id"} == set()
+
+
+def test_a_record_outside_of_a_span_has_no_ids_of_spans() -> None:
+    importlib.import_module("opentelemetry.trace")
     assert fields(record()).keys() & {"trace_id", "span_id"} == set()
 
 

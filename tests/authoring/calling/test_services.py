@@ -884,7 +884,7 @@ async def test_services_of_a_call_whose_time_is_up_are_closed_when_its_function_
 ) -> None:
     slow = Slow(fails=fails)
     result = await slow.mcp.call_tool("wait")
-    assert (result.text, slow.steps) == ("It did not finish within 0.05 seconds.", [])
+    assert (result.text, slow.steps) == ("It did not finish within 0.05 seconds (timeout=).", [])
     slow.gate.set()
     assert await asyncio.to_thread(slow.closed.wait, PATIENCE)
     assert slow.steps == ["returned", "TimeoutError"]
