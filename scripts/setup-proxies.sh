@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
 # Puts nginx and Caddy into .servers/proxies, for the tests of docs/deploy/proxies.md.
-# On Debian and its kin they come out of the distribution's packages: nothing is installed outside this folder, and no
-# rights are needed. Elsewhere they are the machine's own, if it has them.
+# On Debian and its kin nginx comes out of the distribution's package, and Caddy out of a wheel where there is one: nothing
+# is installed outside this folder, and no rights are needed. Elsewhere they are the machine's own, if it has them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=.servers/proxies
-if [ -f "$target/.ready" ]; then exit 0; fi
+if [ "$target/.ready" -nt scripts/setup-proxies.sh ]; then exit 0; fi
 rm -rf "$target"
 mkdir -p "$target/packages"
 fetch() { (cd "$target/packages" && apt-get download -qq "$1") >/dev/null 2>&1; }
 if command -v apt-get >/dev/null && command -v dpkg >/dev/null; then
     if ! fetch nginx && [ "$(id -u)" = 0 ]; then apt-get update -qq >/dev/null 2>&1 && fetch nginx || true; fi
-    fetch caddy || true
     for file in "$target"/packages/*.deb; do
         if [ -f "$file" ]; then dpkg -x "$file" "$target/unpacked"; fi
     done
 fi
 rm -rf "$target/packages"
-for program in usr/sbin/nginx usr/bin/caddy; do
+scripts/setup-environment.sh caddy pyproject.toml --group proxies || true
+for program in unpacked/usr/sbin/nginx ../caddy/bin/caddy; do
     name=$(basename "$program")
-    if [ -x "$target/unpacked/$program" ]; then
-        ln -s "unpacked/$program" "$target/$name"
+    if [ -x "$target/$program" ]; then
+        ln -s "$program" "$target/$name"
     elif command -v "$name" >/dev/null; then
         ln -s "$(command -v "$name")" "$target/$name"
     else

@@ -456,9 +456,10 @@ def caddy_with_copies() -> str:
         (nginx_with_copies, nginx, "restart"),
         (haproxy_with_copies, haproxy, "restart"),
         (haproxy_of_health_page, haproxy, "restart"),
+        (caddy_with_copies, caddy, "restart"),
         (caddy_with_copies, caddy, "reload"),
     ],
-    ids=["nginx", "HAProxy", "HAProxy of the other page", "Caddy"],
+    ids=["nginx", "HAProxy", "HAProxy of the other page", "Caddy", "Caddy with reloads"],
 )
 def test_no_call_fails_while_one_copy_after_the_other_is_renewed(
     configuration: Callable[[], str], configure: Any, renewal: str, tmp_path: Path
