@@ -277,6 +277,7 @@ async def test_a_value_that_does_not_fit_is_named_with_its_module_and_its_remedy
         ({"day": np.datetime64("2026-07-28")}, {"day": "2026-07-28"}),
         ({"names": {"a": 1}.keys(), "pairs": {"a": 1}.items()}, {"names": ["a"], "pairs": [["a", 1]]}),
         ({"numbers": {"a": 1}.values(), "range": range(2)}, {"numbers": [1], "range": [0, 1]}),
+        ({"data": [memoryview(b"hi")]}, {"data": ["aGk="]}),
         ({"array": array("d", [1.5]), "frozen": MappingProxyType({"a": 1})}, {"array": [1.5], "frozen": {"a": 1}}),
     ],
 )

@@ -275,6 +275,7 @@ def _members(values: Any) -> list[Any]:
 
 
 _CONVERSIONS: dict[str, Convert] = {
+    "builtins.memoryview": bytes,
     "array.array": _members,
     "builtins.dict_items": _members,
     "builtins.dict_keys": _members,
