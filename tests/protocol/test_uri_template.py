@@ -183,6 +183,9 @@ def test_a_value_that_leads_out_of_where_it_belongs_is_refused(template: str, va
         ("file://docs/{a*}", "file://docs/a/C:/b"),
         ("file://docs/{+a}", "file://docs/a/.."),
         ("file://docs/{+a}/{b}", "file://docs/../x/y"),
+        ("file://{dir}/.{name}", "file://d/.."),
+        ("file://{dir}/.{name}", "file://d/.%2e"),
+        ("file://{dir}/{name}.", "file://d/.."),
     ],
 )
 def test_a_path_of_several_segments_is_refused_as_a_whole(template: str, uri: str) -> None:

@@ -32,6 +32,7 @@ from tests.server.parts import (
 if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import ToolHandler
+    from funcmcp._server.middleware import CallNext
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 
@@ -228,6 +229,16 @@ async def test_a_response_of_a_tools_own_and_lists_have_the_limit_of_their_kind(
     assert (await answer(served, context("tools/call", {"name": "raw"})))["result"]["isError"]
     served = server(tool("few"), limits=Limits(result_bytes=20))
     assert (await answer(served, context("tools/list")))["result"]["tools"]
+
+
+async def test_a_result_of_middleware_beyond_the_limit_is_an_error_with_its_size() -> None:
+    async def stand_in(_context: RequestContext, _call_next: CallNext) -> dict[str, Any]:
+        return text_result(LONG)
+
+    served = server(tool("few"), limits=Limits(result_bytes=2000), middleware=[stand_in])
+    refusal = (await answer(served, context("tools/call", {"name": "few"})))["result"]
+    assert refusal["isError"]
+    assert "This server sends 2,000 at most" in text_of(refusal)
 
 
 def text_of(result: dict[str, Any]) -> str:

@@ -128,6 +128,8 @@ class URITemplate:
         parameters = self._match_query(query)
         if parameters is None:
             return None
+        if ".." in unquote(path).split("/"):  # of a value and the text beside it, as in {dir}/.{name}
+            raise UnsafeValueError(_UNSAFE)
         for value in values.values():
             _check(value, self._drive)
         for value in parameters.values():

@@ -248,13 +248,17 @@ class Server:
                 memory.give_back(caller, routed.size)
 
     def _reply(self, result: bytes | dict[str, Any] | RawResponse, context: RequestContext) -> Reply:
-        """Return the response for the result of a handler, or the refusal of one that is too large."""
+        """Return the response for the result of a handler."""
         if isinstance(result, bytes):
             reply = encoded_result_reply(context.request.id, result)
         elif isinstance(result, RawResponse):
             reply = Reply(encode(result.message), result.message.get("error", {}).get("code"))
         else:
             reply = self._completed(result, context)
+        return self._within_limit(reply, context)
+
+    def _within_limit(self, reply: Reply, context: RequestContext) -> Reply:
+        """Return a response, or the refusal of one that is too large."""
         return reply if len(reply.body) <= self._result_bytes else self._too_large(reply, context)
 
     def _too_large(self, reply: Reply, context: RequestContext) -> Reply:
@@ -294,7 +298,8 @@ class Server:
 
             values = None if self._make_middleware_values is None else self._make_middleware_values()
             self._middleware_results = MiddlewareResults(self.results, values)
-        return result_reply(context.request.id, self._middleware_results.complete(value, context))
+        reply = result_reply(context.request.id, self._middleware_results.complete(value, context))
+        return self._within_limit(reply, context)
 
     def _completed(self, result: dict[str, Any], context: RequestContext) -> Reply:
         """Return the response for a result that is not encoded yet."""

@@ -40,8 +40,9 @@ def test_a_hidden_resource_precedes_templates_too_until_it_is_removed() -> None:
     catalog = server(resource("menu://today"), template("menu://{day}")).catalog
     lookup = Lookup(catalog)
     catalog.set_visibility(visibility_rule({"menu://today"}, None, None, shows=False))
-    with pytest.raises(ResourceNotFound):
-        lookup.readable({"uri": "menu://today"})
+    for spelling in ("menu://today", "MENU://today", "Menu://today"):
+        with pytest.raises(ResourceNotFound):
+            lookup.readable({"uri": spelling})
     catalog.resources.remove("menu://today")
     assert lookup.readable({"uri": "menu://today"})[1] == {"day": "today"}
 

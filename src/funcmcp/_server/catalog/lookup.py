@@ -72,11 +72,12 @@ class Lookup:
                 template stands for, such as ``..`` in a path.
             ResourceNotFound: No resource and no template reads the URI.
         """
-        resource = self._catalog.resources.get(uri) or self._catalog.resources.get(with_lower_scheme(uri))
-        if resource is not None:
-            return resource, {}
-        if uri in self._catalog.resources:
-            raise ResourceNotFound(uri)  # a resource that is hidden must not be read through a template
+        for spelling in (uri, with_lower_scheme(uri)):
+            resource = self._catalog.resources.get(spelling)
+            if resource is not None:
+                return resource, {}
+            if spelling in self._catalog.resources:
+                raise ResourceNotFound(uri)  # a resource that is hidden must not be read through a template
         match = self._matches.get(uri)
         if match is not None:
             return match

@@ -36,7 +36,7 @@ ROOT_PATH_VARIABLE = "FUNCMCP_ROOT_PATH"
 """The environment variable with the path at which a proxy serves the server and which it removes. ``funcmcp run
 --root-path`` sets it, so that worker processes inherit it."""
 
-PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
+PLAIN_PATH = re.compile(r"(?!.*//)/[A-Za-z0-9._~!$&'()*+,;=:@/-]*[A-Za-z0-9._~!$&'()*+,;=:@-]")
 """A path without percent-encoding, empty segments and a slash at its end."""
 
 _KEEP_ALIVE_SECONDS = 95
@@ -63,7 +63,7 @@ def root_path_of_environment() -> str:
     """
     path = os.environ.get(ROOT_PATH_VARIABLE, "").strip().rstrip("/")
     if path and not PLAIN_PATH.fullmatch(path):
-        raise ValueError(f"{ROOT_PATH_VARIABLE} must be a path such as /shop; got {path!r}.")
+        raise ValueError(f"--root-path or {ROOT_PATH_VARIABLE} must be a path such as /shop; got {path!r}.")
     return path
 
 
