@@ -631,6 +631,14 @@ async def test_a_parameter_that_nothing_fills_is_told_to_the_author(
     assert why in caplog.text
 
 
+async def test_a_parameter_that_is_no_variable_has_its_default(mcp: MCPServer) -> None:
+    @mcp.resource("users://name/{name}")
+    def user(name: str | None = None, email: str = "none") -> str:
+        return f"{name} {email}"
+
+    assert await text_of(mcp, "users://name/ada") == "ada none"
+
+
 @EVERY_REVISION
 async def test_a_function_may_list_resources_whenever_somebody_asks(mcp: MCPServer, revision: str) -> None:
     dishes = ["fish"]

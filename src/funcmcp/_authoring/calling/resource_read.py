@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_origin
 from funcmcp._authoring.calling.arguments import is_field, reader_of
 from funcmcp._authoring.calling.function_call import CallKind, always
 from funcmcp._authoring.signatures.annotations import marks_of, union_members, without_marks
+from funcmcp._authoring.signatures.signature import EMPTY
 from funcmcp._authoring.values.content import ResourceInfo
 from funcmcp._authoring.values.resource_contents import ContentsWriter
 from funcmcp._protocol.errors import InvalidParams, ToolError
@@ -54,10 +55,10 @@ def _new_reader(call: ResourceRead) -> Callable[[str, Values], dict[str, Any]]:
     template = call.settings.template
     parameters = call.plan.arguments
     for parameter in parameters:
-        if parameter.name not in template.variables:
+        if parameter.name not in template.variables and parameter.default is EMPTY:
             raise RegistrationError(
                 f"{call.name} has a parameter {parameter.name!r}, which is not a variable of {template.text}. "
-                "Add the variable, or register the parameter's type as a service."
+                "Add the variable, give the parameter a default, or register its type as a service."
             )
     check_lists(call.name, template, parameters)
     texts = {parameter.name for parameter in parameters if parameter.bare is str}
