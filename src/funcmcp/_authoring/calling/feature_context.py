@@ -491,7 +491,7 @@ def _read(name: str, value: Any, type: Any) -> Any:
 
 
 def _number(value: Any) -> float:
-    """Return a number, or the number of Python that one of another library stands for. Raise ValueError for others."""
+    """Return a number; one of another library as a number of Python. Raise ValueError for other values."""
     try:
         number = value if isinstance(value, int | float) else python_value(value)
     except ValueError:

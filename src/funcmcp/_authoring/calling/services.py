@@ -305,17 +305,17 @@ class Scope:
         return await self.call(cls, kwargs)
 
     def use_thread(self) -> None:
-        """Run factories that are not async in one worker thread, as the scope of a plain function does."""
+        """Run factories that are not async in one worker thread, which is that of the call's plain function."""
         self._thread = CallThread(self._threads)
 
     async def call(self, factory: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-        """Call a factory where it has to run, and return what it returns, which may be awaitable."""
+        """Call a factory in the thread that it belongs to, and return its value, which may be awaitable."""
         if self._thread is None or is_async(factory):
             return factory(**kwargs)
         return await self._thread.run(factory, kwargs)
 
     def new(self) -> Scope:
-        """Return another scope, whose services end apart from those of this one."""
+        """Return another scope, which closes its services itself."""
         return Scope(self._registry, self._threads)
 
     async def run(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
