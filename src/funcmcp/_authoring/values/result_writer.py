@@ -52,7 +52,7 @@ _NO_CONSTANT = "JSON has no "
 """The beginning of the codec's error for NaN and Infinity."""
 
 _PREFIXES = ("Error serializing to JSON: ", "Error calling function: ", "PydanticSerializationError: ", "ValueError: ")
-"""What pydantic writes before the text of an exception in a function that it calls."""
+"""The texts that pydantic writes before that of an exception in a function that it calls."""
 
 _SHAPE_WARNING = "Pydantic serializer warnings"
 """The beginning of pydantic's error for a value of another shape."""
