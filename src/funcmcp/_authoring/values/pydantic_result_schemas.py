@@ -304,11 +304,12 @@ def _result(node: Node) -> Node:
     kind = node.get("type")
     if kind == "json-or-python" and str(node.get("ref")).startswith(_JSON_VALUE):
         return {"type": "any", "ref": node["ref"]}
-    return _as_written(node, kind)
+    return _as_written(node)
 
 
-def _as_written(node: Node, kind: str | None) -> Node:
+def _as_written(node: Node) -> Node:
     """Return a node whose serializer writes what its JSON schema says."""
+    kind = node.get("type")
     if _has_schema_of_pydantic(node):
         node["metadata"] = _with_sure_format(node["metadata"])
     if is_encoded_bytes(node):
