@@ -401,12 +401,11 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             if following.is_complete:
                 return
             self._receive()
-        elif not cycle.is_complete:
-            pass  # the rest of its body is still to come, for which its time runs on
-        elif self.unparsed or not self.parser.is_between_requests:
-            self._receive()
-        else:
-            self._become_idle()
+        elif cycle.is_complete:  # otherwise the rest of its body is still to come, and its time runs on
+            if self.unparsed or not self.parser.is_between_requests:
+                self._receive()
+            else:
+                self._become_idle()
         if self._is_reading_paused:
             self.update_reading()
         if self.unparsed:

@@ -424,7 +424,10 @@ class Context:
         """
 
         async def run() -> Any:
-            result = function() if is_async(function) else await self._services.threads.run(function, {})
+            if is_async(function):
+                result: Any = function()
+            else:
+                result = await self._services.threads.run(function, {})
             return await result if inspect.isawaitable(result) else result
 
         result: T = await self._context.once(key, run)
