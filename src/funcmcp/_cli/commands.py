@@ -448,20 +448,14 @@ def _set_keep_alive(seconds: int | None) -> None:
     """Set the time for which idle connections remain open. None leaves it as the environment says."""
     from funcmcp._transports.http.options import KEEP_ALIVE_VARIABLE, keep_alive_seconds
 
-    _set_seconds(KEEP_ALIVE_VARIABLE, seconds, keep_alive_seconds)
+    _set_variable(KEEP_ALIVE_VARIABLE, seconds, keep_alive_seconds)
 
 
 def _set_root_path(path: str | None) -> None:
     """Set the path at which a proxy serves the server. None leaves it as the environment says."""
-    from funcmcp._cli.failure import Failure
     from funcmcp._transports.http.options import ROOT_PATH_VARIABLE, root_path_of_environment
 
-    if path is not None:
-        os.environ[ROOT_PATH_VARIABLE] = path
-    try:
-        root_path_of_environment()
-    except ValueError as error:
-        raise Failure(str(error)) from None
+    _set_variable(ROOT_PATH_VARIABLE, path, root_path_of_environment)
 
 
 def set_arguments(target: str, arguments: list[str] | None) -> None:
@@ -480,7 +474,7 @@ def set_drain(seconds: int | None) -> None:
     """Set the time in which this process and its worker processes end. None leaves it as the environment says."""
     from funcmcp._server.drain import VARIABLE, drain_seconds
 
-    _set_seconds(VARIABLE, seconds, drain_seconds)
+    _set_variable(VARIABLE, seconds, drain_seconds)
 
 
 def set_queues(names: list[str] | None) -> None:
@@ -521,11 +515,16 @@ def set_log_format(log_format: str | None) -> None:
         set_format(log_format)
 
 
-def _set_seconds(variable: str, seconds: int | None, read: Callable[[], int]) -> None:
+def _set_variable(variable: str, value: object, read: Callable[[], object]) -> None:
+    """Set an environment variable, unless the value is None.
+
+    Raises:
+        Failure: The text of the variable is not valid.
+    """
     from funcmcp._cli.failure import Failure
 
-    if seconds is not None:
-        os.environ[variable] = str(seconds)
+    if value is not None:
+        os.environ[variable] = str(value)
     try:
         read()
     except ValueError as error:

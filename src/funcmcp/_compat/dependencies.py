@@ -137,7 +137,7 @@ class Dependency:
         for name, value in self.bindings.items():
             kwargs[name] = await value.resolve(resolution, name) if isinstance(value, Dependency) else value
         scope = resolution.scope
-        value = await scope.call(self.factory, kwargs)
+        value = await scope.call_factory(self.factory, kwargs)
         if isinstance(value, AbstractAsyncContextManager | AbstractContextManager):
             return await scope.enter(value)
         return await value if inspect.isawaitable(value) else value
@@ -162,7 +162,7 @@ class SharedDependency(Dependency):
         """Return the value, which is the same in all calls of an event loop."""
 
         async def shared() -> AsyncIterator[Any]:
-            async with resolution.scope.new() as scope:
+            async with resolution.scope.new_scope() as scope:
                 yield await self.make(Resolution(scope, {}, {}, {}))
 
         return await resolution.scope.shared((SharedDependency, self.factory), shared)

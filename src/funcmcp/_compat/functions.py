@@ -190,7 +190,7 @@ def _with_dependencies(
         kwargs = without(arguments, *added)
         if in_loop:
             return await function(**kwargs)
-        return await call_in_thread(function, kwargs, scope.run)
+        return await call_in_thread(function, kwargs, scope.run_function)
 
     return call
 

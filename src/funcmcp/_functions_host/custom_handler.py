@@ -446,7 +446,9 @@ class CustomHandlerHost(Served):
 
     async def _exchanged(self, request: HttpRequest, body: bytes) -> HttpResponse:
         """Return the response of the running process; raise httpx2.ConnectError if it refuses the connection."""
-        process, ended, seconds = self._process, self._ended, self.settings.seconds(self.folder)
+        process = self._process
+        ended = self._ended
+        seconds = self.settings.seconds(self.folder)
         try:
             async with asyncio.timeout(seconds):
                 response = await self._sent(request, body)

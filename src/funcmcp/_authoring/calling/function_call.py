@@ -238,7 +238,7 @@ class FunctionCall(Generic[Settings, Result, *Arguments]):
                 if self.is_async:
                     value = with_members(await function(**kwargs))
                 else:
-                    value = await call_in_thread(function, kwargs, scope.run)
+                    value = await call_in_thread(function, kwargs, scope.run_function)
                 result = render(value)
                 if scope.is_cancelled and context.timeout is None:
                     raise CancelledError  # the function ignored it and returned; its services must not commit
