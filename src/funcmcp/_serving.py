@@ -108,7 +108,7 @@ class Serving(Served):
         on_change: Functions of the servers that mount it. They get the URI of a resource that has changed, or None if
             the list of resources has.
         on_route: Functions of these servers that get each new custom route.
-        on_close: Functions that send what was recorded for traces and metrics, after the lifespans.
+        on_close: Functions that export the last spans and metrics. They are called after the lifespans have ended.
 
     Raises:
         ValueError: The keys, the number of tasks, the time to end or the format of the log in the environment are
@@ -478,11 +478,11 @@ class Serving(Served):
         return self.http_options.health if is_on is None else is_on
 
     def _make_health(self) -> Health:
-        health = Health(self.name, self._readiness_checks, self._has_to_be_left)
+        health = Health(self.name, self._readiness_checks, self._stops_without_successor)
         health.is_taken = self._is_taken
         return health
 
-    def _has_to_be_left(self) -> bool:
+    def _stops_without_successor(self) -> bool:
         """Return whether the server stops, and no other process serves in its place."""
         return self.server.drain.has_begun and not self.has_successor
 
@@ -631,7 +631,7 @@ class Serving(Served):
 
 
 def _write_checks(store: object) -> list[Callable[[], Awaitable[object]]]:
-    """Return what shows that a store can be written. A file on a full disk can still be read."""
+    """Return the check that a store can be written, if it has one. A file on a full disk can still be read."""
     check = getattr(store, "check_writable", None)
     return [] if check is None else [check]
 
@@ -717,7 +717,7 @@ def _may_be_one_of_several() -> bool:
 def _is_only_worker(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
     """Return whether the command line of a server, which its workers have as well, asks for one worker.
 
-    Without the option a file may ask for more, except for granian.
+    Without the option, gunicorn and uvicorn may read the number elsewhere; granian starts one worker.
     """
     number = ""
     for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):

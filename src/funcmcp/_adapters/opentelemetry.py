@@ -113,7 +113,9 @@ def tracing(tracer_provider: TracerProvider | None = None, *, exceptions: bool =
 
 
 class Flush:
-    """Lets a provider of the SDK send what it has when a server ends. uvicorn ends its process without doing so.
+    """Exports the last spans or metrics of a provider when a server ends.
+
+    The SDK does so in a function of `atexit`, which uvicorn does not call: a signal ends its process.
 
     Args:
         provider: Returns the provider.
@@ -124,12 +126,13 @@ class Flush:
         self._thread: threading.Thread | None = None
 
     async def __call__(self) -> None:
-        """Wait until all is sent, for `_FLUSH_SECONDS` at most. Do nothing while an earlier call still tries to."""
+        """Wait until all is sent, for `_FLUSH_SECONDS` at most. Do nothing while the thread of an earlier call runs."""
         force_flush = getattr(self._provider(), "force_flush", None)
-        is_trying = self._thread is not None and self._thread.is_alive()
-        if force_flush is None or is_trying:  # a program without an SDK has no such function
+        is_flushing = self._thread is not None and self._thread.is_alive()
+        if force_flush is None or is_flushing:  # a program without an SDK has no such function
             return
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
 
         def run() -> None:
             with contextlib.suppress(Exception):  # the SDK logs its own failures
@@ -145,7 +148,7 @@ class Flush:
 
 
 def flush_spans(tracer_provider: TracerProvider | None) -> Flush:
-    """Return what sends the spans of a provider, by default of the global one."""
+    """Return the flush of a provider's spans, by default of the global provider."""
     return Flush(lambda: get_tracer_provider() if tracer_provider is None else tracer_provider)
 
 

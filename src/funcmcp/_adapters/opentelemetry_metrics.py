@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     Attributes: TypeAlias = dict[str, str]
 
-
 _SECONDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300]
 """The boundaries of the buckets of durations, as the conventions for MCP have them."""
 
@@ -80,7 +79,7 @@ class Names:
 
 
 def flush_metrics(meter_provider: MeterProvider | None) -> Flush:
-    """Return what exports the metrics of a provider once more, by default of the global one."""
+    """Return the flush of a provider's metrics, by default of the global provider."""
     return Flush(lambda: get_meter_provider() if meter_provider is None else meter_provider)
 
 

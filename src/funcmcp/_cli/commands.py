@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -20,7 +20,7 @@ from funcmcp import __version__
 from funcmcp._cli.output import write_line, write_note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from funcmcp import MCPServer
     from funcmcp._cli.log_options import LogOptions
@@ -320,11 +320,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
     """
     set_arguments(target, arguments)
     set_drain(drain)
-    if queue and no_tasks:
-        raise typer.BadParameter("--no-tasks runs the tasks of no queue: leave out --queue.")
-    set_queues(queue)
-    if no_tasks:
-        _set_no_tasks()
+    _set_tasks(queue, no_tasks=no_tasks)
     set_log_format(log_format)
     if stdio:
         is_chosen = {
@@ -348,9 +344,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
             "--queue": bool(queue),
             "--no-tasks": no_tasks,
         }
-        invalid = [option for option, chosen in is_chosen.items() if chosen]
-        if invalid:
-            raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(invalid)}.")
+        _check_stdio(is_chosen)
         _serve_stdio(target)
         return
     host = _checked_host(host)
@@ -371,6 +365,13 @@ def run(  # noqa: PLR0913 - one for each option of the command
         certificate_files=_certificate_files(tls_cert, tls_key, client_ca),
     )
     _serve_http(target, options)
+
+
+def _check_stdio(is_chosen: Mapping[str, bool]) -> None:
+    """Raise BadParameter if an option is chosen that --stdio does not have."""
+    invalid = [option for option, chosen in is_chosen.items() if chosen]
+    if invalid:
+        raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(invalid)}.")
 
 
 def _checked_host(host: str | None) -> str | None:
@@ -447,20 +448,14 @@ def _set_keep_alive(seconds: int | None) -> None:
     """Set the time for which idle connections remain open. None leaves it as the environment says."""
     from funcmcp._transports.http.options import KEEP_ALIVE_VARIABLE, keep_alive_seconds
 
-    _set_seconds(KEEP_ALIVE_VARIABLE, seconds, keep_alive_seconds)
+    _set_variable(KEEP_ALIVE_VARIABLE, seconds, keep_alive_seconds)
 
 
 def _set_root_path(path: str | None) -> None:
     """Set the path at which a proxy serves the server. None leaves it as the environment says."""
-    from funcmcp._cli.failure import Failure
     from funcmcp._transports.http.options import ROOT_PATH_VARIABLE, root_path_of_environment
 
-    if path is not None:
-        os.environ[ROOT_PATH_VARIABLE] = path
-    try:
-        root_path_of_environment()
-    except ValueError as error:
-        raise Failure(str(error)) from None
+    _set_variable(ROOT_PATH_VARIABLE, path, root_path_of_environment)
 
 
 def set_arguments(target: str, arguments: list[str] | None) -> None:
@@ -479,7 +474,7 @@ def set_drain(seconds: int | None) -> None:
     """Set the time in which this process and its worker processes end. None leaves it as the environment says."""
     from funcmcp._server.drain import VARIABLE, drain_seconds
 
-    _set_seconds(VARIABLE, seconds, drain_seconds)
+    _set_variable(VARIABLE, seconds, drain_seconds)
 
 
 def set_queues(names: list[str] | None) -> None:
@@ -501,11 +496,15 @@ def set_queues(names: list[str] | None) -> None:
         raise Failure(str(error)) from None
 
 
-def _set_no_tasks() -> None:
-    """Run no tasks in this process and its worker processes."""
+def _set_tasks(queue: list[str] | None, *, no_tasks: bool) -> None:
+    """Set which tasks this process and its worker processes run."""
     from funcmcp._serving import TASK_CONCURRENCY_VARIABLE
 
-    os.environ[TASK_CONCURRENCY_VARIABLE] = "0"
+    if queue and no_tasks:
+        raise typer.BadParameter("--no-tasks runs the tasks of no queue: leave out --queue.")
+    set_queues(queue)
+    if no_tasks:
+        os.environ[TASK_CONCURRENCY_VARIABLE] = "0"
 
 
 def set_log_format(log_format: str | None) -> None:
@@ -516,11 +515,16 @@ def set_log_format(log_format: str | None) -> None:
         set_format(log_format)
 
 
-def _set_seconds(variable: str, seconds: int | None, read: Callable[[], int]) -> None:
+def _set_variable(variable: str, value: object, read: Callable[[], object]) -> None:
+    """Set an environment variable, unless the value is None.
+
+    Raises:
+        Failure: The text of the variable is not valid.
+    """
     from funcmcp._cli.failure import Failure
 
-    if seconds is not None:
-        os.environ[variable] = str(seconds)
+    if value is not None:
+        os.environ[variable] = str(value)
     try:
         read()
     except ValueError as error:
@@ -581,6 +585,11 @@ class _HTTPOptions:
         """Whether worker processes serve from the beginning."""
         return self.reload or self.workers > 1
 
+    @property
+    def has_client_ca(self) -> bool:
+        """Whether clients need a certificate."""
+        return self.certificate_files is not None and self.certificate_files[2] is not None
+
 
 def _serve_http(target: str, options: _HTTPOptions) -> None:
     from contextlib import ExitStack
@@ -602,39 +611,24 @@ def _serve_http(target: str, options: _HTTPOptions) -> None:
 def _serve_loaded(server: MCPServer, target: str, options: _HTTPOptions, key: CommandKey) -> None:
     from functools import partial
 
-    from funcmcp._adapters.uvicorn.server import (
-        AddressError,
-        Certificate,
-        CertificateError,
-        StartError,
-        WorkerError,
-        serve,
-        serve_processes,
-    )
-    from funcmcp._cli.failure import Failure
+    from funcmcp._adapters.uvicorn.server import Certificate, serve, serve_processes
     from funcmcp._cli.log_options import LogOptions, configure, configure_process
     from funcmcp._cli.targets import find
-    from funcmcp._serving import serving_of
 
-    host, port = options.address.host, options.address.port
+    _check_task_store(server, options)
+    address = options.address
     certificate = None if options.certificate_files is None else Certificate(*options.certificate_files)
     log = LogOptions(options.log_level, options.verbose)
-    tasks = serving_of(server).server.tasks
-    if options.workers > 1 and tasks is not None and tasks.has_tools and not tasks.store.shared:
-        raise Failure(
-            f"{server.name} has tools with task=, and stores tasks in the memory of each process. Write "
-            'MCPServer(..., tasks=SQLiteTasks("tasks.db")), or leave out --workers.'
-        )
     on_ready = partial(_announce, server, options, in_this_process=not options.has_workers)
     root = find(target).root
     factory = partial(_make_in_worker, target, log, root)
-    try:
+    with _explained_failures(options):
         if options.has_workers:
             configure_process(log)
             serve_processes(
                 factory,
-                host=host,
-                port=port,
+                host=address.host,
+                port=address.port,
                 uds=options.uds,
                 workers=options.workers,
                 watch=root if options.reload else None,
@@ -647,8 +641,8 @@ def _serve_loaded(server: MCPServer, target: str, options: _HTTPOptions, key: Co
             configure(server, log)
             serve(
                 server,
-                host=host,
-                port=port,
+                host=address.host,
+                port=address.port,
                 uds=options.uds,
                 on_ready=on_ready,
                 on_reload=_report_reload,
@@ -656,14 +650,38 @@ def _serve_loaded(server: MCPServer, target: str, options: _HTTPOptions, key: Co
                 factory=factory,
                 key=key,
             )
+
+
+def _check_task_store(server: MCPServer, options: _HTTPOptions) -> None:
+    """Raise Failure if worker processes would need a store of tasks that they share, and there is none."""
+    from funcmcp._cli.failure import Failure
+    from funcmcp._serving import serving_of
+
+    tasks = serving_of(server).server.tasks
+    if options.workers > 1 and tasks is not None and tasks.has_tools and not tasks.store.shared:
+        raise Failure(
+            f"{server.name} has tools with task=, and stores tasks in the memory of each process. Write "
+            'MCPServer(..., tasks=SQLiteTasks("tasks.db")), or leave out --workers.'
+        )
+
+
+@contextmanager
+def _explained_failures(options: _HTTPOptions) -> Iterator[None]:
+    """Raise Failure for the errors of the HTTP server, with the options to correct."""
+    from funcmcp._adapters.uvicorn.server import AddressError, CertificateError, StartError, WorkerError
+    from funcmcp._cli.failure import Failure
+
+    try:
+        yield
     except AddressError as error:
         advice = "Choose another address with --host and --port."
         if options.uds is not None:
             advice = "Choose another path with --uds."
         raise Failure(f"{error.strerror}. {advice}") from error
     except CertificateError as error:
-        has_authorities = certificate is not None and certificate.client_ca is not None
-        names = "--tls-cert, --tls-key and --client-ca" if has_authorities else "--tls-cert and --tls-key"
+        names = "--tls-cert and --tls-key"
+        if options.has_client_ca:
+            names = "--tls-cert, --tls-key and --client-ca"
         raise Failure(f"{error.strerror}. Correct {names}.") from error
     except StartError as error:
         raise Failure(str(error)) from error
@@ -717,8 +735,10 @@ def _announce(server: MCPServer, options: _HTTPOptions, origin: str, *, in_this_
 
     serving = serving_of(server)
     address = options.address
-    note = f"{address.origin_note}; " if address.origin_note and options.uds is None else ""
-    write_note(f"{server.name} is served at {origin}{serving.path} ({note}Ctrl+C stops it)")
+    note = "Ctrl+C stops it"
+    if address.origin_note and options.uds is None:
+        note = f"{address.origin_note}; {note}"
+    write_note(f"{server.name} is served at {origin}{serving.path} ({note})")
     if address.is_only_platform_port and options.uds is None:
         write_note("Only this machine reaches it. On a platform that sets PORT, set FUNCMCP_HOST=0.0.0.0 as well.")
     if address.host in _ALL_ADDRESSES:

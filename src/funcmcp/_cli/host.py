@@ -171,7 +171,7 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
 
 def _address_of(folder: Path, host: str | None, port: int | None) -> ListenAddress:
     """Return the address to listen on. The file of the app precedes the port of a platform."""
-    from funcmcp._functions_host.folder import FolderError, local_port
+    from funcmcp._functions_host.folder import FolderError
     from funcmcp._transports.http.listen_address import (
         PLATFORM_PORT_VARIABLE,
         PORT_VARIABLE,
@@ -182,15 +182,25 @@ def _address_of(folder: Path, host: str | None, port: int | None) -> ListenAddre
     variable = ""
     try:
         if port is None:
-            own = port_of_environment(os.environ, [PORT_VARIABLE])
-            of_file = local_port(folder) if own is None else None
-            of_platform = None if own or of_file else port_of_environment(os.environ, [PLATFORM_PORT_VARIABLE])
-            port, variable = own or of_platform or (of_file or _PORT, "")
+            port, variable = (
+                port_of_environment(os.environ, [PORT_VARIABLE])
+                or _port_of_file(folder)
+                or port_of_environment(os.environ, [PLATFORM_PORT_VARIABLE])
+                or (_PORT, "")
+            )
         return listen_address(host, port, os.environ)._replace(port_variable=variable)
     except FolderError as error:
         raise Failure(str(error)) from None
     except ValueError as error:
         raise UsageFailure(str(error)) from None
+
+
+def _port_of_file(folder: Path) -> tuple[int, str] | None:
+    """Return the port in local.settings.json, which is of no variable; None if there is none."""
+    from funcmcp._functions_host.folder import local_port
+
+    port = local_port(folder)
+    return (port, "") if port else None
 
 
 def _cross_origin(folder: Path, origins: str | None, *, credentials: bool) -> CrossOrigin | None:
@@ -321,7 +331,7 @@ def _announce(served: FunctionsHost, origin: str) -> None:
 
 
 def _note_of(settings: HostSettings) -> str:
-    """Return which environment variables have decided the address, for the line about the start."""
+    """Return the environment variables that have decided the address, for the line at the start."""
     return f"{settings.address_note}; " if settings.address_note else ""
 
 

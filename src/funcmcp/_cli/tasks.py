@@ -37,7 +37,7 @@ _RUNNING = "running"
 _STATUSES = sorted([*STATUSES, _RUNNING])
 _NOT_FAILED = "Only tasks that have failed can be retried."
 _LOST_CALL = "Its arguments were not kept: an earlier version ended it, or it was removed meanwhile."
-_BY_NEWER_VERSION = " written by a newer version of the server"
+_BY_NEWER_VERSION = "written by a newer version of the server"
 _SHORTEST_NAME = 6
 _POLL_SECONDS = 0.5
 
@@ -83,7 +83,7 @@ def list_tasks(  # noqa: PLR0913 - one for each option of the command
     readable, unreadable = _run(target, _all_tasks)
     records = sorted(filter(is_chosen, readable), key=lambda record: record.created, reverse=True)
     if unreadable:
-        write_line(_count_text(len(unreadable), "was", "were") + _BY_NEWER_VERSION, error=True)
+        write_line(f"{_count_text(len(unreadable), 'was', 'were')} {_BY_NEWER_VERSION}", error=True)
     if as_json:
         write_json([_members(record) for record in records[:limit]])
         return
@@ -139,7 +139,7 @@ def cancel(target: Target, names: Names) -> None:
 def retry(target: Target, names: Names, *, as_json: AsJSON = False) -> None:
     """Create a new task for each of these tasks of TARGET that have failed, with the same arguments and owner.
 
-    A client that shall read the new task needs its id, which --json prints. A task is retried once: if the new task
+    A client needs the id of the new task, which --json prints, to read it. A task is retried once: if the new task
     fails as well, retry that one. The exit code is 1 if one can't be retried.
     """
     from funcmcp._state.tasks.store import TasksFullError
@@ -205,15 +205,15 @@ def drain(
 
     async def wait(tasks: Tasks) -> int:
         end = None if timeout is None else time() + timeout
-        before = -1
+        before: int | None = None
         while True:
             readable, unreadable = await _all_tasks(tasks)
             of_newer = sum(not task.over for task in unreadable)
             count = of_newer + sum(record.status == "working" for record in readable)
             if count != before and count:
-                write_line(_count_text(count, "has", "have") + " not ended", error=True)
-            if of_newer and before < 0:
-                write_line(_count_text(of_newer, "was", "were") + _BY_NEWER_VERSION, error=True)
+                write_line(f"{_count_text(count, 'has', 'have')} not ended", error=True)
+            if of_newer and before is None:
+                write_line(f"{_count_text(of_newer, 'was', 'were')} {_BY_NEWER_VERSION}", error=True)
             before = count
             if not count or (end is not None and time() >= end):
                 return count
@@ -239,7 +239,7 @@ def _run(target: str, work: Callable[[Tasks], Awaitable[Any]]) -> Any:
         try:
             return await work(tasks)
         except UnreadableTaskError as error:
-            raise Failure(f"The task was{_BY_NEWER_VERSION} meanwhile. Use the command of that version.") from error
+            raise Failure(f"The task was {_BY_NEWER_VERSION} meanwhile. Use the command of that version.") from error
         except StoreUnavailableError as error:
             raise Failure("The task store can't be reached. The reason is above.") from error
         finally:
@@ -282,7 +282,7 @@ async def _find(tasks: Tasks, names: Sequence[str]) -> list[TaskRecord]:
                 records.append(record)
     for name, records in found.items():
         if any(_digest(task).startswith(name) for task in unreadable):
-            raise Failure(f"The task {name!r} was{_BY_NEWER_VERSION}. Use the command of that version.")
+            raise Failure(f"The task {name!r} was {_BY_NEWER_VERSION}. Use the command of that version.")
         if not records:
             raise Failure(f"There is no task {name!r}. `funcmcp tasks list` shows all tasks.")
         if len(records) > 1:

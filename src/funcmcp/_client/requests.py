@@ -2,14 +2,15 @@
 
 How it works: `Requests.connect` opens the transport and agrees on a revision with the server. If the caller did not
 choose one, it sends ``server/discover`` in the newest revision. A server that does not support this revision names the
-ones that it supports, in the error -32022 or in its result. The client sends the request again in the newest of these
-that has no handshake; so it does with any later request, which may reach an older instance of the server. If there is
-none, or if the server does not have the method, the client sends ``initialize`` in the newest handshake revision. After
-that, each request is one message: `send` adds the members and
-headers that the revision requires, waits for the response, and cancels the request if the caller stops waiting. If the
-server has ended the session, `send` starts a new one and sends the request again: the server has not begun a request
-that it answers with status 404. In the handshake era the server sends its questions as requests, which the transport
-passes to `_receive`.
+supported ones, in the error -32022 or in its result. The client then sends the request again, in the newest of these
+that has no handshake. It does the same with any later request, which may reach an older instance of the server. If
+there is no such revision, or if the server does not have the method, the client sends ``initialize`` in the newest
+handshake revision.
+
+After that, each request is one message: `send` adds the members and headers that the revision requires, waits for the
+response, and cancels the request if the caller stops waiting. If the server has ended the session, `send` starts a new
+one and sends the request again: the server has not begun a request that it answers with status 404. In the handshake
+era the server sends its questions as requests, which the transport passes to `_receive`.
 """
 
 from __future__ import annotations
@@ -160,8 +161,8 @@ class Requests:
     async def send(self, method: str, params: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
         """Send a request and return its result.
 
-        Start a new session if the server has ended the session. Send the request in another revision if the server does
-        not support that of the client; the server has not begun the request then.
+        Start a new session if the server has ended the session. Send the request again in another revision if the
+        server does not support that of the client: it has not begun a request that it refuses in this way.
 
         Args:
             method: The method.
@@ -452,7 +453,7 @@ def _supported_by(error: MCPError) -> list[str]:
 
 
 def _refuse_other_revisions(supported: Sequence[str]) -> None:
-    """Raise InvalidResponseError if a server names the revisions that it supports, and the client has none of them."""
+    """Raise InvalidResponseError if a server names the revisions that it supports, and the client supports none."""
     if supported and not any(date in REVISIONS for date in supported):
         dates = one_line(", ".join(supported))
         raise InvalidResponseError(f"The server supports no revision of this client. It supports: {dates}.")
@@ -464,5 +465,5 @@ def _dates_in(value: object) -> list[str]:
 
 
 def _shared_revision(supported: Sequence[str]) -> str | None:
-    """Return the newest revision without a handshake that the client has, too; None if there is none."""
+    """Return the newest of these revisions that the client supports and that has no handshake, or None."""
     return max((date for date in supported if date in REVISIONS and REVISIONS[date].per_request), default=None)

@@ -44,7 +44,7 @@ class Resolution:
     """The dependencies of one call.
 
     Args:
-        scope: Closes what the dependencies have entered at the end of the call.
+        scope: Leaves the context managers of the dependencies at the end of the call.
         dependencies: The dependencies of the function by parameter.
         arguments: The arguments of the call. The values of dependencies are added.
         defaults: The defaults of the function's other parameters.
@@ -68,10 +68,10 @@ class Resolution:
         self._resolving: list[str] = []
 
     async def value_of(self, name: str) -> Any:
-        """Return what the function gets for a parameter.
+        """Return the value that the function gets for a parameter.
 
         Raises:
-            LookupError: It gets nothing.
+            LookupError: The function has no value for it.
             ValueError: The value depends on itself.
         """
         if name in self.arguments:
@@ -95,7 +95,7 @@ class Dependency:
     __slots__ = ("bindings", "factory", "use_cache")
 
     hides_failures: ClassVar[bool] = True
-    """Whether clients get a general text in place of that of an exception, as in FastMCP."""
+    """Whether clients get a general text in place of an exception's own, as in FastMCP."""
 
     def __init__(
         self, factory: Callable[..., Any], bindings: Mapping[str, Any] | None = None, *, use_cache: bool = True
@@ -106,7 +106,7 @@ class Dependency:
 
     @property
     def key(self) -> Any:
-        """What dependencies with the same value have in common."""
+        """The key of the value in the cache of a call, which dependencies with the same value share."""
         if not self.bindings:
             return self.factory
         return self.factory, frozenset((name, _key_of(value, name)) for name, value in self.bindings.items())
@@ -137,14 +137,14 @@ class Dependency:
         for name, value in self.bindings.items():
             kwargs[name] = await value.resolve(resolution, name) if isinstance(value, Dependency) else value
         scope = resolution.scope
-        value = await scope.call(self.factory, kwargs)
+        value = await scope.call_factory(self.factory, kwargs)
         if isinstance(value, AbstractAsyncContextManager | AbstractContextManager):
             return await scope.enter(value)
         return await value if inspect.isawaitable(value) else value
 
 
 class Current(Dependency):
-    """The mark of a parameter that gets a part of the request that runs now, which is not entered."""
+    """The mark of a parameter that gets a part of the current request. The part is not entered."""
 
     __slots__ = ()
 
@@ -162,14 +162,14 @@ class SharedDependency(Dependency):
         """Return the value, which is the same in all calls of an event loop."""
 
         async def shared() -> AsyncIterator[Any]:
-            async with resolution.scope.new() as scope:
+            async with resolution.scope.new_scope() as scope:
                 yield await self.make(Resolution(scope, {}, {}, {}))
 
         return await resolution.scope.shared((SharedDependency, self.factory), shared)
 
 
 class ArgumentReference(Dependency):
-    """The mark of a parameter of a factory that gets what the function of the call gets for one of its parameters."""
+    """The mark of a factory's parameter that gets the same value as a parameter of the function of the call."""
 
     __slots__ = ("default", "optional", "parameter")
 
@@ -192,7 +192,7 @@ class ArgumentReference(Dependency):
 
 
 def _key_of(value: Any, name: str) -> Any:
-    """Return what equal arguments of a factory have in common."""
+    """Return the key of an argument of a factory, which equal arguments share."""
     if isinstance(value, ArgumentReference):
         return ArgumentReference, value.parameter or name, value.optional, _key_of(value.default, name)
     if isinstance(value, Dependency):
@@ -210,8 +210,8 @@ def Depends(dependency: Callable[..., Any], *, use_cache: bool = True, **binding
 
     Args:
         dependency: Returns the value. It may be async, and may have dependencies itself. A context manager that a plain
-            function returns is entered for the call, as with `contextlib.contextmanager` and ``asynccontextmanager``.
-            A generator without such a decorator is not.
+            function returns is entered for the call, such as that of a function with `contextlib.contextmanager`. A
+            generator without such a decorator is not entered.
         use_cache: Call the function once for each call, also if several parameters use it.
         bindings: Values for parameters of the function, such as `CallArgument` and other dependencies.
     """

@@ -190,7 +190,7 @@ def _with_dependencies(
         kwargs = without(arguments, *added)
         if in_loop:
             return await function(**kwargs)
-        return await call_in_thread(function, kwargs, scope.run)
+        return await call_in_thread(function, kwargs, scope.run_function)
 
     return call
 
@@ -199,7 +199,7 @@ async def _resolve(resolution: Resolution, name: str, function: Callable[..., An
     """Add the value of a parameter to the arguments of the call.
 
     Raises:
-        RuntimeError: The dependency failed with an exception whose text is not for clients, as in FastMCP.
+        RuntimeError: The dependency failed, and clients do not get the text of its exception, as in FastMCP.
     """
     try:
         await resolution.value_of(name)

@@ -74,7 +74,7 @@ def access_token_of(principal: Principal, request: RequestContext) -> AccessToke
 
 
 class Address(NamedTuple):
-    """The address of a client, as Starlette's. The port is 0: behind proxies it would be that of a proxy."""
+    """The address of a client, like Starlette's. The port is 0: behind proxies it would be that of a proxy."""
 
     host: str
     port: int

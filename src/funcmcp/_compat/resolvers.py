@@ -110,7 +110,7 @@ class Resolve(Dependency):
         if is_async(self.factory):
             value = await self.factory(**kwargs)
         else:
-            value = await resolution.scope.run(self.factory, kwargs)
+            value = await resolution.scope.run_function(self.factory, kwargs)
         context = get_context()
         if isinstance(value, Elicit):
             answer: ElicitationResult[Any] = await context.elicit(value.message, value.schema)

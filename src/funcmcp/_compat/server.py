@@ -387,7 +387,7 @@ class FastMCP(ServerTransports):
     def enable(  # type: ignore[override] # more options
         self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
     ) -> FastMCP:
-        """Show the features to clients that meet all conditions; without conditions, do nothing.
+        """Show clients the features that meet all conditions; without conditions, do nothing.
 
         Args:
             names: Names, or URIs of resources and templates.
@@ -407,7 +407,7 @@ class FastMCP(ServerTransports):
     def disable(  # type: ignore[override] # more options
         self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
     ) -> FastMCP:
-        """Hide features from clients. The arguments are those of `enable`, and a key takes all versions."""
+        """Hide features from clients. The arguments are those of `enable`, and a key applies to all versions."""
         rule = component_rule(self._version_of, {"names": names, "keys": keys, **options}, shows=False)
         self._server.catalog.set_visibility(rule)
         return self

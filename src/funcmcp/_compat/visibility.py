@@ -1,7 +1,7 @@
 """Rules of ``mcp.enable`` and ``mcp.disable`` as FastMCP has them: by name or URI, key, tag and kind.
 
-Where FastMCP's rule is about the version of a component, a rule that hides takes all versions, and a rule that shows
-takes the one that it names: components have one version here.
+A component has one version here. A key of a rule that hides applies to all versions, and a key of a rule that shows
+applies to the version in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ComponentRule:
     """Shows or hides the components that meet all of its conditions. Without a condition it matches none.
 
     Attributes:
-        shows: Whether it shows them.
+        shows: Whether it shows the components; otherwise it hides them.
         version_of: Returns the version of a component; an empty text for a component without one.
         names: Names, or URIs of resources and templates; None for any.
         keys: FastMCP's keys, such as ``"tool:add@"`` and ``"resource:menu://today@1.0"``; None for any.
@@ -95,7 +95,8 @@ def component_rule(
             f"Unknown option {', '.join(map(repr, unknown))} of enable and disable. "
             "Valid options: names, keys, tags, components, only."
         )
-    tags, kinds = conditions.get("tags") or None, conditions.get("components") or None
+    tags = conditions.get("tags") or None
+    kinds = conditions.get("components") or None
     checked = visibility_rule(conditions.get("names"), tags, kinds, shows=shows, only=only)
     keys = _checked_keys(conditions.get("keys"))
     return ComponentRule(shows, version_of, checked.names, keys, checked.tags, checked.kinds, only)

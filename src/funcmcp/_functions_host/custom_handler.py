@@ -2,9 +2,9 @@
 
 How it works: a task starts the program, waits until its port accepts connections, and starts it again when it ends: at
 once the first time, later after a delay. Requests wait meanwhile. A request whose connection is refused has not begun,
-so it is sent again, to the next process if there is one, up to `_TRIES` times; then it is answered with 502. One whose
-connection breaks may have had an effect, and is answered with 502 at once. One that has no answer in the time of a call
-is answered with 504, and the program is ended, as on Azure: it may hang.
+so it is sent again, to the next process if there is one. After `_TRIES` times it is answered with 502. A request whose
+connection breaks may have had an effect, and is answered with 502 at once. A request without an answer in the time of a
+call is answered with 504, and the program is ended, as on Azure: it may hang.
 
 Source: "Azure Functions custom handlers"; azure-functions-host, HttpWorkerOptionsSetup and HttpWorkerProcess (the
 variables) and RetryProxyHandler (tries and delays); the samples for self-hosted MCP servers (configurationProfile,
@@ -84,7 +84,7 @@ _END_SECONDS = 2.0
 accepts connections, and the client's next request would break off as well."""
 
 _TRIES = 10
-"""How often a request is sent whose connection is refused."""
+"""How often a request whose connection is refused is sent."""
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.05, 0.25
 """Seconds between these tries. Each delay is twice as long as the one before."""
@@ -446,7 +446,9 @@ class CustomHandlerHost(Served):
 
     async def _exchanged(self, request: HttpRequest, body: bytes) -> HttpResponse:
         """Return the response of the running process; raise httpx2.ConnectError if it refuses the connection."""
-        process, ended, seconds = self._process, self._ended, self.settings.seconds(self.folder)
+        process = self._process
+        ended = self._ended
+        seconds = self.settings.seconds(self.folder)
         try:
             async with asyncio.timeout(seconds):
                 response = await self._sent(request, body)

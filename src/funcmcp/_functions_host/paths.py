@@ -1,4 +1,4 @@
-r"""The path of a request in the one form by which everything is decided: its route, its key, and what is sent on.
+r"""The canonical path of a request, which decides its route and its key, and which is sent on.
 
 How it works: `canonical` makes the path of each request canonical before the host looks at it, as ASP.NET Core's server
 does. Routes, keys and functions use that text. A program or a worker that serves HTTP itself gets its percent-encoding
@@ -77,14 +77,16 @@ def canonical_path(raw_path: str) -> str:
 
 
 def target_of(request: HttpRequest) -> bytes:
-    """Return the request target with which a request is sent on: its canonical path, percent-encoded, and its query."""
+    """Return the target with which a request is sent on: its canonical path, percent-encoded, and its query."""
     path = quote(request.path, safe=_PATH_CHARACTERS)
     return (f"{path}?{request.query_string}" if request.query_string else path).encode("ascii")
 
 
 def _decoded(match: re.Match[str]) -> str:
     """Return percent-encoded bytes as text; those that are not UTF-8 stay percent-encoded."""
-    encoded, parts, index = match[0], list[str](), 0
+    encoded = match[0]
+    parts: list[str] = []
+    index = 0
     for character in bytes.fromhex(encoded.replace("%", "")).decode("utf-8", "surrogateescape"):
         size = len(character.encode("utf-8", "surrogateescape"))
         is_valid = not "\ud800" <= character <= "\udfff"

@@ -93,7 +93,7 @@ class RouteTemplate:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """What sorts routes: the numbers of their segments, of which lower ones come first."""
+        """The sort key of the route: the ranks of its segments, of which lower ones come first."""
         return tuple(segment.rank for segment in self._segments)
 
     def match(self, path: str) -> dict[str, str] | None:
@@ -176,8 +176,8 @@ class _Segment(NamedTuple):
     @property
     def variable(self) -> Variable | None:
         """The variable that is the whole segment, or None."""
-        [part, *others] = self.parts
-        return None if others or isinstance(part, str) else part
+        part = self.parts[0]
+        return None if len(self.parts) > 1 or isinstance(part, str) else part
 
     @property
     def rank(self) -> int:
@@ -199,19 +199,20 @@ class _Segment(NamedTuple):
         values = _match_parts(self.parts, text)
         last = self.parts[-1]
         if values is None and isinstance(last, Variable) and last.may_be_missing and not text.endswith("."):
-            *parts, _, _ = self.parts
-            return _match_parts(parts, text)
+            without_optional = self.parts[:-2]  # and without the dot before it
+            return _match_parts(without_optional, text)
         return values
 
 
 def _match_parts(parts: list[str | Variable], text: str) -> dict[str, str] | None:
     """Return the values of variables with texts between them, or None if *text* does not match.
 
-    As in ASP.NET Core, each text is looked for once, from the right; a match further left is not tried.
+    As in ASP.NET Core, each text is searched once, from the right; a match further left is not tried.
     """
     values: dict[str, str] = {}
-    folded, end = _folded(text), len(text)
-    variable: Variable | None = None  # the one behind the part that is looked at
+    folded = _folded(text)
+    end = len(text)
+    variable: Variable | None = None  # the one behind the part that is searched
     for part in reversed(parts):
         if isinstance(part, Variable):
             variable = part

@@ -68,7 +68,7 @@ class HostSettings:
     Attributes:
         host: The address to listen on. Without keys, only a loopback address leaves everything open.
         port: The port that clients use.
-        address_note: Which environment variables have decided both, in words; "" if none has.
+        address_note: The environment variables that have decided both, such as "port from PORT"; "" if none has.
         trusts_proxy: Whether a proxy in front sets the headers of Azure's front end, so that functions get them.
         allows_cross_site: Whether pages of other sites may run the HTTP triggers of an app on a loopback address.
         cross_origin: Which pages may call the app from a browser; by default those that local.settings.json names.

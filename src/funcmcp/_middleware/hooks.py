@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 _ASSIGNED = ("__name__", "__qualname__", "__doc__")
-"""What middleware has of the author's function. It keeps its own ``__module__``, by which `funcmcp.compat` knows it."""
+"""The attributes that middleware copies from the author's function. It keeps its own ``__module__``, because
+`funcmcp.compat` recognizes it by that."""
 
 
 @public("funcmcp.middleware")
@@ -33,8 +34,8 @@ def on_tool_call(middleware: Middleware) -> Middleware:
     are ``context.request.params.get("arguments", {})``; they are not validated yet.
 
     Args:
-        middleware: An async function ``(context, call_next) -> Reply``. It may also return a `ToolResult`, or a result
-            as a dict.
+        middleware: An async function ``(context, call_next) -> Reply``. It may return a `ToolResult`, or a result as a
+            dict, in place of a reply.
     """
     check_middleware(middleware)
 

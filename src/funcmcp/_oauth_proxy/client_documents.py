@@ -55,7 +55,7 @@ _OK: Final = 200
 _URL: Final = re.compile(r"https://([a-z0-9.-]+)(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]+)")
 _MAX_AGE: Final = re.compile(r"(?:^|,)\s*max-age\s*=\s*\"?([0-9]{1,9})\"?\s*(?:,|$)")
 _GLOBAL: Final = ipaddress.ip_network("2000::/3")
-"""All IPv6 addresses that are given to networks. Outside are private, local, mapped and translated ones."""
+"""All IPv6 addresses that are assigned to networks. Private, local, mapped and translated ones are outside of it."""
 
 _NOT_PUBLIC: Final = tuple(
     ipaddress.ip_network(block)

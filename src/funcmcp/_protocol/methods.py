@@ -23,9 +23,9 @@ class Method(NamedTuple):
         named_by: The member of ``params`` that names the feature or the task.
         mirror: Whether clients of 2026-07-28 must repeat that member in the ``Mcp-Name`` header. The header is optional
             for the tasks extension, because the official Python SDK does not send it.
-        serves_none: Whether a server without features of the kind answers it: a list is empty, and a feature is not
-            found. The specification allows -32601, but clients such as LlamaIndex and Cline then fail, and both
-            reference implementations answer.
+        serves_none: Whether a server without features of the kind answers the method: a list is empty, and a feature is
+            not found. The specification allows -32601, with which clients such as LlamaIndex and Cline fail. FastMCP
+            and the official SDK also answer.
     """
 
     name: str

@@ -84,7 +84,8 @@ class URITemplate:
         literals = [part for part in parts if isinstance(part, str)]
         if len(literals) == len(variables):
             literals.append("")
-        self._begin, self._end = with_lower_scheme(literals[0]), literals[-1]
+        self._begin = with_lower_scheme(literals[0])
+        self._end = literals[-1]
         # Without a variable of several segments, the first variable takes the text that the others leave.
         widest = 0
         for index, variable in enumerate(variables):
@@ -234,7 +235,7 @@ class URITemplate:
 
 
 def with_lower_scheme(uri: str) -> str:
-    """Return a URI with its scheme in lower case, in which two URIs of one resource may differ (RFC 3986, 6.2.2.1)."""
+    """Return a URI with its scheme in lower case: the case makes no difference (RFC 3986 section 6.2.2.1)."""
     scheme, colon, remainder = uri.partition(":")
     return f"{scheme.lower()}{colon}{remainder}"
 

@@ -56,8 +56,8 @@ class Server:
         auth: How callers are authenticated and what they may list. None: every caller may do everything.
         bus: Connects the instances of the server; by default there is one instance.
         middleware: Functions around every request, the outermost first.
-        middleware_values: Makes what reads the classes of authors that middleware returns, and checks structured
-            content. None: middleware returns dicts only.
+        middleware_values: Creates the reader of objects that middleware returns, such as a ToolResult, when it is first
+            needed. None: middleware returns dicts only.
         tasks: The store of the tasks; a function that makes it when a tool first needs it; None if calls never become
             tasks.
         task_concurrency: How many tasks this process runs at once. None: as many as the store says.
@@ -262,10 +262,12 @@ class Server:
         return reply if len(reply.body) <= self._result_bytes else self._too_large(reply, context)
 
     def _too_large(self, reply: Reply, context: RequestContext) -> Reply:
-        """Return the response in place of a large one, and log it. What is not the result of a feature is unchanged."""
-        size, method, feature = len(reply.body), context.request.method, context.routed.feature
+        """Return the refusal of a large result of a feature, and log it. Return other replies unchanged."""
+        feature = context.routed.feature
         if feature is None:
             return reply
+        size = len(reply.body)
+        method = context.request.method
         log_too_large(feature.key, method, size, self._result_bytes)
         error = ToolError(
             f"The result has {size:,} bytes. This server sends {self._result_bytes:,} at most. "

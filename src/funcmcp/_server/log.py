@@ -57,7 +57,7 @@ class LoggedRequest:
         name: The name or URI that the request uses, or the HTTP path.
         error_id: The id of the last failure that was logged; "" if there is none.
         outcome: How the request ended, in words; "" as long as it has not.
-        variables: The context variables in which its record is written; None for those of the moment.
+        variables: The context variables in which its record is written; None for those at the time of writing.
     """
 
     request_id: str
@@ -160,10 +160,10 @@ def log_too_large(feature: str, method: str, size: int, limit: int) -> None:
     """Write one line about a result that is not sent because of its size.
 
     Args:
-        feature: The name or URI of the feature, or the method.
+        feature: The name or URI of the feature.
         method: The method of the request.
         size: The bytes of the response.
-        limit: What may be sent.
+        limit: The most bytes that a response may have.
     """
     message = (
         "The result of %s has %s bytes, more than %s. "

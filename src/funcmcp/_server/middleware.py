@@ -100,9 +100,11 @@ def _around(respond: Respond, middleware: Middleware, complete: Complete, fail: 
 
 def place_of(function: object) -> str:
     """Return the name of an author's function or object with the file and the line, for errors."""
-    function = inspect.unwrap(function) if callable(function) else function
+    if callable(function):
+        function = inspect.unwrap(function)
     name = getattr(function, "__qualname__", type(function).__qualname__)
-    code = getattr(
-        function if inspect.isfunction(function) else type(function).__dict__.get("__call__"), "__code__", None
-    )
+    definition = function
+    if not inspect.isfunction(function):
+        definition = type(function).__dict__.get("__call__")
+    code = getattr(definition, "__code__", None)
     return name if code is None else f"{name} ({shown_path(code.co_filename)}, line {code.co_firstlineno})"

@@ -1,9 +1,9 @@
-"""Results that middleware returns in place of a reply, as the client's revision has them.
+"""Results that middleware returns in place of a reply, in the form of the client's revision.
 
 How it works: the author's value becomes a dict, which gets the members that the author may leave out: ``content`` of a
 tool's result, and what 2026-07-28 puts around each result. Then its shape is checked (`result_shapes`), and structured
 content against the output schema that the client has seen, because clients reject the whole result otherwise. Questions
-to the client and tasks have shapes of their own, and pass.
+to the client and tasks have shapes of their own, which are not checked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class AuthoredValues(Protocol):
-    """What the server needs of the classes and schemas of authors."""
+    """Reads objects of authors, and checks structured content against their schemas."""
 
     def result_of(self, value: object, context: RequestContext) -> dict[str, Any] | None:
         """Return the result for an object such as a ToolResult; None for an object of another class."""
@@ -56,7 +56,8 @@ class MiddlewareResults:
             TypeError: The value can't be a result of the request's method.
             ValueError: A member is missing or wrong.
         """
-        method, revision = context.request.method, context.client.revision
+        method = context.request.method
+        revision = context.client.revision
         result = without_none(self._as_dict(value, context))
         if result.get("resultType", "complete") != "complete" or "task" in result:
             return self._results.complete(result, revision)

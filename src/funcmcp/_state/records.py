@@ -25,11 +25,11 @@ VERSION = 1
 
 
 def to_record(members: Mapping[str, Any], extra: Extra) -> bytes:
-    """Return the text of a record.
+    """Return the JSON text of a record.
 
     Args:
         members: The members that this version knows.
-        extra: Those that a later version has added.
+        extra: The members that a later version has added.
     """
     return encode({**extra, **members, "v": VERSION})
 

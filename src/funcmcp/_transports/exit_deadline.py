@@ -4,9 +4,9 @@ How it works: `start_exit_deadline` starts a thread and a timer of the kernel. W
 and that of the clean-up are over, the thread ends the process with code 0, whatever runs. If a C function holds the
 interpreter's lock, the thread can't run; then the signal of the timer ends the process `_ALARM_SECONDS` later.
 
-Python's main thread is no longer alive once its code has ended. From then on the interpreter waits for other threads,
-and calls the functions of `atexit`, such as those in which OpenTelemetry sends the last spans. What takes so long is
-named.
+Once its code has ended, Python's main thread is no longer alive. The interpreter then waits for other threads, and
+calls the functions of `atexit`, such as those in which OpenTelemetry exports the last spans. The line about the end of
+the process names the thread or function that did not end in time.
 """
 
 from __future__ import annotations

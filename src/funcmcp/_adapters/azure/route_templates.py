@@ -50,7 +50,7 @@ class Variable(NamedTuple):
         optional: Whether a URL may lack the variable.
         default: The value in that case; None without a default.
         catch_all: Whether the value is all remaining segments of the path.
-        is_constrained: Whether it has a constraint, also one that is not checked here.
+        is_constrained: Whether it has a constraint, even one that is not checked here.
     """
 
     name: str

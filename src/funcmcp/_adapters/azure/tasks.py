@@ -526,8 +526,8 @@ class AzureTasks(BaseTasks):
             outcome = None if part is None else part.content
         elif "outcome" in metadata:
             outcome = b""
-        record, has_outcome = from_json(key, state, outcome), outcome is not None
-        return _Stored(blob.version, metadata, removed, record, call or b"", has_outcome)
+        record = from_json(key, state, outcome)
+        return _Stored(blob.version, metadata, removed, record, call or b"", has_outcome=outcome is not None)
 
     async def _call_of(self, name: BlobName, stored: _Stored) -> bytes:
         """Return the call of a task; raise StoreUnavailableError if its blob is missing."""

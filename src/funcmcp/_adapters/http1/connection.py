@@ -87,7 +87,7 @@ _NOT_DIRECT = (b"expect", b"transfer-encoding", b"upgrade")
 
 
 class State(Enum):
-    """What a connection waits for; see the module's docstring."""
+    """The state of a connection; see the module's docstring."""
 
     RECEIVING = "receiving"
     HELD = "held"
@@ -109,7 +109,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         direct: What answers requests without ASGI; None if all of them go through ASGI.
         closes_soon: Whether connections close after their next response: the server ends, and another one serves.
         cycle: The request that is answered, or was answered last.
-        state: What the connection waits for.
+        state: The state, as in the module's docstring.
         waiting: Requests behind the one that is answered, the oldest first.
         unparsed: The data behind them.
         parser: Parses the requests.
@@ -289,7 +289,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
 
     @property
     def waiting_rank(self) -> tuple[int, float] | None:
-        """What sorts connections that wait for their clients: idle ones before others, by their deadlines."""
+        """The sort key of a connection that waits for its client: idle ones first, by their deadlines."""
         if self.state is _HELD or self._write_timer is not None or self.transport.is_closing():
             return None
         return int(self.state is _RECEIVING), self._deadline
@@ -300,7 +300,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         self.transport.abort()
 
     def refuse_unfinished(self) -> None:
-        """Refuse what has not been answered: such data of its address takes up too much memory."""
+        """Refuse what has not been answered, because such data of its address takes up too much memory."""
         if not self.has_ended:
             self._refuse(TOO_MUCH)
 
@@ -401,12 +401,11 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             if following.is_complete:
                 return
             self._receive()
-        elif not cycle.is_complete:
-            pass  # the rest of its body is still to come, for which its time runs on
-        elif self.unparsed or not self.parser.is_between_requests:
-            self._receive()
-        else:
-            self._become_idle()
+        elif cycle.is_complete:  # otherwise the rest of its body is still to come, and its time runs on
+            if self.unparsed or not self.parser.is_between_requests:
+                self._receive()
+            else:
+                self._become_idle()
         if self._is_reading_paused:
             self.update_reading()
         if self.unparsed:
@@ -486,7 +485,8 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             return False
         header, body = plain
         self.cycle = cycle = Cycle(self, "POST", self._target, "1.1", header, keep_alive=not self._is_last)
-        cycle.body, cycle.is_complete = body, True
+        cycle.body = body
+        cycle.is_complete = True
         self.state = _HELD
         self._start(cycle.run(self.direct))
         return True

@@ -1,17 +1,18 @@
-"""The connections of a process, of HTTP and WebSockets: how many there are, and what their unread bytes take up.
+"""The number of a process's HTTP and WebSocket connections, and the memory of their unread bytes.
 
 How it works: `_RESERVE` descriptors of the process, or a quarter of them, are left for files and for connections to
-other servers. All others are places for connections, but for those that are open when the first one comes: the kernel
-gives a new descriptor the lowest free number. The number of a later connection shows whether others have been opened
-since.
+other servers. The remaining ones are places for connections, except those that are open when the first connection
+comes. The kernel gives a new descriptor the lowest free number, so the number of a later connection shows whether
+further descriptors have been opened since.
 
-A connection beyond the places closes another one, and so does one whose address has more than half of them. The one
-that is closed waits for its client: of the address with most connections, the one that is idle longest, or, if none is
-idle, the one whose request is incomplete for longest. If all of them answer requests, the new connection is closed.
+A connection beyond the places closes another one, and so does one whose address has more than half of them. Only a
+connection that waits for its client is closed. Of the address with the largest number of connections, it is the one
+that is idle longest, or, if none is idle, the one whose request is incomplete for longest. If all of them answer
+requests, the new connection is closed.
 
 Headers that do not end, and requests that wait behind one that is answered, count in the memory of their address
-(`funcmcp._server.load`). Where that has no room, the connection of the same address that has received nothing of them
-for longest is refused.
+(`funcmcp._server.load`). If the address has no room for more, its connection whose unread bytes have not grown for
+longest is refused.
 
 An address has no share behind proxies, which all callers share, and on a Unix socket, where it is unknown.
 
@@ -36,7 +37,7 @@ _RESERVE = 256
 """Descriptors that connections leave free."""
 
 _PER_SCAN = 1000
-"""Connections that are looked at for each one that is closed, so that the time of a new connection is bounded."""
+"""Connections that are searched for each one that is closed, so that the time of a new connection is bounded."""
 
 _log = logging.getLogger("funcmcp")
 
@@ -46,7 +47,8 @@ class OpenConnection(Protocol):
 
     Attributes:
         transport: Its transport.
-        waiting_rank: What sorts connections that may be closed for another one; None while it may not be closed.
+        waiting_rank: The sort key among connections that may be closed for another one, of which the lowest is closed
+            first; None while it may not be closed.
     """
 
     transport: Any
@@ -67,7 +69,7 @@ class OpenConnections:
 
     Args:
         descriptors: Descriptors that the process may have; None for any number.
-        has_shares: Whether an address has a share, because it is that of a client.
+        has_shares: Whether an address has a share of the places. False behind proxies.
         memory: The memory that callers make the process hold; None to count none.
     """
 
@@ -164,10 +166,10 @@ class OpenConnections:
             for index, other in enumerate(candidates)
             if other is not connection and (rank := other.waiting_rank) is not None
         ]
-        victims = heapq.nsmallest(1 + len(waiting) // _PER_SCAN, waiting)
-        for _, _, victim in victims:
-            victim.give_way()
-        return bool(victims)
+        first = heapq.nsmallest(1 + len(waiting) // _PER_SCAN, waiting)
+        for _, _, closing in first:
+            closing.give_way()
+        return bool(first)
 
     def _log_once(self, message: str, value: object) -> None:
         if message not in self._logged:

@@ -63,7 +63,7 @@ _LASTING = (NotSupportedError, ProgrammingError)
 """Errors after which a later attempt fails as well."""
 
 _POOLER_ERRORS = (DuplicatePreparedStatement, InvalidSqlStatementName)
-"""Errors of a connection whose statements go to several ones of the server."""
+"""Errors of a connection whose statements a pooler sends to several connections of the server."""
 
 _POOLER_ADVICE = (
     " A pooler, such as PgBouncer, gives each transaction another connection. Use it in session mode, or connect to "

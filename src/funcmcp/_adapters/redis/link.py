@@ -52,7 +52,7 @@ _WARNING_INTERVAL = 60.0
 
 
 _CLUSTER_ERRORS = (AskError, ClusterCrossSlotError)
-"""Errors of a node of a Redis Cluster for keys that another node has. MovedError is a subclass of the first one."""
+"""Errors of a node of a Redis Cluster for keys that another node has. MovedError is a subclass of AskError."""
 
 _CLUSTER_ADVICE = " This Redis is a node of a cluster: write redis+cluster:// in the URL; see docs/guides/scaling.md."
 

@@ -51,9 +51,9 @@ __all__ = [
 
 
 def announce(origin: str, note: str = "") -> None:
-    """Write on stderr where the server is, and a note in parentheses, if that is possible."""
+    """Write the URL of the server on stderr, with a note in parentheses, if that is possible."""
     with contextlib.suppress(OSError, ValueError):  # ValueError: stderr is closed
-        sys.stderr.write(f"Serving on {origin}{f' ({note})' if note else ''}\n")
+        sys.stderr.write(f"Serving on {origin} ({note})\n" if note else f"Serving on {origin}\n")
 
 
 def _ignore(_files: list[Path]) -> None:

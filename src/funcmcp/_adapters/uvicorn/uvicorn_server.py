@@ -9,7 +9,7 @@ A connection that waits for a request remains open for `_LAST_REQUESTS_SECONDS`,
 no proxy sends that again.
 
 `stop` ends the server, and the process continues. `retire` does so when another process serves on the same sockets:
-connections that wait for a request then have all of the time.
+connections that wait for a request then remain open for all of the time.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class Certificate(NamedTuple):
     Attributes:
         certificate: A PEM file with the certificate and the intermediate certificates.
         key: A PEM file with the private key, without a password.
-        client_ca: A PEM file with the certificates of the authorities of clients, each of which needs a certificate of
-            one of them. None lets all clients connect.
+        client_ca: A PEM file with certificates of authorities, one of which must have issued the certificate of each
+            client. With None, clients need no certificate.
     """
 
     certificate: str
@@ -306,7 +306,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     async def _wait_for_last_requests(self, start: float) -> None:
-        """Let connections send one more request. A server that retires has all of the time, unless a signal ends it."""
+        """Wait for the last requests of connections. A server that retires waits longer, unless a signal ends it."""
         while self.server_state.connections and not self.force_exit:
             seconds = drain_seconds() if self.retires else min(_LAST_REQUESTS_SECONDS, drain_seconds())
             if time.monotonic() > start + seconds:

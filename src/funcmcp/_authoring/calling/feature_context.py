@@ -424,7 +424,10 @@ class Context:
         """
 
         async def run() -> Any:
-            result = function() if is_async(function) else await self._services.threads.run(function, {})
+            if is_async(function):
+                result: Any = function()
+            else:
+                result = await self._services.threads.run(function, {})
             return await result if inspect.isawaitable(result) else result
 
         result: T = await self._context.once(key, run)
@@ -491,7 +494,7 @@ def _read(name: str, value: Any, type: Any) -> Any:
 
 
 def _number(value: Any) -> float:
-    """Return a number, or the number of Python that one of another library stands for. Raise ValueError for others."""
+    """Return a number; one of another library as a number of Python. Raise ValueError for other values."""
     try:
         number = value if isinstance(value, int | float) else python_value(value)
     except ValueError:

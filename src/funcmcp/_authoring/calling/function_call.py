@@ -238,7 +238,7 @@ class FunctionCall(Generic[Settings, Result, *Arguments]):
                 if self.is_async:
                     value = with_members(await function(**kwargs))
                 else:
-                    value = await call_in_thread(function, kwargs, scope.run)
+                    value = await call_in_thread(function, kwargs, scope.run_function)
                 result = render(value)
                 if scope.is_cancelled and context.timeout is None:
                     raise CancelledError  # the function ignored it and returned; its services must not commit
@@ -342,7 +342,7 @@ def plan_of(
 
 
 def _warn_of_untyped_context(parameter: Parameter, name: str) -> None:
-    """Warn of a parameter that clients see as an argument, and that is probably meant for the context."""
+    """Warn of a parameter that is probably meant for the context, and that clients see as an argument."""
     if parameter.annotation is EMPTY and parameter.name in _CONTEXT_NAMES:
         _log.warning(
             "%s: the parameter %r has no type, so clients see it as an argument. Did you mean %s: Context?",

@@ -302,23 +302,23 @@ class Scope:
     async def construct(self, cls: Callable[..., Any]) -> Any:
         """Return a new object of a class, its constructor's parameters injected by type."""
         kwargs = {name: await self.get(service) for name, service in injectable(cls, self._registry).items()}
-        return await self.call(cls, kwargs)
+        return await self.call_factory(cls, kwargs)
 
     def use_thread(self) -> None:
-        """Run factories that are not async in one worker thread, as the scope of a plain function does."""
+        """Run factories that are not async in one worker thread, which is that of the call's plain function."""
         self._thread = CallThread(self._threads)
 
-    async def call(self, factory: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-        """Call a factory where it has to run, and return what it returns, which may be awaitable."""
+    async def call_factory(self, factory: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        """Call a factory in the thread that it belongs to, and return its value, which may be awaitable."""
         if self._thread is None or is_async(factory):
             return factory(**kwargs)
         return await self._thread.run(factory, kwargs)
 
-    def new(self) -> Scope:
-        """Return another scope, whose services end apart from those of this one."""
+    def new_scope(self) -> Scope:
+        """Return another scope, which closes its services itself."""
         return Scope(self._registry, self._threads)
 
-    async def run(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    async def run_function(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         """Call a plain function in a worker thread: in that of the factories, if they have used one."""
         if self._thread is not None and self._thread.has_started:
             return await self._thread.run(function, kwargs)
@@ -393,7 +393,7 @@ class Scope:
         parameters = self._registry.parameters_of(factory)
         kwargs = {name: await self.get(service) for name, service in parameters.items()}
         if factory.open is None:
-            instance = await self.call(factory.function, kwargs)
+            instance = await self.call_factory(factory.function, kwargs)
             return await instance if inspect.isawaitable(instance) else instance
         return await self.enter(factory.open(**kwargs))
 

@@ -88,8 +88,8 @@ class Threads:
     async def run(self, function: Callable[..., T], kwargs: Mapping[str, Any]) -> T:
         """Call a function in a thread, with a copy of the caller's context variables, and return its result."""
         loop = asyncio.get_running_loop()
-        has_slot = _slot_of.get() is not self
-        slot = self._take_slot(loop) if has_slot else None
+        needs_slot = _slot_of.get() is not self
+        slot = self._take_slot(loop) if needs_slot else None
         if slot is not None:
             await self._wait_for(slot)
         context = contextvars.copy_context()
@@ -99,14 +99,14 @@ class Threads:
             self._submit((context, function, kwargs, future))
             return await future
         finally:
-            if self._may_release(future, has_slot=has_slot):
+            if needs_slot and self._may_release(future):
                 self._release()
 
-    def _may_release(self, future: asyncio.Future[Any], *, has_slot: bool) -> bool:
-        """Return whether a call that has ended releases its slot; otherwise its thread does, or it has none."""
+    def _may_release(self, future: asyncio.Future[Any]) -> bool:
+        """Return whether a call that has ended releases its slot; otherwise its thread does."""
         with self._lock:
-            if not has_slot or future not in self._unfinished:
-                return has_slot
+            if future not in self._unfinished:
+                return True
             if self._abandoned < MAX_ABANDONED:
                 self._abandoned += 1
                 self._unfinished[future] = _Slot.RELEASED
@@ -236,21 +236,28 @@ class Threads:
 class CallThread:
     """A worker thread that a call keeps for several functions.
 
-    Context variables that code of the call sets in the event loop are set for the functions, too, and the other way
-    round until the thread is closed.
+    Context variables that code of the call sets in the event loop are also set for the functions. Those that a function
+    sets are also set in the event loop, until the thread is closed.
 
     Args:
         threads: The threads of which the call takes one.
 
     Attributes:
         has_started: Whether the call has taken a thread.
-        is_abandoned: Whether the call did not wait for the end of a function. What runs in the thread after that runs
-            without the call.
+        is_abandoned: Whether the call has ended before a function of it. Its thread then continues without the call.
     """
 
     __slots__ = (
-        *("_context", "_jobs", "_loop", "_synchronized", "_serving", "_threads", "_tokens", "_waits_for"),
-        *("has_started", "is_abandoned"),
+        "_context",
+        "_jobs",
+        "_loop",
+        "_serving",
+        "_synchronized",
+        "_threads",
+        "_tokens",
+        "_waits_for",
+        "has_started",
+        "is_abandoned",
     )
 
     _context: contextvars.Context
@@ -286,7 +293,7 @@ class CallThread:
         self._submit(function, kwargs)
 
     def close(self) -> None:
-        """Let the thread end. Release its slot at once if the call does not wait for what it runs."""
+        """End the thread after what it runs. Release its slot at once if the call does not wait for that."""
         if not self.has_started:
             return
         self._jobs.put(None)

@@ -117,7 +117,8 @@ def make_tool(
     members = feature_members(call, options, services)
     if schemas.output is None:
         check_return_type(name, call.signature)
-    task, time_limit = _task_options(options), members["time_limit"]
+    task = _task_options(options)
+    time_limit = members["time_limit"]
     if task is not None and "timeout" not in options:
         members["time_limit"] = TimeLimit(task.ttl, "ttl of TaskOptions")
     return Tool(

@@ -42,7 +42,7 @@ _MAX_NAME_LENGTH = 64
 _MAX_DESCRIPTION_LENGTH = 200
 
 JSON_ERROR = "json_text"
-"""The type of an error about a text that should be JSON. Its ``reason`` is a text of pydantic's, without the input."""
+"""The type of an error about a text that must be JSON. Its ``reason`` is a text of pydantic's, without the input."""
 
 TAG_ERROR = "tag"
 """The type of an error about the tag of a union."""

@@ -1,4 +1,4 @@
-"""Encodings of bytes in JSON: base64, or the one that the config of an author's type names.
+"""Encodings of bytes in JSON: base64, or the encoding in the config of an author's type.
 
 pydantic reads and writes bytes as UTF-8 unless the config of a model, a dataclass or a TypedDict has ``val_json_bytes``
 or ``ser_json_bytes``. UTF-8 can't carry all bytes, so without these options bytes are base64 here. An encoding that the
@@ -38,7 +38,7 @@ _RECORD = "funcmcp_bytes"
 """The member of a node's metadata with the name of the author's encoding."""
 
 _PHRASES = {"base64": "base64", "hex": "hexadecimal, two digits for each byte", "utf8": "UTF-8"}
-"""What the texts of an encoding must be."""
+"""Names of the encodings in errors."""
 
 _CLASSES = frozenset({"dataclass", "model"})
 _FROM_URL_ALPHABET = str.maketrans("-_", "+/")

@@ -496,7 +496,7 @@ def _from_member_name(name: Any) -> Any:
 
 
 def _integer_from_name(name: Any) -> Any:
-    """Return the same, but "17.0" unchanged: a dict with integers as keys would have 17 twice."""
+    """Return what `_from_member_name` returns, but "17.0" unchanged. As 17 it could be a second equal key of a dict."""
     value = _from_member_name(name)
     return name if isinstance(value, float) else value
 

@@ -1,6 +1,6 @@
 """pydantic's core schemas, changed so that results are written as the output schema describes them.
 
-Decimals are numbers, bytes are base64 or what the author's config says, and named tuples are objects.
+Decimals are numbers, named tuples are objects, and bytes are base64 or in the encoding of the author's config.
 
 This module loads pydantic. It is imported when a feature is first listed or called.
 """
@@ -153,7 +153,7 @@ def _readable(node: Node) -> Node:
         return reading_choices(node, lax=False)
     if kind in {"date", "datetime"}:
         return _read_from_iso(node)
-    return reading_tags(node) if node.get("type") == "tagged-union" else node
+    return reading_tags(node) if kind == "tagged-union" else node
 
 
 _ISO = {kind: SchemaValidator({"type": kind}) for kind in ("date", "datetime")}
@@ -163,9 +163,9 @@ INSTANCE: Final = f"\0{uuid4().hex}"
 
 
 def classes_in(schema: Node) -> tuple[type, ...]:
-    """Return the models and dataclasses in a core schema, and bytes if an author's encoding is among theirs.
+    """Return the models and dataclasses in a core schema, and ``bytes`` if some have an author's encoding.
 
-    The text of bytes in base64 may also be one of the author's encoding, so such bytes are not read from a text.
+    A text in base64 may also be valid in the author's encoding, so such bytes are not read from their text.
     """
     classes = {node["cls"] for node in nodes_of(schema) if node.get("type") in _CLASSES}
     if any(node["type"] == "bytes" and encoding_of(node) is not BASE64 for node in nodes_of(schema)):
@@ -304,11 +304,12 @@ def _result(node: Node) -> Node:
     kind = node.get("type")
     if kind == "json-or-python" and str(node.get("ref")).startswith(_JSON_VALUE):
         return {"type": "any", "ref": node["ref"]}
-    return _as_written(node, kind)
+    return _as_written(node)
 
 
-def _as_written(node: Node, kind: str | None) -> Node:
+def _as_written(node: Node) -> Node:
     """Return a node whose serializer writes what its JSON schema says."""
+    kind = node.get("type")
     if _has_schema_of_pydantic(node):
         node["metadata"] = _with_sure_format(node["metadata"])
     if is_encoded_bytes(node):

@@ -50,7 +50,7 @@ _PARAMETER_TYPES = {
     "polars.DataFrame": _ROWS,
     "polars.Series": "list[float] and make a Series of it in the function",
 }
-"""What a parameter has instead of a class of another library."""
+"""What to use for a parameter in place of a class of another library."""
 
 _UNKNOWN_COLLECTION = re.compile(r"schema for [\w.]+\.(Collection|Container|Iterator|Reversible)\b")
 """Finds the name of an abstract collection in that message."""
@@ -89,8 +89,9 @@ def core_schema_of(annotation: Any, place: str) -> Node:
         unknown = _UNKNOWN_CLASS.search(reason)
         if unknown is not None:
             name = unknown[1] or unknown[2]
-            library, kind = name.partition(".")[0], name.rpartition(".")[2]
-            reason = f"{library}.{kind}" if f"{library}.{kind}" in _PARAMETER_TYPES else kind
+            kind = name.rpartition(".")[2]
+            library_name = f"{name.partition('.')[0]}.{kind}"
+            reason = library_name if library_name in _PARAMETER_TYPES else kind
         collection = _UNKNOWN_COLLECTION.search(reason)
         if collection is not None:
             raise RegistrationError(

@@ -1,4 +1,4 @@
-"""The values of numbers, arrays and tables of other libraries, such as numpy, pandas and polars, as JSON's types.
+"""Conversion of numbers, arrays and tables of other libraries, such as numpy and pandas, to Python's own types.
 
 How it works: pydantic writes values of Python's own types and of the author's classes. For any other value it calls
 `python_value`. No library is imported: classes are recognized by the module and the name of one of their bases
@@ -292,7 +292,7 @@ _CONVERSIONS: dict[str, Convert] = {
     "polars.DataFrame": _polars_rows,
     "polars.Series": _column,
 }
-"""What converts objects of a class or of its subclasses, by the library and the name of the class."""
+"""The functions that convert objects of a class and of its subclasses, by the library and the name of the class."""
 
 _ROWS: Any = {"type": "list", "items_schema": {"type": "dict", "keys_schema": {"type": "str"}}}
 _LIST: Any = {"type": "list"}

@@ -52,7 +52,7 @@ _NO_CONSTANT = "JSON has no "
 """The beginning of the codec's error for NaN and Infinity."""
 
 _PREFIXES = ("Error serializing to JSON: ", "Error calling function: ", "PydanticSerializationError: ", "ValueError: ")
-"""What pydantic writes before the text of an exception in a function that it calls."""
+"""The texts that pydantic writes before that of an exception in a function that it calls."""
 
 _SHAPE_WARNING = "Pydantic serializer warnings"
 """The beginning of pydantic's error for a value of another shape."""
@@ -458,12 +458,12 @@ def _members_of(value: Any) -> list[tuple[str, Any]]:
 def jsonable(value: Any) -> Any:
     """Return a value without a declared type as dicts, lists and scalars. Raise ValueError if JSON can't carry it."""
     try:
-        return _jsonable(value)
+        return _as_json_types(value)
     except (TypeError, ValueError):
-        return _jsonable(with_python_values(value))
+        return _as_json_types(with_python_values(value))
 
 
-def _jsonable(value: Any) -> Any:
+def _as_json_types(value: Any) -> Any:
     from pydantic_core import to_jsonable_python  # noqa: PLC0415 - loaded with the codec
 
     return to_jsonable_python(

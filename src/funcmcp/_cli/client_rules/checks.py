@@ -334,7 +334,7 @@ def _unescaped(pointer: str) -> str:
 def object_union(subject: Subject) -> Iterator[str]:
     """Check that at most one alternative of a value is an object."""
     for part in subject.input_parts:
-        if len(list(filter(None, _are_objects(subject, part)))) > 1:
+        if sum(_are_objects(subject, part)) > 1:
             yield _place("inputSchema", part)
 
 
@@ -343,8 +343,10 @@ def value_union(subject: Subject) -> Iterator[str]:
     for part in subject.input_parts:
         alternatives = [as_object(schema) for schema in as_list(part.get("anyOf"))]
         types = [schema for schema in alternatives if schema.get("type") != "null"]
-        has_array_or_null = len(types) < len(alternatives) and any(schema.get("type") == "array" for schema in types)
-        if (len(types) > 1 and not all(_are_objects(subject, part))) or has_array_or_null:
+        has_null = len(types) < len(alternatives)
+        has_array = any(schema.get("type") == "array" for schema in types)
+        has_several_types = len(types) > 1 and not all(_are_objects(subject, part))
+        if has_several_types or (has_null and has_array):
             yield _place("inputSchema", part)
 
 

@@ -22,22 +22,22 @@ _COLOURS = {"server": "red", "feature": "red", "detail": "yellow"}
 _MAX_PLACES = 5
 _MAX_NAMES = 3
 _COUNTED = (("tools", "tool"), ("resources", "resource"), ("prompts", "prompt"))
-_OTHER_NAMES = {"anthropic": "claude", "chatgpt": "openai", "vscode": "visual studio code"}
-"""What people call the clients of a name in the rules."""
+_ALIASES = {"anthropic": "claude", "chatgpt": "openai", "vscode": "visual studio code"}
+"""Other names of clients, and the names that the rules have for them."""
 
 
 def clients_named(names: str) -> tuple[str, ...]:
-    """Return the clients and APIs of the rules whose names have one of the words of a comma-separated list in them.
+    """Return the clients and APIs of the rules whose names contain one of the names in a comma-separated list.
 
     Raises:
         ValueError: No rule is about a client of one of the names.
     """
-    words = [name.strip().lower() for name in names.split(",")]
-    words = [_OTHER_NAMES.get(word, word) for word in words]
-    for word in words:
-        if not word or not any(word in client.lower() for client in CLIENTS):
-            raise ValueError(f"No rule is about the client {word!r}. Clients: {', '.join(sorted(CLIENTS))}.")
-    return tuple(client for client in CLIENTS if any(word in client.lower() for word in words))
+    lower_names = [name.strip().lower() for name in names.split(",")]
+    searched = [_ALIASES.get(name, name) for name in lower_names]
+    for name in searched:
+        if not name or not any(name in client.lower() for client in CLIENTS):
+            raise ValueError(f"No rule is about the client {name!r}. Clients: {', '.join(sorted(CLIENTS))}.")
+    return tuple(client for client in CLIENTS if any(name in client.lower() for name in searched))
 
 
 def report_problems(
@@ -120,9 +120,9 @@ def _print_clients(
     console.print()
     without_problem = []
     for client in clients:
-        own = [problem for problem in problems if client in problem.rule.clients]
-        if own:
-            console.print(f"{client}: {'; '.join(_outcomes(facts, own))}", soft_wrap=True)
+        of_client = [problem for problem in problems if client in problem.rule.clients]
+        if of_client:
+            console.print(f"{client}: {'; '.join(_outcomes(facts, of_client))}", soft_wrap=True)
         else:
             without_problem.append(client)
     if without_problem:
@@ -136,9 +136,9 @@ def _outcomes(facts: Mapping[str, Any], problems: Sequence[Problem]) -> list[str
     lost_keys: set[str] = set()
     for is_lost, outcome in ((True, "not accepted"), (False, "with differences")):
         group = [problem for problem in problems if (problem.rule.loss != "detail") is is_lost]
-        words = ", ".join(dict.fromkeys(problem.rule.word for problem in group))
+        rules = ", ".join(dict.fromkeys(problem.rule.word for problem in group))
         if any(problem.kind == "server" for problem in group):
-            texts.append(f"all tools {outcome} ({words})")
+            texts.append(f"all tools {outcome} ({rules})")
             continue
         counts = []
         for member, kind in _COUNTED:
@@ -148,7 +148,7 @@ def _outcomes(facts: Mapping[str, Any], problems: Sequence[Problem]) -> list[str
                 counts.append(f"{len(keys)} of {total} {kind}s")
             lost_keys |= keys if is_lost else set()
         if counts:
-            texts.append(f"{', '.join(counts)} {outcome} ({words})")
+            texts.append(f"{', '.join(counts)} {outcome} ({rules})")
     return texts
 
 

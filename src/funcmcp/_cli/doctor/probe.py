@@ -91,7 +91,8 @@ def _longest_run(server: MCPServer) -> float | None:
     longest = 0.0
     for tool in catalog.tools:
         if tool.task is not None:
-            ttl, limit = tool.task.ttl, tool.task_time_limit
+            ttl = tool.task.ttl
+            limit = tool.task_time_limit
             longest = max(longest, ttl if limit is None else min(ttl, limit.seconds))
     return longest
 

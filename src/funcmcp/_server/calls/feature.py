@@ -14,7 +14,7 @@ class TimeLimit(NamedTuple):
 
     Attributes:
         seconds: The seconds.
-        option: The option that sets them, for the texts of errors and the log.
+        option: The option that sets them, for errors and the log.
     """
 
     seconds: float
@@ -24,8 +24,8 @@ class TimeLimit(NamedTuple):
 DEFAULT_TIME_LIMIT = TimeLimit(600.0, "the default of timeout=")
 """The time limit of a call whose author has not set one.
 
-It is longer than the time that clients wait by default (60 to 300 seconds), so the client is the first to give up. It
-is finite, because a call that hangs has one of the places for requests until it ends."""
+It is longer than the time that clients wait by default (60 to 300 seconds), so that no call ends while its client still
+waits. It is finite, because a call that hangs takes one of the places for requests until it ends."""
 
 
 @definition

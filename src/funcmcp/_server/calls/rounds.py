@@ -149,7 +149,7 @@ class Rounds:
         return read_answer(question, self._responses.get(key))
 
     def _open(self, token: object) -> None:
-        """Take what earlier rounds have sealed; raise InvalidParams."""
+        """Restore the state that the round before has sealed; raise InvalidParams if the token is not valid."""
         payload = self._keys.open(_PURPOSE, token) if isinstance(token, str) else None
         state = value_of(payload)
         if isinstance(state, dict):
@@ -164,7 +164,10 @@ class Rounds:
                 "invalid": dict(invalid),
                 **extra,
             } if expires > time() and _are_valid(answered, invalid):
-                self._answered, self._pending, self._invalid, self._extra = answered, pending, invalid, extra
+                self._answered = answered
+                self._pending = pending
+                self._invalid = invalid
+                self._extra = extra
             case _:
                 raise InvalidParams("Invalid or expired requestState; send the request again without it.")
 

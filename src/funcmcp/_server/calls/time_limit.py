@@ -44,8 +44,8 @@ async def within(limit: TimeLimit | None, run: Waiting[T], context: RequestConte
     finally:
         context.deadline = None
     if limit is not None and deadline.expired():
-        text = f"did not finish within {seconds_text(limit.seconds)} ({limit.option})."
+        seconds = seconds_text(limit.seconds)
         name = context.request.method if context.feature is None else context.feature.key
-        logger.warning("%s %s It was cancelled.", name, text)
-        raise ToolError(f"It {text}")
+        logger.warning("%s did not finish within %s (%s). It was cancelled.", name, seconds, limit.option)
+        raise ToolError(f"It did not finish within {seconds} ({limit.option}).")
     return result

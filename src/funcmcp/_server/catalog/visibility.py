@@ -32,7 +32,7 @@ class Rule(Protocol):
 
     @property
     def shows(self) -> bool:
-        """Whether it shows them."""
+        """Whether it shows the features that it matches; otherwise it hides them."""
 
     @property
     def only(self) -> bool:
@@ -40,7 +40,7 @@ class Rule(Protocol):
 
     @property
     def conditions(self) -> tuple[Any, ...]:
-        """What it has in common with the rules that match the same features."""
+        """The conditions of a match. Rules with equal conditions match the same features."""
 
     def matches(self, feature: Any, /) -> bool:
         """Return whether it decides about a feature."""

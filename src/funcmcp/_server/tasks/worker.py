@@ -76,7 +76,7 @@ _UNKNOWN_DELAY = 2.0
 Each delivery to such a process doubles them, so that a rolling deployment has a minute to bring a process that can."""
 
 _LONGEST_UNKNOWN_DELAY = 60.0
-"""The most seconds, before they are varied."""
+"""The most seconds between two deliveries, before they are varied."""
 
 _MAX_REPORTED_TOOLS = 100
 """Tools of tasks of other versions that the log names."""

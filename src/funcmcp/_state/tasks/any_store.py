@@ -222,7 +222,8 @@ class BaseTasks:
         if owner is None:
             return []
         records = list(await self._page(owner, after, size))
-        # Tasks of a newer version are left out of what a store returns: later tasks fill the page.
+        # A store leaves out tasks of a newer version, so later tasks fill the page. Without such tasks, a short page is
+        # the last one, and no further query is needed.
         while self._reported_unreadable and 0 < len(records) < size:
             further = await self._page(owner, position(records[-1]), size)
             if not further:

@@ -18,13 +18,13 @@ PORT_VARIABLE: Final = "FUNCMCP_PORT"
 """The environment variable with the port to listen on."""
 
 PLATFORM_PORT_VARIABLE: Final = "PORT"
-"""The environment variable in which platforms such as Cloud Run and Heroku tell a program its port."""
+"""The environment variable in which platforms such as Cloud Run and Heroku pass a program its port."""
 
 CUSTOM_HANDLER_PORT_VARIABLE: Final = "FUNCTIONS_CUSTOMHANDLER_PORT"
-"""The environment variable in which the Azure Functions host tells a custom handler its port."""
+"""The environment variable in which the Azure Functions host passes a custom handler its port."""
 
 PORT_VARIABLES: Final = (PORT_VARIABLE, CUSTOM_HANDLER_PORT_VARIABLE, PLATFORM_PORT_VARIABLE)
-"""The variables with the port of an MCP server, the first one that is set decides."""
+"""The variables with the port of an MCP server. The first one that is set decides."""
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8000
@@ -48,7 +48,7 @@ class ListenAddress(NamedTuple):
 
     @property
     def origin_note(self) -> str:
-        """Which variables have decided, in words for the line about the start; "" if none has."""
+        """The variables that have decided, such as "port from PORT", for the line at the start; "" if none has."""
         parts = (("host", self.host_variable), ("port", self.port_variable))
         return " and ".join(f"{part} from {variable}" for part, variable in parts if variable)
 
@@ -58,23 +58,20 @@ class ListenAddress(NamedTuple):
         return self.port_variable == PLATFORM_PORT_VARIABLE and self.host == DEFAULT_HOST and not self.host_variable
 
 
-def listen_address(
-    host: str | None, port: int | None, environment: Mapping[str, str], *, default_port: int = DEFAULT_PORT
-) -> ListenAddress:
+def listen_address(host: str | None, port: int | None, environment: Mapping[str, str]) -> ListenAddress:
     """Return the address to listen on; raise ValueError for a port in the environment that is not one.
 
     Args:
         host: The host of an option; None without one.
         port: The port of an option; None without one.
         environment: The environment variables.
-        default_port: The port if nothing else decides it.
     """
     host_variable = port_variable = ""
     if host is None:
         host = environment.get(HOST_VARIABLE, "").strip()
         host_variable = HOST_VARIABLE if host else ""
     if port is None:
-        port, port_variable = port_of_environment(environment, PORT_VARIABLES) or (default_port, "")
+        port, port_variable = port_of_environment(environment, PORT_VARIABLES) or (DEFAULT_PORT, "")
     return ListenAddress(host or DEFAULT_HOST, port, host_variable, port_variable)
 
 

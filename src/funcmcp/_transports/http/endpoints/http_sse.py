@@ -1,11 +1,10 @@
 """HTTP+SSE, the transport of 2024-11-05, for clients that have no later one.
 
 How it works: GET opens an event stream. Its first event has the URI to which the client posts its messages: a path with
-the prefix that a proxy removes, as far as the server knows it. A URI of the query alone would be right behind any
-prefix, but clients of the Java SDK resolve it against the root of the server. Everything
-that the server sends, answers included, comes on the stream; the answer to a POST is 202. A stream is a `Connection`
-from its first event to its end. When the server shuts down, the stream continues until the calls in flight have their
-answers.
+the prefix that a proxy removes, if the server knows it. A URI of the query alone would be right behind any prefix, but
+clients of the Java SDK resolve it against the root of the server. Everything that the server sends, answers included,
+comes on the stream; the answer to a POST is 202. A stream is a `Connection` from its first event to its end. When the
+server shuts down, the stream continues until the calls in flight have their answers.
 
 Source: 2024-11-05 "basic/transports, HTTP with SSE".
 """

@@ -1,13 +1,13 @@
-"""The event stream as which the response to a request begins that has no answer for long.
+"""Early responses: a request without an answer for some time begins its response as an event stream of comments.
 
-How it works: many clients and proxies give up a request that gets no byte for 30 to 300 seconds. `commenting` starts a
+How it works: many clients and proxies close a request that gets no byte for 30 to 300 seconds. `commenting` starts a
 timer for a request that waits. When the timer expires, the response begins as an event stream with a comment, and the
-timer starts again. The run goes on in the task of the request, and its answer becomes the end of the stream
-(`sse.rest_of_stream`). A request that is answered sooner costs the timer, and its answer is plain JSON.
+timer starts again. The run continues in the task of the request, and its answer becomes the end of the stream
+(`sse.rest_of_stream`). The answer to a request that is answered sooner is plain JSON, and only the timer is lost.
 
 - The client must accept event streams, and the platform must be able to send a part of a response before the exchange
   returns it (`HttpRequest.send_early`). Otherwise nothing is sent.
-- Until its answer, the request counts as a request and not as a stream, and a disconnect means what it means before.
+- Until its answer, the request counts as a request and not as a stream, and a disconnect has the same effect as before.
 - The status of the stream is 200, whatever the answer is. A JSON-RPC error is an event as well; header fields of its
   response, such as Retry-After, are lost.
 - Requests that can send messages have streams of their own (`request_stream`, `resumable`), which begin in the same way
@@ -35,7 +35,7 @@ T = TypeVar("T")
 def commenting(
     work: Awaitable[T], http: HttpRequest, accept: Accepts, *, opening: Callable[[], bytes] | None = None
 ) -> Awaitable[T]:
-    """Return what to await for the result of *work*; meanwhile the client gets comments, if it can get them.
+    """Return an awaitable for the result of *work*. While it waits, the client gets comments, if it can read them.
 
     Args:
         work: The answer to the request, which is not known yet.
@@ -89,7 +89,7 @@ class _EarlyResponse:
         self._timer = self._start_timer()
 
     async def _end_sending(self, sending: asyncio.Task[None]) -> None:
-        """Let a comment that is being sent reach the connection as a whole: a part may follow it."""
+        """Wait until a comment that is being sent has been sent as a whole, because a part may follow it."""
         try:
             await asyncio.wait({sending})
         finally:

@@ -24,7 +24,7 @@ KEEP_ALIVE = b": keep-alive\n\n"
 """A comment, which clients ignore."""
 
 KEEP_ALIVE_SECONDS = 15.0
-"""Seconds of silence after which `KEEP_ALIVE` is sent, so that no client or proxy gives up.
+"""Seconds of silence after which `KEEP_ALIVE` is sent, so that no client or proxy closes the response.
 
 It holds for streams, and for requests without an answer (`early_response`). The two reference implementations have the
 same interval. The shortest idle times in use are 30 seconds."""
