@@ -204,3 +204,11 @@ def test_authorities_of_clients_need_https(folder: Path) -> None:
     ended = funcmcp("run", "sums.py", "--client-ca", "cert.pem", folder=folder)
     assert ended.returncode == 2
     assert "pass --tls-cert and --tls-key as well" in " ".join(ended.stderr.split())
+
+
+def test_a_client_that_does_not_trust_the_certificate_says_so(url: str) -> None:
+    ended = funcmcp("call", url, "add", "a=1", "b=2")
+    assert ended.returncode != 0
+    line = " ".join(ended.stderr.split())
+    assert f"The certificate of {url} is not accepted: self" in line
+    assert "SSL_CERT_FILE" in line

@@ -8,6 +8,7 @@ compressed responses are rejected instead of being unpacked.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -206,6 +207,12 @@ class HTTPExchange:
 
     def _failure(self, error: httpx2.HTTPError) -> ConnectionFailedError:
         url = self._visible_url
+        certificate = _certificate_error(error)
+        if certificate is not None:
+            return ConnectionFailedError(
+                f"The certificate of {url} is not accepted: {certificate.verify_message}. If a private authority has "
+                "signed it, set the environment variable SSL_CERT_FILE to the certificate of that authority."
+            )
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
             if self._has_answered:
                 return ConnectionFailedError(f"The connection to {url} is lost: the server no longer answers.")
@@ -214,6 +221,13 @@ class HTTPExchange:
             )
         reason = one_line(error) or type(error).__name__
         return ConnectionFailedError(f"The connection to {url} failed: {reason}.")
+
+
+def _certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """Return the error about the certificate of the server that is the reason of an error; None for other reasons."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _redirected(url: httpx2.URL, location: str) -> httpx2.URL:
