@@ -22,13 +22,14 @@ class Connection:
         extra = {"socket": SimpleNamespace(fileno=lambda: number), "peername": address and (address, 1)}
         self.transport = SimpleNamespace(get_extra_info=extra.get)
         self.waiting_rank = rank
-        self.closed = self.refused = False
+        self.closed = False
+        self.refused: int | None = None
 
     def give_way(self) -> None:
         self.closed, self.waiting_rank = True, None
 
-    def refuse_unfinished(self) -> None:
-        self.refused = True
+    def refuse_unfinished(self, *, is_caller_limit: bool) -> None:
+        self.refused = 429 if is_caller_limit else 503
 
 
 def added(open_connections: OpenConnections, *connections: Connection) -> None:
@@ -114,23 +115,52 @@ def test_without_a_limit_nothing_is_closed() -> None:
 
 
 def test_unfinished_headers_have_the_memory_of_their_address() -> None:
-    load = Load(Limits(memory_bytes=1000, memory_bytes_per_principal=100))
-    open_connections = OpenConnections(None, memory=load.memory)
+    load = Load(Limits(memory_bytes=4000, memory_bytes_per_principal=100))
+    open_connections = OpenConnections(None, headers=load.headers)
     first, second, third, other = (Connection(f"10.0.0.{number}") for number in (1, 1, 1, 2))
     added(open_connections, first, second, third, other)
-    assert open_connections.hold(first, 40)
-    assert open_connections.hold(second, 40)
-    assert open_connections.hold(other, 90)
-    assert open_connections.hold(first, 50)
-    assert open_connections.hold(third, 30)  # the second one has not grown for longest
-    assert [connection.refused for connection in (first, second, third, other)] == [False, True, False, False]
-    assert not open_connections.hold(third, 101)
-    assert first.refused
-    assert open_connections.hold(other, 0)
+    open_connections.hold(first, 40)
+    open_connections.hold(second, 40)
+    open_connections.hold(other, 90)
+    open_connections.hold(first, 50)
+    open_connections.hold(third, 30)  # the second one has not grown for longest
+    assert [connection.refused for connection in (first, second, third, other)] == [None, 429, None, None]
+    open_connections.hold(third, 101)
+    assert (first.refused, third.refused) == (429, 429)
+    open_connections.hold(other, 0)
     assert load.memory.used == 0
-    assert open_connections.hold(other, 90)
+    open_connections.hold(other, 90)
     open_connections.remove(other)
     assert load.memory.used == 0
+
+
+def test_unfinished_headers_of_many_addresses_leave_memory_to_the_requests_of_others() -> None:
+    """They have a quarter of the memory, in which the oldest ones give way."""
+    load = Load(Limits(memory_bytes=4000, memory_bytes_per_principal=200))
+    open_connections = OpenConnections(None, headers=load.headers)
+    flood = [Connection(f"10.0.{number}.1") for number in range(40)]
+    added(open_connections, *flood)
+    for connection in flood:
+        open_connections.hold(connection, 200)
+    assert [connection.refused for connection in flood] == [503] * 35 + [None] * 5
+    load.bodies.budget.check("address:10.1.0.1", 200)
+    slow = Connection("10.1.0.1")
+    added(open_connections, slow)
+    open_connections.hold(slow, 100)
+    assert (slow.refused, flood[35].refused) == (None, 503)
+
+
+def test_unfinished_headers_give_way_where_requests_take_up_the_memory() -> None:
+    load = Load(Limits(memory_bytes=4000, memory_bytes_per_principal=4000))
+    open_connections = OpenConnections(None, headers=load.headers)
+    first, second = Connection("10.0.0.1"), Connection("10.0.0.2")
+    added(open_connections, first, second)
+    open_connections.hold(first, 100)
+    load.memory.count("principal:alice", 3900)
+    open_connections.hold(second, 100)
+    assert (first.refused, second.refused) == (503, None)
+    open_connections.hold(second, 101)
+    assert second.refused == 503
 
 
 def test_the_limit_of_descriptors_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,10 @@ A connection beyond the places closes another one, and so does one whose address
 that is closed waits for its client: of the address with most connections, the one that is idle longest, or, if none is
 idle, the one whose request is incomplete for longest. If all of them answer requests, the new connection is closed.
 
-Headers that do not end, and requests that wait behind one that is answered, count in the memory of their address
-(`funcmcp._server.load`). Where that has no room, the connection of the same address that has received nothing of them
-for longest is refused.
+Headers that do not end, and requests that wait behind one that is answered, have a part of the memory (`Load.headers`
+of `funcmcp._server.load`), so that they take no room from requests that are known. Where that has no room, the
+connection that has received nothing of them for longest is refused: of the same address if its share is used up, else
+of all.
 
 An address has no share behind proxies, which all callers share, and on a Unix socket, where it is unknown.
 
@@ -24,6 +25,7 @@ import heapq
 import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
+from funcmcp._server.limits import LimitReachedError
 from funcmcp._transports.http.admission.caller import caller_at
 from funcmcp._transports.http.messages import ip_address_in
 
@@ -58,8 +60,8 @@ class OpenConnection(Protocol):
     def give_way(self) -> None:
         """Close: another connection gets the place."""
 
-    def refuse_unfinished(self) -> None:
-        """Refuse the requests that have not been answered."""
+    def refuse_unfinished(self, *, is_caller_limit: bool) -> None:
+        """Refuse the requests that have not been answered: those of its address, or of all, take up too much memory."""
 
 
 class OpenConnections:
@@ -68,16 +70,16 @@ class OpenConnections:
     Args:
         descriptors: Descriptors that the process may have; None for any number.
         has_shares: Whether an address has a share, because it is that of a client.
-        memory: The memory that callers make the process hold; None to count none.
+        headers: The memory of headers that have not ended; None to count none.
     """
 
     def __init__(
-        self, descriptors: int | None = None, *, has_shares: bool = True, memory: Budget | None = None
+        self, descriptors: int | None = None, *, has_shares: bool = True, headers: Budget | None = None
     ) -> None:
         self._descriptors = descriptors
         self._limit = None if descriptors is None else descriptors - min(_RESERVE, descriptors // 4)
         self._has_shares = has_shares
-        self._memory = memory
+        self._headers = headers
         self._callers: dict[OpenConnection, str | None] = {}
         self._by_caller: dict[str | None, dict[OpenConnection, None]] = {}
         self._first_number = descriptors or 0  # the lowest number that a connection has had
@@ -127,24 +129,32 @@ class OpenConnections:
         if not siblings:
             del self._by_caller[caller]
 
-    def hold(self, connection: OpenConnection, size: int) -> bool:
-        """Count the unread bytes of a connection in place of those before; return False if they have no room."""
-        if self._memory is None:
-            return True
+    def hold(self, connection: OpenConnection, size: int) -> None:
+        """Count the unread bytes of a connection in place of those before; refuse older ones, or these, without room."""
+        if self._headers is None:
+            return
         caller = self._callers.get(connection)
         counted = self._unfinished.pop(connection, 0)
         if counted:
-            self._memory.give_back(caller, counted)
-        while size and not self._memory.has_room(caller, size):
-            oldest = next((other for other in self._unfinished if self._callers.get(other) == caller), None)
+            self._headers.give_back(caller, counted)
+        while size:
+            try:
+                self._headers.check(caller, size)
+            except LimitReachedError as error:
+                is_caller_limit = error.is_caller_limit
+            else:
+                self._headers.count(caller, size)
+                self._unfinished[connection] = size
+                return
+            oldest = self._oldest_unfinished(caller) if is_caller_limit else next(iter(self._unfinished), None)
             if oldest is None:
-                return False
+                connection.refuse_unfinished(is_caller_limit=is_caller_limit)
+                return
             self.hold(oldest, 0)
-            oldest.refuse_unfinished()
-        if size:
-            self._memory.count(caller, size)
-            self._unfinished[connection] = size
-        return True
+            oldest.refuse_unfinished(is_caller_limit=is_caller_limit)
+
+    def _oldest_unfinished(self, caller: str | None) -> OpenConnection | None:
+        return next((connection for connection in self._unfinished if self._callers.get(connection) == caller), None)
 
     def _caller_of(self, connection: OpenConnection) -> str | None:
         peer = connection.transport.get_extra_info("peername")

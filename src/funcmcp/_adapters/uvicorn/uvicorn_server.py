@@ -149,7 +149,7 @@ def _open_connections(served: Served | None) -> OpenConnections:
     """Return what counts the connections of a process that serves an application."""
     if served is None:
         return OpenConnections(descriptor_limit())
-    return OpenConnections(descriptor_limit(), has_shares=not served.has_proxies, memory=served.memory)
+    return OpenConnections(descriptor_limit(), has_shares=not served.has_proxies, headers=served.headers)
 
 
 class Server(uvicorn.Server):
