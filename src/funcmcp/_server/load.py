@@ -202,7 +202,7 @@ class Load:
         streams: Streams that are open.
         subscriptions: Bytes of the URIs that clients subscribed to.
         bodies: Bodies of HTTP requests.
-        headers: Bytes of memory of headers that have not ended, and of requests that wait behind one of their connection.
+        headers: Bytes of headers that have not ended, and of requests that wait behind another one.
         memory: Bytes of memory: of all of this but `identifying` and `requests`, of the arguments of `runs`, and of
             events that clients can resume.
     """

@@ -61,13 +61,32 @@ def test_an_address_has_half_of_the_places(addresses: list[str], caplog: pytest.
     open_connections = OpenConnections(16)
     places = [Connection(addresses[index % len(addresses)], rank=(IDLE, index)) for index in range(6)]
     added(open_connections, *places)
-    added(open_connections, *(Connection("10.0.0.9", rank=None) for _ in range(6)))
+    added(open_connections, *(Connection("10.0.0.9", rank=None) for _ in range(5)))
     assert not any(connection.closed for connection in places)
-    assert not open_connections.add(Connection("10.0.0.9"))
     added(open_connections, *(Connection(addresses[0], rank=(IDLE, 9)) for _ in range(2)))
     assert [connection.closed for connection in places] == [True, True, False, False, False, False]
     assert len(caplog.records) == 1
     assert "declare it with HTTPOptions(proxies=)" in caplog.text
+
+
+def test_an_eighth_of_the_places_is_for_addresses_without_a_connection() -> None:
+    """So a health check is answered while two addresses hold all the connections that they can get."""
+    open_connections = OpenConnections(1000)
+    taken = 0
+    for address in ("10.0.0.1", "10.0.0.2"):
+        while open_connections.add(held := Connection(address, rank=None)):
+            taken += 1
+        open_connections.remove(held)
+    assert taken == 750 - 93
+    for number in range(93):
+        added(open_connections, Connection(f"10.1.0.{number}", rank=None))
+    for address in ("10.0.0.2", "10.2.0.1"):
+        refused = Connection(address, rank=None)
+        assert not open_connections.add(refused)
+        open_connections.remove(refused)
+    idle = next(iter(open_connections._callers))
+    open_connections.remove(idle)
+    added(open_connections, Connection("10.2.0.1", rank=None))
 
 
 @pytest.mark.parametrize("address", [None, "", "10.0.0.1"])

@@ -5,9 +5,11 @@ other servers. All others are places for connections, but for those that are ope
 gives a new descriptor the lowest free number. The number of a later connection shows whether others have been opened
 since.
 
-A connection beyond the places closes another one, and so does one whose address has more than half of them. The one
-that is closed waits for its client: of the address with most connections, the one that is idle longest, or, if none is
-idle, the one whose request is incomplete for longest. If all of them answer requests, the new connection is closed.
+A connection beyond the places closes another one, and so does one whose address has more than half of them. An eighth
+of the places is for addresses that have no other connection, such as that of a health check: a few addresses that hold
+connections open leave it to others. The one that is closed waits for its client: of the address with most connections,
+the one that is idle longest, or, if none is idle, the one whose request is incomplete for longest. If all of them
+answer requests, the new connection is closed.
 
 Headers that do not end, and requests that wait behind one that is answered, have a part of the memory (`Load.headers`
 of `funcmcp._server.load`), so that they take no room from requests that are known. Where that has no room, the
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
 _RESERVE = 256
 """Descriptors that connections leave free."""
+
+_FIRST_PART = 8
+"""An eighth of the places is for the first connection of an address."""
 
 _PER_SCAN = 1000
 """Connections that are looked at for each one that is closed, so that the time of a new connection is bounded."""
@@ -102,7 +107,10 @@ class OpenConnections:
             return self._make_room(connection, siblings)
         number = _descriptor_of(connection)
         self._first_number = min(self._first_number, number)
-        if number < self._limit and self._first_number + len(self._callers) <= self._limit:
+        places = self._limit - self._first_number
+        if caller is not None and len(siblings) > 1:
+            places -= self._limit // _FIRST_PART
+        if number < self._limit and len(self._callers) <= places:
             return True
         self._log_once(
             "Descriptors run out (the limit is %s): connections that are idle longest are closed. Raise the limit, such"
@@ -130,7 +138,7 @@ class OpenConnections:
             del self._by_caller[caller]
 
     def hold(self, connection: OpenConnection, size: int) -> None:
-        """Count the unread bytes of a connection in place of those before; refuse older ones, or these, without room."""
+        """Count the unread bytes of a connection in place of those before; refuse the oldest if they have no room."""
         if self._headers is None:
             return
         caller = self._callers.get(connection)
