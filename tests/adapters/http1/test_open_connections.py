@@ -45,13 +45,13 @@ def test_a_connection_in_the_reserve_closes_the_one_that_is_idle_longest(caplog:
         Connection("10.0.0.1", 2 + index, rank)
         for index, rank in enumerate([(RECEIVING, 1), None, (IDLE, 2), (IDLE, 3)])
     )
-    added(open_connections, other, incomplete, busy, second, first, Connection("10.0.0.3", 74, None))
+    added(open_connections, other, incomplete, busy, second, first, Connection("10.0.0.3", 87, None))
     assert not first.closed
     for index, expected in enumerate([first, second, incomplete, other]):
-        assert open_connections.add(Connection(f"10.1.0.{index}", 75, None))
+        assert open_connections.add(Connection(f"10.1.0.{index}", 88, None))
         assert expected.closed
     assert not busy.closed
-    assert not open_connections.add(Connection("10.0.0.3", 75, None))
+    assert not open_connections.add(Connection("10.0.0.3", 88, None))
     [record] = caplog.records
     assert "Descriptors run out (the limit is 100)" in record.getMessage()
 
@@ -108,6 +108,16 @@ def test_a_free_number_among_many_descriptors_is_no_sign_of_places() -> None:
     assert [connection.closed for connection in connections] == [True] * 4 + [False] * 10
     added(open_connections, Connection("10.0.0.99", 2))
     assert sum(connection.closed for connection in connections) == 5
+
+
+def test_descriptors_that_are_no_connections_turn_nobody_away_until_half_of_the_reserve_is_used() -> None:
+    """Such as those of connections in the handshake of TLS."""
+    open_connections = OpenConnections(100)
+    idle, busy = Connection("10.0.0.1", 10), Connection("10.0.0.2", 80, None)
+    added(open_connections, idle, busy)
+    assert not idle.closed
+    added(open_connections, Connection("10.0.0.3", 88, None))
+    assert idle.closed
 
 
 def test_a_connection_that_has_ended_does_not_count() -> None:

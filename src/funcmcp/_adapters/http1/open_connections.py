@@ -1,9 +1,10 @@
 """The connections of a process, of HTTP and WebSockets: how many there are, and what their unread bytes take up.
 
-How it works: `_RESERVE` descriptors of the process, or a quarter of them, are left for files and for connections to
-other servers. All others are places for connections, but for those that are open when the first one comes: the kernel
-gives a new descriptor the lowest free number. The number of a later connection shows whether others have been opened
-since.
+How it works: `_RESERVE` descriptors of the process, or a quarter of them, are left for files, for connections to other
+servers, and for those in the handshake of TLS, which are not counted. All others are places for connections, but for
+those that are open when the first one comes: the kernel gives a new descriptor the lowest free number. So the number of
+a later connection shows how many are open. If half of the reserve is in use, a new connection needs the place of
+another one, even if there are places.
 
 A connection beyond the places closes another one, and so does one whose address has more than half of them. An eighth
 of the places is for addresses that have no other connection, such as that of a health check: a few addresses that hold
@@ -82,7 +83,9 @@ class OpenConnections:
         self, descriptors: int | None = None, *, has_shares: bool = True, headers: Budget | None = None
     ) -> None:
         self._descriptors = descriptors
-        self._limit = None if descriptors is None else descriptors - min(_RESERVE, descriptors // 4)
+        reserve = 0 if descriptors is None else min(_RESERVE, descriptors // 4)
+        self._limit = None if descriptors is None else descriptors - reserve
+        self._end_of_numbers = (descriptors or 0) - reserve // 2
         self._has_shares = has_shares
         self._headers = headers
         self._callers: dict[OpenConnection, str | None] = {}
@@ -110,7 +113,7 @@ class OpenConnections:
         places = self._limit - self._first_number
         if caller is not None and len(siblings) > 1:
             places -= self._limit // _FIRST_PART
-        if number < self._limit and len(self._callers) <= places:
+        if number < self._end_of_numbers and len(self._callers) <= places:
             return True
         self._log_once(
             "Descriptors run out (the limit is %s): connections that are idle longest are closed. Raise the limit, such"
