@@ -166,10 +166,11 @@ class Transport(asyncio.Transport):
     Args:
         reads: Whether the client reads what it is sent.
         half_closes: Whether one direction can end alone, as without TLS.
+        address: The address of the client; "" if it is unknown.
     """
 
-    def __init__(self, *, reads: bool, half_closes: bool = False) -> None:
-        super().__init__()
+    def __init__(self, *, reads: bool, half_closes: bool = False, address: str = "") -> None:
+        super().__init__({"peername": (address, 50_000)} if address else None)
         self.half_closes = half_closes
         self.protocol: Any = None
         self.written = bytearray()

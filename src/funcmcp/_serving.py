@@ -185,9 +185,9 @@ class Serving(Served):
         return self.path
 
     @property
-    def memory(self) -> Budget:
-        """The memory that callers make the process hold."""
-        return self.server.load.memory
+    def headers(self) -> Budget:
+        """The memory of headers that have not ended."""
+        return self.server.load.headers
 
     @property
     def has_proxies(self) -> bool:

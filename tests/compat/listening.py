@@ -28,13 +28,13 @@ async def listening(
 ) -> AsyncIterator[str]:
     """Serve on a free port of the loopback interface, and yield scheme, host and port."""
     started: asyncio.Future[uvicorn.Server] = asyncio.get_running_loop().create_future()
-    startup = uvicorn.Server.startup
+    main_loop = uvicorn.Server.main_loop
 
-    async def reporting(self: uvicorn.Server, sockets: Any = None) -> None:
-        await startup(self, sockets)
+    async def reporting(self: uvicorn.Server) -> None:
         started.set_result(self)
+        await main_loop(self)
 
-    monkeypatch.setattr(uvicorn.Server, "startup", reporting)
+    monkeypatch.setattr(uvicorn.Server, "main_loop", reporting)
     serving = asyncio.ensure_future(serve(mcp))
     await asyncio.wait({started, serving}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
     if serving.done():

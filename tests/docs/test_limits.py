@@ -65,6 +65,7 @@ def test_the_goal_of_the_fuzzer_is_that_of_the_page() -> None:
 
 
 FIXED = {
+    "_adapters.uvicorn.uvicorn_server:_HANDSHAKE_SECONDS": "10 | seconds | of the handshake of TLS",
     "_auth.api_key:_MIN_KEY_LENGTH": "16 | characters | at least, of an API key",
     "_auth.tokens.claims:_MAX_LEEWAY": "60; 300 at most | seconds",
     "_auth.tokens.keys:_MAX_KEYS": "5; 256 KiB; 100 | seconds; bytes; keys",

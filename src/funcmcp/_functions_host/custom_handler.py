@@ -232,9 +232,9 @@ class CustomHandlerHost(Served):
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
-    def memory(self) -> Budget:
-        """The memory that callers make the process hold."""
-        return self._server.load.memory
+    def headers(self) -> Budget:
+        """The memory of headers that have not ended."""
+        return self._server.load.headers
 
     @property
     def has_proxies(self) -> bool:

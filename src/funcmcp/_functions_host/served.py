@@ -182,9 +182,9 @@ class FunctionsHost(Served):
         return self.mcp.name
 
     @property
-    def memory(self) -> Budget:
-        """The memory that callers make the process hold."""
-        return self.server.load.memory
+    def headers(self) -> Budget:
+        """The memory of headers that have not ended."""
+        return self.server.load.headers
 
     @property
     def has_proxies(self) -> bool:

@@ -29,6 +29,9 @@ RUN_BYTES = 20 * 1024
 """Bytes of memory of a request that waits while it runs, besides its arguments."""
 
 _ADDRESS = "address:"
+_HEADERS_PART = 4
+"""Headers that have not ended have a quarter of the memory: they are not known to be requests."""
+
 _BODY_OVERHEAD = 16 * 1024
 """Bytes of memory for a request that waits for its body, besides the body."""
 
@@ -199,11 +202,12 @@ class Load:
         streams: Streams that are open.
         subscriptions: Bytes of the URIs that clients subscribed to.
         bodies: Bodies of HTTP requests.
+        headers: Bytes of headers that have not ended, and of requests that wait behind another one.
         memory: Bytes of memory: of all of this but `identifying` and `requests`, of the arguments of `runs`, and of
             events that clients can resume.
     """
 
-    __slots__ = ("bodies", "identifying", "memory", "requests", "runs", "streams", "subscriptions")
+    __slots__ = ("bodies", "headers", "identifying", "memory", "requests", "runs", "streams", "subscriptions")
 
     def __init__(self, limits: Limits) -> None:
         self.memory = _Memory(limits)
@@ -228,6 +232,13 @@ class Load:
             memory=self.memory,
         )
         self.bodies = Bodies(limits, self.memory)
+        self.headers = Budget(
+            limits.memory_bytes // _HEADERS_PART,
+            limits.memory_bytes_per_principal,
+            full="The server receives too many headers now; try again later.",
+            own_full="You send too many headers that do not end; end them.",
+            memory=self.memory,
+        )
 
 
 def _requests(limits: Limits, memory: Budget | None = None) -> Budget:

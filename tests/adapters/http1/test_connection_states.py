@@ -112,9 +112,9 @@ class Clock:
 class Connection:
     """The server's end of a connection in memory."""
 
-    def __init__(self, config: uvicorn.Config, *, half_closes: bool) -> None:
+    def __init__(self, config: uvicorn.Config, *, half_closes: bool, address: str = "") -> None:
         self.state = ServerState()
-        self.transport = Transport(reads=True, half_closes=half_closes)
+        self.transport = Transport(reads=True, half_closes=half_closes, address=address)
         protocol_class: Any = config.http_protocol_class
         self.protocol: Any = protocol_class(config, self.state, {}, asyncio.get_running_loop())
         self.transport.protocol = self.protocol
@@ -185,32 +185,42 @@ async def test_an_incomplete_request_behind_a_complete_one_has_its_own_time(pars
         connection.transport.abort()
 
 
-async def test_headers_that_do_not_end_take_up_no_more_than_the_memory_of_their_address(parser: Parser) -> None:
+@pytest.mark.parametrize(
+    ("address", "limits", "refusal"),
+    [
+        ("192.0.2.1", Limits(memory_bytes_per_principal=15_000), b"429 Too Many Requests"),
+        ("", Limits(memory_bytes=60_000), b"503 Service Unavailable"),
+    ],
+    ids=["of an address", "of all"],
+)
+async def test_headers_that_do_not_end_take_up_so_much_memory(
+    parser: Parser, address: str, limits: Limits, refusal: bytes
+) -> None:
     """The connection that has received nothing for longest is refused; one that answers a request ends after it."""
     config = configured(parser, Limits(message_seconds=MESSAGE_SECONDS))
-    memory = Load(Limits(memory_bytes=15_000)).memory
+    load = Load(limits)
     protocol_class: Any = config.http_protocol_class
-    protocol_class.open_connections = OpenConnections(memory=memory)
+    protocol_class.open_connections = OpenConnections(headers=load.headers)
     header = b"GET / HTTP/1.1\r\nhost: x\r\nx-long: " + b"a" * 6000
-    first, second = (Connection(config, half_closes=True) for _ in range(2))
+    first, second = (Connection(config, half_closes=True, address=address) for _ in range(2))
     first.receive(COMPLETE["get"] + header)
     second.receive(header)
     second.receive(b"a" * 2000)
-    third = Connection(config, half_closes=True)
+    third = Connection(config, half_closes=True, address=address)
     third.receive(header)
     await first.turns()
     assert first.transport.written.count(b"HTTP/1.1 200 OK") == 1
     assert first.protocol.state in (State.LINGERING, State.ENDED)
     assert second.protocol.state is State.RECEIVING
-    fourth = Connection(config, half_closes=True)
+    fourth = Connection(config, half_closes=True, address=address)
     fourth.receive(header)
-    assert second.transport.written.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
+    assert second.transport.written.startswith(b"HTTP/1.1 %b\r\n" % refusal)
     third.receive(b"\r\n\r\n")
     await third.turns()
     assert third.transport.written.startswith(b"HTTP/1.1 200 OK\r\n")
     fourth.receive(b"a" * 10_000)
-    assert fourth.transport.written.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
-    assert memory.used == 0
+    assert fourth.transport.written.startswith(b"HTTP/1.1 %b\r\n" % refusal)
+    assert load.memory.used == 0
     for connection in (first, second, third, fourth):
         connection.transport.abort()
 

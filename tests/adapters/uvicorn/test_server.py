@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -17,9 +18,11 @@ import pytest
 
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp._adapters.http1.open_connections import descriptor_limit
+from funcmcp._adapters.uvicorn import uvicorn_server
 from funcmcp._adapters.uvicorn.server import AddressError, listen, serve, serve_processes
-from funcmcp._adapters.uvicorn.uvicorn_server import Server
+from funcmcp._adapters.uvicorn.uvicorn_server import Certificate, Server
 from funcmcp._serving import serving_of
+from tests.certificates import write_certificate
 from tests.cli.processes import PYTHON, Running, running
 from tests.patience import PATIENCE
 
@@ -163,8 +166,26 @@ def test_connections_have_shares_by_address_unless_proxies_are_declared(proxies:
     server = Server(mcp, lambda: None)
     connections = server.config.http.open_connections  # type: ignore[union-attr]
     assert connections._has_shares is not bool(proxies)
-    assert connections._memory is serving_of(mcp).server.load.memory
+    assert connections._headers is serving_of(mcp).server.load.headers
     assert connections._descriptors == descriptor_limit()
+
+
+async def test_a_handshake_of_tls_has_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uvicorn_server, "_HANDSHAKE_SECONDS", 0.1)
+    write_certificate(tmp_path)
+    ready = asyncio.Event()
+    certificate = Certificate(str(tmp_path / "cert.pem"), str(tmp_path / "key.pem"))
+    server = Server(MCPServer("Shop"), ready.set, certificate)
+    with contextlib.closing(listen("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(server.serve([listener]))
+        async with asyncio.timeout(PATIENCE):
+            await ready.wait()
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        writer.close()
+        server.stop()
+        await serving
 
 
 def test_a_port_in_use_is_one_clear_error() -> None:

@@ -88,8 +88,8 @@ class Served:
         return None
 
     @property
-    def memory(self) -> Budget | None:
-        """The memory that callers make the process hold; None if it is not counted."""
+    def headers(self) -> Budget | None:
+        """The memory of headers that have not ended; None if it is not counted."""
         return None
 
     @property

@@ -63,7 +63,7 @@ from funcmcp._adapters.asgi.application import ClientDisconnectedError
 from funcmcp._adapters.http1.cycle import BUSY, Cycle, allows_keep_alive, location_of
 from funcmcp._adapters.http1.parser import SLICE_BYTES, HeaderTooLargeError, InvalidRequestError, WebSocketUpgrade
 from funcmcp._adapters.http1.plain_requests import PlainRequests
-from funcmcp._adapters.http1.responses import INVALID, TOO_LATE, TOO_MUCH, header_too_large
+from funcmcp._adapters.http1.responses import FULL, INVALID, TOO_LATE, TOO_MUCH, header_too_large
 from funcmcp._adapters.http1.unsent_bytes import BoundedWriting, ask_from_first_byte
 from funcmcp._transports.http.messages import RequestHeader
 
@@ -299,10 +299,10 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         self.state = _ENDED
         self.transport.abort()
 
-    def refuse_unfinished(self) -> None:
-        """Refuse what has not been answered, because such data of its address takes up too much memory."""
+    def refuse_unfinished(self, *, is_caller_limit: bool) -> None:
+        """Refuse what has not been answered: such data of its address, or of all, takes up too much memory."""
         if not self.has_ended:
-            self._refuse(TOO_MUCH)
+            self._refuse(TOO_MUCH if is_caller_limit else FULL)
 
     # What the parser calls
 
@@ -471,8 +471,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         counts = size > SLICE_BYTES
         if counts or self._counts_unfinished:
             self._counts_unfinished = counts
-            if not self.open_connections.hold(self, size if counts else 0):
-                self.refuse_unfinished()
+            self.open_connections.hold(self, size if counts else 0)
 
     def _begin_plain(self, data: bytes) -> bool:
         """Begin a request that needs no parser; return False if *data* is something else."""

@@ -1,18 +1,21 @@
 """The number of a process's HTTP and WebSocket connections, and the memory of their unread bytes.
 
-How it works: `_RESERVE` descriptors of the process, or a quarter of them, are left for files and for connections to
-other servers. The remaining ones are places for connections, except those that are open when the first connection
-comes. The kernel gives a new descriptor the lowest free number, so the number of a later connection shows whether
-further descriptors have been opened since.
+How it works: `_RESERVE` descriptors of the process, or a quarter of them, are left for files, for connections to other
+servers, and for those in the handshake of TLS, which are not counted. The remaining ones are places for connections,
+except those that are open when the first connection comes. The kernel gives a new descriptor the lowest free number, so
+the number of a later connection shows how many are open. If half of the reserve is in use, a new connection needs the
+place of another one, even if there are places.
 
-A connection beyond the places closes another one, and so does one whose address has more than half of them. Only a
-connection that waits for its client is closed. Of the address with the largest number of connections, it is the one
-that is idle longest, or, if none is idle, the one whose request is incomplete for longest. If all of them answer
-requests, the new connection is closed.
+A connection beyond the places closes another one, and so does one whose address has more than half of them. An eighth
+of the places is for addresses that have no other connection, such as that of a health check. Only a connection that waits
+for its client is closed. Of the address with the largest number of connections, it is the one that is idle longest, or,
+if none is idle, the one whose request is incomplete for longest. If all of them answer requests, the new connection is
+closed.
 
-Headers that do not end, and requests that wait behind one that is answered, count in the memory of their address
-(`funcmcp._server.load`). If the address has no room for more, its connection whose unread bytes have not grown for
-longest is refused.
+Headers that do not end, and requests that wait behind one that is answered, have a part of the memory (`Load.headers`
+of `funcmcp._server.load`), so that they take no room from requests that are known. If that part has no room, the
+connection whose unread bytes have not grown for longest is refused: one of the same address if its share is used up,
+else one of all.
 
 An address has no share behind proxies, which all callers share, and on a Unix socket, where it is unknown.
 
@@ -25,6 +28,7 @@ import heapq
 import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
+from funcmcp._server.limits import LimitReachedError
 from funcmcp._transports.http.admission.caller import caller_at
 from funcmcp._transports.http.messages import ip_address_in
 
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
 
 _RESERVE = 256
 """Descriptors that connections leave free."""
+
+_FIRST_PART = 8
+"""An eighth of the places is for the first connection of an address."""
 
 _PER_SCAN = 1000
 """Connections that are searched for each one that is closed, so that the time of a new connection is bounded."""
@@ -60,8 +67,8 @@ class OpenConnection(Protocol):
     def give_way(self) -> None:
         """Close: another connection gets the place."""
 
-    def refuse_unfinished(self) -> None:
-        """Refuse the requests that have not been answered."""
+    def refuse_unfinished(self, *, is_caller_limit: bool) -> None:
+        """Refuse the requests that have not been answered: those of its address, or of all, take up too much memory."""
 
 
 class OpenConnections:
@@ -70,16 +77,18 @@ class OpenConnections:
     Args:
         descriptors: Descriptors that the process may have; None for any number.
         has_shares: Whether an address has a share of the places. False behind proxies.
-        memory: The memory that callers make the process hold; None to count none.
+        headers: The memory of headers that have not ended; None to count none.
     """
 
     def __init__(
-        self, descriptors: int | None = None, *, has_shares: bool = True, memory: Budget | None = None
+        self, descriptors: int | None = None, *, has_shares: bool = True, headers: Budget | None = None
     ) -> None:
         self._descriptors = descriptors
-        self._limit = None if descriptors is None else descriptors - min(_RESERVE, descriptors // 4)
+        reserve = 0 if descriptors is None else min(_RESERVE, descriptors // 4)
+        self._limit = None if descriptors is None else descriptors - reserve
+        self._end_of_numbers = (descriptors or 0) - reserve // 2
         self._has_shares = has_shares
-        self._memory = memory
+        self._headers = headers
         self._callers: dict[OpenConnection, str | None] = {}
         self._by_caller: dict[str | None, dict[OpenConnection, None]] = {}
         self._first_number = descriptors or 0  # the lowest number that a connection has had
@@ -102,7 +111,10 @@ class OpenConnections:
             return self._make_room(connection, siblings)
         number = _descriptor_of(connection)
         self._first_number = min(self._first_number, number)
-        if number < self._limit and self._first_number + len(self._callers) <= self._limit:
+        places = self._limit - self._first_number
+        if caller is not None and len(siblings) > 1:
+            places -= self._limit // _FIRST_PART
+        if number < self._end_of_numbers and len(self._callers) <= places:
             return True
         self._log_once(
             "Descriptors run out (the limit is %s): connections that are idle longest are closed. Raise the limit, such"
@@ -129,24 +141,32 @@ class OpenConnections:
         if not siblings:
             del self._by_caller[caller]
 
-    def hold(self, connection: OpenConnection, size: int) -> bool:
-        """Count the unread bytes of a connection in place of those before; return False if they have no room."""
-        if self._memory is None:
-            return True
+    def hold(self, connection: OpenConnection, size: int) -> None:
+        """Count the unread bytes of a connection in place of those before; refuse the oldest if they have no room."""
+        if self._headers is None:
+            return
         caller = self._callers.get(connection)
         counted = self._unfinished.pop(connection, 0)
         if counted:
-            self._memory.give_back(caller, counted)
-        while size and not self._memory.has_room(caller, size):
-            oldest = next((other for other in self._unfinished if self._callers.get(other) == caller), None)
+            self._headers.give_back(caller, counted)
+        while size:
+            try:
+                self._headers.check(caller, size)
+            except LimitReachedError as error:
+                is_caller_limit = error.is_caller_limit
+            else:
+                self._headers.count(caller, size)
+                self._unfinished[connection] = size
+                return
+            oldest = self._oldest_unfinished(caller) if is_caller_limit else next(iter(self._unfinished), None)
             if oldest is None:
-                return False
+                connection.refuse_unfinished(is_caller_limit=is_caller_limit)
+                return
             self.hold(oldest, 0)
-            oldest.refuse_unfinished()
-        if size:
-            self._memory.count(caller, size)
-            self._unfinished[connection] = size
-        return True
+            oldest.refuse_unfinished(is_caller_limit=is_caller_limit)
+
+    def _oldest_unfinished(self, caller: str | None) -> OpenConnection | None:
+        return next((connection for connection in self._unfinished if self._callers.get(connection) == caller), None)
 
     def _caller_of(self, connection: OpenConnection) -> str | None:
         peer = connection.transport.get_extra_info("peername")

@@ -115,7 +115,7 @@ class BoundedWriting(_Base):
         """Close: another connection gets the place."""
         self.transport.abort()
 
-    def refuse_unfinished(self) -> None:
+    def refuse_unfinished(self, *, is_caller_limit: bool) -> None:
         """Refuse what has not been answered. A WebSocket counts no such data."""
 
     def expect_reading(self) -> None:

@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     Application: TypeAlias = Callable[..., Any]
     Handler: TypeAlias = Callable[[int, FrameType | None], None]
 
+_HANDSHAKE_SECONDS = 10.0
+"""Seconds for the handshake of TLS, during which a connection is not counted."""
+
 _LAST_TURNS = 10
 """Turns of the event loop in which a server that stops accepts waiting connections, which the kernel would reset."""
 
@@ -149,7 +152,7 @@ def _open_connections(served: Served | None) -> OpenConnections:
     """Return what counts the connections of a process that serves an application."""
     if served is None:
         return OpenConnections(descriptor_limit())
-    return OpenConnections(descriptor_limit(), has_shares=not served.has_proxies, memory=served.memory)
+    return OpenConnections(descriptor_limit(), has_shares=not served.has_proxies, headers=served.headers)
 
 
 class Server(uvicorn.Server):
@@ -273,9 +276,10 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and report it; raise StartError if the application's lifespan fails."""
         with contextlib.suppress(SystemExit):  # newer versions of uvicorn raise it, older ones return
-            await super().startup(sockets=sockets)
+            await super().startup(sockets=[])
         if not self.started:
             raise StartError("The server could not start. The reason is above.")
+        await self._accept_connections(sockets or ())
         if self._served is not None:
             if self._served.has_websocket and self.config.ws_protocol_class is None:
                 _log.warning('The WebSocket endpoint is not served. It needs: pip install "funcmcp[websocket]"')
@@ -287,6 +291,17 @@ class Server(uvicorn.Server):
         self._on_ready()
         for number in self._early[:1]:
             asyncio.get_running_loop().call_soon(self.handle_exit, number, None)
+
+    async def _accept_connections(self, listeners: Sequence[socket.socket]) -> None:
+        """Accept connections on sockets, which uvicorn would do without a limit for the handshake of TLS."""
+        config, loop = self.config, asyncio.get_running_loop()
+        make = partial(self._connection_class, config, self.server_state, self.lifespan.state)
+        seconds = None if config.ssl is None else _HANDSHAKE_SECONDS
+        for listener in listeners:
+            server = await loop.create_server(
+                make, sock=listener, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=seconds
+            )
+            self.servers.append(server)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop. uvicorn would close WebSockets at once, so they get time to end by themselves before."""
