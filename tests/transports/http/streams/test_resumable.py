@@ -14,11 +14,12 @@ from funcmcp._server.connections.hub import TOOLS, updated
 from funcmcp._server.limits import Limits
 from funcmcp._server.load import Load
 from funcmcp._state.sessions.memory import MemorySessions
-from funcmcp._state.sessions.store import SessionKey
+from funcmcp._state.sessions.store import Notes, SessionKey
 from funcmcp._transports.http.streams import resumable, sse
 from tests import rules
 from tests.patience import PATIENCE
 from tests.server.parts import resource, text_result, tool
+from tests.state.shared import SharedMemory, SharedMemorySessions
 from tests.transports.http.endpoint import Endpoint, events, request
 
 if TYPE_CHECKING:
@@ -364,6 +365,20 @@ async def test_the_general_stream_ends_with_its_session() -> None:
     assert (await served.send(b"", session, method="GET")).status == 404
     await asyncio.sleep(0)
     assert len(served.server.hub) == 0
+
+
+async def test_a_session_that_ends_while_its_general_stream_is_opened_leaves_nothing_behind() -> None:
+    class EndingSessions(SharedMemorySessions):
+        async def notes(self, key: SessionKey) -> Notes:
+            assert (await served.send(b"", session, method="DELETE")).status == 204
+            return await super().notes(key)
+
+    served = Endpoint(sessions=EndingSessions(SharedMemory()))
+    session = await served.begin()
+    stream = await resume(served, session, "")
+    assert await rest(stream) == []
+    assert len(served.server.hub) == 0
+    assert served.server.load.memory.used == 0
 
 
 async def test_the_general_stream_ends_when_the_server_is_about_to_stop() -> None:

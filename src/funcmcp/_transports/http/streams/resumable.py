@@ -290,9 +290,11 @@ class SessionStreams:
         return self.general.is_read or any(stream.is_read for stream in self._streams.values())
 
     def open(self) -> ResumableStream:
-        """Create the stream of a request."""
+        """Create the stream of a request. After `close`, it is not stored, and its memory does not count."""
         self._count += 1
         name = f"{self._prefix}{self._count}"
+        if self._closed:
+            return ResumableStream(name, priming=self._priming)
         stream = self._streams[name] = ResumableStream(name, priming=self._priming, account=self._account)
         if len(self._streams) > _MAX_STREAMS:
             finished = next((older for older in self._streams.values() if older.finished), None)
