@@ -510,6 +510,55 @@ async def test_a_server_that_ends_stops_a_comment_that_is_being_sent() -> None:
     await asyncio.wait_for(is_stopped.wait(), PATIENCE)
 
 
+async def cut_off(silence: Silence, body: object, headers: Mapping[str, str | None]) -> list[Any]:
+    """Send a request, let the server end after the first comment, and return the messages of the response."""
+    sent = WaitingRequest(body, headers, lambda _: answering.cancel())
+    answering = asyncio.ensure_future(serving_of(silence.mcp).exchange(sent))
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(answering, PATIENCE)
+    return Got(200, sent.headers_of_stream, b"".join(sent.parts)).messages
+
+
+def unanswered(request_id: int) -> dict[str, Any]:
+    """Return the error for a request that the server does not answer because it ends."""
+    error = {"code": -32603, "message": "The server ended before the request was answered."}
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+@pytest.mark.parametrize("sessions", ["signed", "memory"])
+async def test_a_silent_stream_ends_with_an_error_if_the_server_ends_before_the_answer(sessions: Any) -> None:
+    silence = Silence(sessions=sessions)
+    headers = await silence.begin()
+    assert await cut_off(silence, request(*CALLS["async tool"], request_id=7), headers) == [unanswered(7)]
+    assert silence.is_cancelled
+
+
+async def test_a_silent_stream_of_the_per_request_era_ends_with_an_error_if_the_server_ends() -> None:
+    silence = Silence()
+    body = per_request(*CALLS["async tool"])
+    assert await cut_off(silence, body, mirrored(body)) == [unanswered(1)]
+
+
+async def test_the_stream_of_a_silent_batch_ends_with_an_error_for_each_request_if_the_server_ends() -> None:
+    silence = Silence()
+    headers = await silence.begin("2025-03-26")
+    batch = [request(*CALLS["async tool"], request_id=1), request(*CALLS["prompt"], request_id=2)]
+    assert await cut_off(silence, batch, headers) == [[unanswered(1), unanswered(2)]]
+
+
+async def test_a_server_that_ends_before_the_first_comment_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", PATIENCE)
+    silence = Silence()
+    body = per_request(*CALLS["async tool"])
+    sent = WaitingRequest(body, mirrored(body), silence.end)
+    answering = asyncio.ensure_future(serving_of(silence.mcp).exchange(sent))
+    await asyncio.sleep(0)
+    answering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await answering
+    assert sent.parts == []
+
+
 async def test_the_log_of_requests_has_the_status_that_was_sent_and_the_whole_time() -> None:
     silence = Silence()
     entries: list[Entry] = []

@@ -20,7 +20,7 @@ from tests import rules
 from tests.patience import PATIENCE
 from tests.server.parts import resource, text_result, tool
 from tests.state.shared import SharedMemory, SharedMemorySessions
-from tests.transports.http.endpoint import Endpoint, events, request
+from tests.transports.http.endpoint import Endpoint, events, parts_until_cancelled, request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -458,6 +458,24 @@ async def test_a_question_on_a_resumable_stream_is_answered_by_another_post() ->
     answer = {"jsonrpc": "2.0", "id": question["id"], "result": result}
     assert (await served.send(answer, session)).status == 202
     assert (await message(stream))[1]["result"]["content"][0]["text"] == "Paris"
+
+
+async def test_a_stream_ends_with_an_error_if_the_server_ends_before_the_answer() -> None:
+    steps = Steps()
+    served = endpoint(tool("steps", steps, interactive=True))
+    session = await served.begin()
+    steps.go.put_nowait("one")
+    stream = events(await served.open(request("tools/call", {"name": "steps"}, 7), session))
+    await part(stream)
+    assert (await message(stream))[0] == "1-1"
+    parts = await parts_until_cancelled(stream)
+    assert json.loads(parts.split(b"data: ")[1])["id"] == 7
+    assert b"The server ended before the request was answered." in parts
+    client = served.exchange._handshake._clients.get(SessionKey(session["mcp-session-id"]))
+    assert client is not None
+    assert not client.streams.are_read
+    assert client.streams.find("1-2") is None  # the run may still answer
+    steps.go.put_nowait("end")
 
 
 async def test_a_cancelled_call_ends_its_stream_without_an_answer() -> None:
