@@ -919,6 +919,30 @@ async def test_a_service_that_is_being_opened_when_its_call_ends_is_closed() -> 
     assert await asyncio.to_thread(closed.wait, PATIENCE)
 
 
+async def test_a_service_is_closed_although_its_call_is_cancelled_before_the_thread_gets_to_it() -> None:
+    services = Services()
+    gate, closed = threading.Event(), threading.Event()
+
+    def open_settings() -> Iterator[Settings]:
+        yield Settings()
+        closed.set()
+
+    services.register_factory(Settings, open_settings)
+    scope = services.scope()
+    scope.use_thread()
+    await scope.get(Settings)
+    thread = scope._thread
+    assert thread is not None
+    thread.run_later(gate.wait, {"timeout": PATIENCE})
+    closing = asyncio.create_task(scope.aclose())
+    await asyncio.sleep(0)  # it waits for the thread
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    gate.set()
+    assert await asyncio.to_thread(closed.wait, PATIENCE)
+
+
 @pytest.mark.parametrize("waits", [False, True])
 async def test_services_of_a_call_whose_coroutine_is_closed_are_closed_in_their_thread(*, waits: bool) -> None:
     services = Services()

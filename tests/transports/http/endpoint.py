@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -162,6 +163,23 @@ def events(response: HttpResponse) -> AsyncIterator[bytes]:
     """Return the parts of a streamed response."""
     assert not isinstance(response.body, bytes)
     return response.body
+
+
+async def parts_until_cancelled(stream: AsyncIterator[bytes]) -> bytes:
+    """Return what comes on a stream if its reader is cancelled while it waits, as by a server that ends."""
+    parts: list[bytes] = []
+
+    async def read() -> None:
+        async for part in stream:
+            parts.append(part)  # noqa: PERF401 - the parts before the cancellation count
+
+    reading = asyncio.create_task(read())
+    await asyncio.sleep(0)
+    reading.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.wait_for(reading, PATIENCE)
+    assert reading.cancelled()
+    return b"".join(parts)
 
 
 async def next_message(stream: AsyncIterator[bytes]) -> dict[str, Any]:

@@ -26,10 +26,9 @@ from funcmcp._adapters.http1.responses import (
     encode,
     encode_text,
 )
-from funcmcp._protocol.errors import INTERNAL_ERROR
 from funcmcp._server.run import Run, RunCancelledError
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
-from funcmcp._transports.http.status import refuse
+from funcmcp._transports.http.status import JSON_HEADERS, unanswered
 
 if TYPE_CHECKING:
     import logging
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from funcmcp._adapters.http1.responses import Fields
     from funcmcp._transports.http.messages import Received, RequestHeader
 
-_ENDED = refuse(503, INTERNAL_ERROR, "The server ended before the request was answered.")
+_ENDED = HttpResponse(503, JSON_HEADERS, unanswered(None))
 _OK = 200
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 _FAILED = HttpResponse(500, _TEXT, b"Internal Server Error")

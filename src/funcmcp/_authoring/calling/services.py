@@ -442,7 +442,11 @@ class _ManagerInThread(AbstractAsyncContextManager[Any]):
         if self._thread.is_abandoned or isinstance(error, GeneratorExit):  # nothing may be awaited after that
             self._thread.run_later(self._leave_late, {"error": error})
             return
-        failure = await self._thread.run(self._leave, {"error": error})
+        try:
+            failure = await self._thread.run(self._leave, {"error": error})
+        except asyncio.CancelledError:
+            self._thread.run_later(self._leave_late, {"error": error})  # the thread may not have got to `_leave`
+            raise
         if failure is not None:
             try:
                 raise failure
@@ -458,6 +462,7 @@ class _ManagerInThread(AbstractAsyncContextManager[Any]):
         """Leave the manager, and return the exception that it raises: it may be one that controls the event loop."""
         if not self._is_entered:
             return None
+        self._is_entered = False
         traceback = None if error is None else error.__traceback__
         try:
             self._manager.__exit__(None if error is None else type(error), error, traceback)

@@ -96,6 +96,12 @@ def refuse(
     return HttpResponse(status, JSON_HEADERS + headers, error_reply(MCPError(code, message), request_id).body)
 
 
+def unanswered(request_id: RequestId | None) -> bytes:
+    """Return the error for a request that has no answer yet when the server ends."""
+    error = MCPError(errors.INTERNAL_ERROR, "The server ended before the request was answered.")
+    return error_reply(error, request_id).body
+
+
 def wrong_method(allowed: Iterable[str]) -> HttpResponse:
     """Return the refusal of a request to a path that has other methods only."""
     methods = ", ".join(allowed)

@@ -13,14 +13,16 @@ from funcmcp import Context, HTTPOptions, MCPServer
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._serving import serving_of
+from funcmcp._state.sessions.memory import MemorySessions
 from funcmcp._transports.http.streams import sse
 from funcmcp.testing import MemoryRequest
 from tests.patience import PATIENCE
 from tests.server.parts import NEWEST
+from tests.state.shared import SharedMemory, SharedMemorySessions
 from tests.transports.http.endpoint import BOTH, Got, mirrored, per_request, read_all, request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from funcmcp._request_log import Entry
     from funcmcp._transports.http.messages import HttpResponse
@@ -124,6 +126,11 @@ class Silence:
         del parts
         self._over.set()
         self._over_for_threads.set()
+
+    def begin_again(self) -> None:
+        """Let later calls be silent."""
+        self._over.clear()
+        self._over_for_threads.clear()
 
     async def send(
         self,
@@ -366,6 +373,69 @@ async def test_a_silent_stream_of_a_live_session_can_be_resumed_where_it_broke()
     assert event_id.endswith("-1")
 
 
+class Ending:
+    """A live session of a server, and the ways in which it can end."""
+
+    def __init__(self) -> None:
+        self._now = 1000.0
+        memory = SharedMemory()
+        memory.sessions = MemorySessions(clock=lambda: self._now)
+        sessions = SharedMemorySessions(memory)
+        self.silence = Silence(sessions=sessions)
+        self._other_instance = Silence(sessions=SharedMemorySessions(memory))
+        memory.sessions.endings = sessions.endings
+        self.headers: dict[str, str] = {}
+
+    async def delete(self) -> None:
+        await self._delete_at(self.silence)
+
+    async def delete_at_another_instance(self) -> None:
+        await self._delete_at(self._other_instance)
+
+    async def expire(self) -> None:
+        self._now += 10_000
+        await self.silence.begin()
+
+    async def _delete_at(self, instance: Silence) -> None:
+        sent = WaitingRequest(None, self.headers, instance.end)
+        sent.method, sent.body = "DELETE", b""
+        assert (await instance.read(sent)).status == 204
+
+
+@pytest.mark.parametrize("has_streams", [False, True])
+@pytest.mark.parametrize("is_silent_before", [False, True])
+@pytest.mark.parametrize("way", [Ending.delete, Ending.delete_at_another_instance, Ending.expire])
+async def test_a_session_that_ends_during_a_silent_call_takes_up_no_memory_after_it(
+    way: Callable[[Ending], Awaitable[None]], *, is_silent_before: bool, has_streams: bool
+) -> None:
+    ending = Ending()
+    silence = ending.silence
+    load = serving_of(silence.mcp).server.load
+    base = load.memory.used
+    ending.headers = await silence.begin()
+    if has_streams:
+        await silence.send(request(*CALLS["tool with a context"]), ending.headers)
+        silence.begin_again()
+
+    async def end_session(context: Any, call_next: Any) -> Any:
+        if context.request.method == "tools/call" and not is_silent_before:
+            await way(ending)
+        return await call_next(context)
+
+    def end_session_later(parts: int) -> None:
+        if parts == 1 and is_silent_before:
+            tasks.append(asyncio.ensure_future(way(ending)))
+        if parts == 3:
+            silence.end()
+
+    tasks: list[asyncio.Future[None]] = []
+    silence.mcp.add_middleware(end_session)
+    got = await silence.send(request(*CALLS["async tool"]), ending.headers, end_session_later)
+    await asyncio.gather(*tasks)
+    assert (got.streamed, got.text) == (True, "done")
+    assert (load.memory.used, load.requests.used, load.runs.used, load.streams.used) == (base, 0, 0, 0)
+
+
 async def test_initialize_never_begins_early_because_its_header_has_the_session() -> None:
     silence = Silence(sessions="memory")
 
@@ -438,6 +508,55 @@ async def test_a_server_that_ends_stops_a_comment_that_is_being_sent() -> None:
     with pytest.raises(asyncio.CancelledError):
         await answering
     await asyncio.wait_for(is_stopped.wait(), PATIENCE)
+
+
+async def cut_off(silence: Silence, body: object, headers: Mapping[str, str | None]) -> list[Any]:
+    """Send a request, let the server end after the first comment, and return the messages of the response."""
+    sent = WaitingRequest(body, headers, lambda _: answering.cancel())
+    answering = asyncio.ensure_future(serving_of(silence.mcp).exchange(sent))
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(answering, PATIENCE)
+    return Got(200, sent.headers_of_stream, b"".join(sent.parts)).messages
+
+
+def unanswered(request_id: int) -> dict[str, Any]:
+    """Return the error for a request that the server does not answer because it ends."""
+    error = {"code": -32603, "message": "The server ended before the request was answered."}
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+@pytest.mark.parametrize("sessions", ["signed", "memory"])
+async def test_a_silent_stream_ends_with_an_error_if_the_server_ends_before_the_answer(sessions: Any) -> None:
+    silence = Silence(sessions=sessions)
+    headers = await silence.begin()
+    assert await cut_off(silence, request(*CALLS["async tool"], request_id=7), headers) == [unanswered(7)]
+    assert silence.is_cancelled
+
+
+async def test_a_silent_stream_of_the_per_request_era_ends_with_an_error_if_the_server_ends() -> None:
+    silence = Silence()
+    body = per_request(*CALLS["async tool"])
+    assert await cut_off(silence, body, mirrored(body)) == [unanswered(1)]
+
+
+async def test_the_stream_of_a_silent_batch_ends_with_an_error_for_each_request_if_the_server_ends() -> None:
+    silence = Silence()
+    headers = await silence.begin("2025-03-26")
+    batch = [request(*CALLS["async tool"], request_id=1), request(*CALLS["prompt"], request_id=2)]
+    assert await cut_off(silence, batch, headers) == [[unanswered(1), unanswered(2)]]
+
+
+async def test_a_server_that_ends_before_the_first_comment_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", PATIENCE)
+    silence = Silence()
+    body = per_request(*CALLS["async tool"])
+    sent = WaitingRequest(body, mirrored(body), silence.end)
+    answering = asyncio.ensure_future(serving_of(silence.mcp).exchange(sent))
+    await asyncio.sleep(0)
+    answering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await answering
+    assert sent.parts == []
 
 
 async def test_the_log_of_requests_has_the_status_that_was_sent_and_the_whole_time() -> None:

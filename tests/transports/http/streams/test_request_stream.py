@@ -21,7 +21,7 @@ from funcmcp._transports.http.streams.request_stream import BufferedChannel, Str
 from tests import rules, schemas
 from tests.patience import PATIENCE
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST
-from tests.transports.http.endpoint import events, next_message, read_all
+from tests.transports.http.endpoint import Got, events, next_message, parts_until_cancelled, read_all
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -37,7 +37,7 @@ async def respond(
     work: Coroutine[object, object, Reply], channel: StreamChannel, watch: DisconnectWatch | None = None
 ) -> HttpResponse:
     async with asyncio.timeout(PATIENCE):
-        return await stream_response(work, channel, respond=handshake_response, watch=watch)
+        return await stream_response(work, channel, request_id=1, respond=handshake_response, watch=watch)
 
 
 async def send(channel: StreamChannel, *numbers: int) -> Reply:
@@ -360,3 +360,21 @@ async def test_a_stream_that_is_sent_only_when_complete_never_begins_because_of_
         return ANSWER
 
     assert (await respond(work(), BufferedChannel())).body == ANSWER.body
+
+
+async def test_a_stream_ends_with_an_error_if_the_server_ends_before_the_answer() -> None:
+    channel = StreamChannel(None)
+
+    async def work() -> Reply:
+        await send(channel, 1)
+        await asyncio.Event().wait()
+        return ANSWER
+
+    stream = events(await respond(work(), channel))
+    await anext(stream)
+    [error] = Got(200, {"content-type": "text/event-stream"}, await parts_until_cancelled(stream)).messages
+    assert error == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "error": {"code": -32603, "message": "The server ended before the request was answered."},
+    }

@@ -14,12 +14,13 @@ from funcmcp._server.connections.hub import TOOLS, updated
 from funcmcp._server.limits import Limits
 from funcmcp._server.load import Load
 from funcmcp._state.sessions.memory import MemorySessions
-from funcmcp._state.sessions.store import SessionKey
+from funcmcp._state.sessions.store import Notes, SessionKey
 from funcmcp._transports.http.streams import resumable, sse
 from tests import rules
 from tests.patience import PATIENCE
 from tests.server.parts import resource, text_result, tool
-from tests.transports.http.endpoint import Endpoint, events, request
+from tests.state.shared import SharedMemory, SharedMemorySessions
+from tests.transports.http.endpoint import Endpoint, events, parts_until_cancelled, request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -366,6 +367,20 @@ async def test_the_general_stream_ends_with_its_session() -> None:
     assert len(served.server.hub) == 0
 
 
+async def test_a_session_that_ends_while_its_general_stream_is_opened_leaves_nothing_behind() -> None:
+    class EndingSessions(SharedMemorySessions):
+        async def notes(self, key: SessionKey) -> Notes:
+            assert (await served.send(b"", session, method="DELETE")).status == 204
+            return await super().notes(key)
+
+    served = Endpoint(sessions=EndingSessions(SharedMemory()))
+    session = await served.begin()
+    stream = await resume(served, session, "")
+    assert await rest(stream) == []
+    assert len(served.server.hub) == 0
+    assert served.server.load.memory.used == 0
+
+
 async def test_the_general_stream_ends_when_the_server_is_about_to_stop() -> None:
     served = endpoint()
     stream = events(await served.open(b"", await served.begin(), method="GET"))
@@ -443,6 +458,24 @@ async def test_a_question_on_a_resumable_stream_is_answered_by_another_post() ->
     answer = {"jsonrpc": "2.0", "id": question["id"], "result": result}
     assert (await served.send(answer, session)).status == 202
     assert (await message(stream))[1]["result"]["content"][0]["text"] == "Paris"
+
+
+async def test_a_stream_ends_with_an_error_if_the_server_ends_before_the_answer() -> None:
+    steps = Steps()
+    served = endpoint(tool("steps", steps, interactive=True))
+    session = await served.begin()
+    steps.go.put_nowait("one")
+    stream = events(await served.open(request("tools/call", {"name": "steps"}, 7), session))
+    await part(stream)
+    assert (await message(stream))[0] == "1-1"
+    parts = await parts_until_cancelled(stream)
+    assert json.loads(parts.split(b"data: ")[1])["id"] == 7
+    assert b"The server ended before the request was answered." in parts
+    client = served.exchange._handshake._clients.get(SessionKey(session["mcp-session-id"]))
+    assert client is not None
+    assert not client.streams.are_read
+    assert client.streams.find("1-2") is None  # the run may still answer
+    steps.go.put_nowait("end")
 
 
 async def test_a_cancelled_call_ends_its_stream_without_an_answer() -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._auth.owner import address_mark, owner_of
@@ -50,7 +51,7 @@ from funcmcp._state.sessions.store import (
 from funcmcp._transports.batch import read_batch
 from funcmcp._transports.http.endpoints.handshake_client import HandshakeClient, notification_of
 from funcmcp._transports.http.messages import HttpResponse
-from funcmcp._transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
+from funcmcp._transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse, unanswered
 from funcmcp._transports.http.streams import sse
 from funcmcp._transports.http.streams.early_response import commenting
 from funcmcp._transports.http.streams.remote_streams import RemoteStreams
@@ -144,9 +145,12 @@ class HandshakeEra:
             reply = self._server.begin(context)
             if isinstance(reply, Waiting):
                 work = _run(context, client.conversation, reply)
+                request_id = message.request.id
                 if self._is_live and client.revision.priming:
-                    return await resumable_if_silent(work, http, checked.accept, streams_of=lambda: client.streams)
-                reply = await commenting(work, http, checked.accept)
+                    return await resumable_if_silent(
+                        work, http, checked.accept, request_id=request_id, streams_of=lambda: client.streams
+                    )
+                reply = await commenting(work, http, checked.accept, ending=partial(sse.unanswered, request_id))
             return HttpResponse(200, JSON_HEADERS, reply.body)
         except RunCancelledError:
             return _cancelled(message.request, checked.accept)
@@ -175,11 +179,13 @@ class HandshakeEra:
             stream = client.streams.open()
             context.channel = resumable = ResumableChannel(client.conversation, stream)
             work = _run(context, client.conversation, self._server.answer(context))
-            return await resumable_response(work, resumable, stream, client.streams, respond=handshake_response)
+            return await resumable_response(
+                work, resumable, stream, client.streams, request_id=context.request.id, respond=handshake_response
+            )
         channel = StreamChannel(client.conversation) if http.can_stream else BufferedChannel()
         context.channel = channel
         work = _run(context, client.conversation, self._server.answer(context))
-        return await stream_response(work, channel, respond=handshake_response)
+        return await stream_response(work, channel, request_id=context.request.id, respond=handshake_response)
 
     async def get(self, http: HttpRequest, checked: CheckedHeaders) -> HttpResponse:
         """Open the general stream of a session, or resume one of its streams."""
@@ -351,20 +357,22 @@ class HandshakeEra:
         fault = next((member.fault for member in members if member.fault is not None), None)
         if fault is not None:
             return refuse(400, fault.code, fault.message)
-        work = []
+        work, request_ids = [], []
         has_effect = not client.session_id
         for member in members:
             message = member.message
             if isinstance(message, RoutedRequest):
                 context = RequestContext(message, client, _CLOSED, http)
+                request_ids.append(message.request.id)
                 work.append(_run(context, client.conversation, _in_batch(self._server, context)))
             elif message is not None and client.session_id:
                 has_effect = await self._relay.receive(message, client) or has_effect
         if not work:
             return accepted() if has_effect else refuse(400, INVALID_REQUEST, "No question with these ids is open.")
         replies = asyncio.gather(*work, return_exceptions=True)
-        bodies = _bodies(await commenting(replies, http, checked.accept))
-        return HttpResponse(200, JSON_HEADERS, b"[" + b",".join(bodies) + b"]") if bodies else accepted()
+        ending = partial(_unanswered_batch, request_ids)
+        bodies = _bodies(await commenting(replies, http, checked.accept, ending=ending))
+        return HttpResponse(200, JSON_HEADERS, _array(bodies)) if bodies else accepted()
 
 
 _UNKNOWN_SESSION = "There is no such session; initialize again."
@@ -385,6 +393,15 @@ def _bodies(replies: list[Reply | BaseException]) -> list[bytes]:
         if isinstance(reply, StoreUnavailableError):
             raise reply
     return [reply.body for reply in replies if isinstance(reply, Reply)]
+
+
+def _unanswered_batch(request_ids: list[RequestId]) -> bytes:
+    """Return the last event of the response to a batch that has no answer yet when the server ends."""
+    return sse.event(_array([unanswered(request_id) for request_id in request_ids]))
+
+
+def _array(bodies: list[bytes]) -> bytes:
+    return b"[" + b",".join(bodies) + b"]"
 
 
 async def _in_batch(server: Server, context: RequestContext) -> Reply:

@@ -35,7 +35,15 @@ class HandshakeClient(SessionClient):
         caller: The caller whose memory its streams take up.
     """
 
-    __slots__ = ("_caller", "_changes", "_finished_streams", "_general_stream_task", "_server", "_streams")
+    __slots__ = (
+        "_caller",
+        "_changes",
+        "_finished_streams",
+        "_general_stream_task",
+        "_is_closed",
+        "_server",
+        "_streams",
+    )
 
     def __init__(
         self,
@@ -54,10 +62,11 @@ class HandshakeClient(SessionClient):
         self._streams: SessionStreams | None = None
         self._changes: Listener | None = None
         self._general_stream_task: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     @property
     def streams(self) -> SessionStreams:
-        """The streams, which are created for the few clients that use them."""
+        """The streams, which are created for the few clients that use them. Those of a closed client are closed."""
         if self._streams is None:
             instance = ""
             if self._server is not None:
@@ -68,6 +77,8 @@ class HandshakeClient(SessionClient):
                 finished_streams=self._finished_streams,
                 caller=self._caller,
             )
+            if self._is_closed:
+                self._streams.close()
         return self._streams
 
     @property
@@ -76,8 +87,8 @@ class HandshakeClient(SessionClient):
         return self.conversation.busy or (self._streams is not None and self._streams.are_read)
 
     def listen(self) -> None:
-        """Begin to collect changes, unless that has begun."""
-        if self._changes is None and self._server is not None:
+        """Begin to collect changes, unless that has begun or the client is closed."""
+        if self._changes is None and self._server is not None and not self._is_closed:
             missed = partial(self._server.changes_for, self.conversation)
             self._changes = self._server.hub.add(self.conversation.wants, missed)
 
@@ -99,7 +110,8 @@ class HandshakeClient(SessionClient):
             self._changes.forget(change)
 
     def close(self) -> None:
-        """Collect nothing more, end the general stream, and drop the others."""
+        """Collect nothing more, end the general stream, and drop the others. Requests under way may still end."""
+        self._is_closed = True
         if self._changes is not None and self._server is not None:
             self._server.hub.remove(self._changes)
         if self._general_stream_task is not None:

@@ -10,6 +10,7 @@ Source: 2026-07-28 "basic/transports" and "basic/index".
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._protocol import envelope, headers
@@ -26,6 +27,7 @@ from funcmcp._server.run import Run, RunCancelledError, Waiting
 from funcmcp._transports.batch import NO_BATCHES
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import accepted, per_request_response, refuse
+from funcmcp._transports.http.streams import sse
 from funcmcp._transports.http.streams.disconnect import DisconnectWatch
 from funcmcp._transports.http.streams.early_response import commenting
 from funcmcp._transports.http.streams.request_stream import BufferedChannel, StreamChannel, stream_response
@@ -64,7 +66,8 @@ class PerRequestEra:
             reply = self._server.begin(context)
             if isinstance(reply, Waiting):
                 answer = DisconnectWatch(Run(), http.disconnected).answer(reply)
-                reply = await commenting(answer, http, checked.accept)
+                ending = partial(sse.unanswered, message.request.id)
+                reply = await commenting(answer, http, checked.accept, ending=ending)
             return per_request_response(reply)
         except RunCancelledError:
             return HttpResponse(204, ())  # the client has disconnected and does not read this
@@ -74,7 +77,9 @@ class PerRequestEra:
         context.channel = channel = StreamChannel(None) if http.can_stream else BufferedChannel()
         work = run.wait(self._server.answer(context))
         watch = DisconnectWatch(run, http.disconnected)
-        return await stream_response(work, channel, respond=per_request_response, watch=watch)
+        return await stream_response(
+            work, channel, request_id=context.request.id, respond=per_request_response, watch=watch
+        )
 
     def _other(self, message: Notification | Response | Malformed | list[Any], checked: CheckedHeaders) -> HttpResponse:
         """Answer a message that is not a request. Only notifications are accepted."""

@@ -10,6 +10,8 @@ timer starts again. The run continues in the task of the request, and its answer
 - Until its answer, the request counts as a request and not as a stream, and a disconnect has the same effect as before.
 - The status of the stream is 200, whatever the answer is. A JSON-RPC error is an event as well; header fields of its
   response, such as Retry-After, are lost.
+- If the server ends before the answer, the task of the request is cancelled. The stream then ends with an error, and
+  not without an answer. Streams of requests that can send messages end in the same way.
 - Requests that can send messages have streams of their own (`request_stream`, `resumable`), which begin in the same way
   after the same time.
 
@@ -33,7 +35,12 @@ T = TypeVar("T")
 
 
 def commenting(
-    work: Awaitable[T], http: HttpRequest, accept: Accepts, *, opening: Callable[[], bytes] | None = None
+    work: Awaitable[T],
+    http: HttpRequest,
+    accept: Accepts,
+    *,
+    ending: Callable[[], bytes],
+    opening: Callable[[], bytes] | None = None,
 ) -> Awaitable[T]:
     """Return an awaitable for the result of *work*. While it waits, the client gets comments, if it can read them.
 
@@ -41,11 +48,12 @@ def commenting(
         work: The answer to the request, which is not known yet.
         http: The request.
         accept: What the client accepts.
+        ending: Returns what the stream ends with if the server ends before the work.
         opening: Returns what the stream begins with. None: it begins with the comment.
     """
     if not accept.events or not http.begins_early:
         return work
-    return _EarlyResponse(http, opening).during(work)
+    return _EarlyResponse(http, opening).during(work, ending)
 
 
 class _EarlyResponse:
@@ -64,8 +72,16 @@ class _EarlyResponse:
         self._sending: asyncio.Task[None] | None = None
         self._timer = self._start_timer()
 
-    async def during(self, work: Awaitable[T]) -> T:
-        """Await the work, and send comments until it ends."""
+    async def during(self, work: Awaitable[T], ending: Callable[[], bytes]) -> T:
+        """Await the work, and send comments until it ends, or *ending* if this task is cancelled before."""
+        try:
+            return await self._with_comments(work)
+        except asyncio.CancelledError:
+            if self._http.has_early_response:
+                await self._http.send_early((), ending())
+            raise
+
+    async def _with_comments(self, work: Awaitable[T]) -> T:
         try:
             return await work
         finally:

@@ -24,6 +24,7 @@ from funcmcp._transports.http.streams.event_queue import EventQueue
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
+    from funcmcp._protocol.jsonrpc import RequestId
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.connections.conversation import Conversation
     from funcmcp._transports.http.messages import HttpResponse
@@ -84,6 +85,7 @@ async def stream_response(
     work: Coroutine[object, object, Reply],
     channel: StreamChannel,
     *,
+    request_id: RequestId,
     respond: Callable[[Reply], HttpResponse],
     watch: DisconnectWatch | None = None,
 ) -> HttpResponse:
@@ -92,6 +94,7 @@ async def stream_response(
     Args:
         work: The run. It sends its messages to *channel*.
         channel: The channel of the run.
+        request_id: The id of the request.
         respond: Returns the plain response for an answer.
         watch: Cancels the run when the client disconnects; None lets the run continue.
     """
@@ -110,11 +113,11 @@ async def stream_response(
         task.cancel()
         raise
     if is_silent:
-        return sse.response(_events(sse.KEEP_ALIVE, task, channel, watch))
+        return sse.response(_events(sse.KEEP_ALIVE, task, channel, watch, request_id=request_id))
     part = messages.take()
     if part is None:
         return respond(await task)
-    return sse.response(_events(sse.event(part), task, channel, watch))
+    return sse.response(_events(sse.event(part), task, channel, watch, request_id=request_id))
 
 
 def retrieve_outcome(task: asyncio.Task[Reply]) -> None:
@@ -124,9 +127,14 @@ def retrieve_outcome(task: asyncio.Task[Reply]) -> None:
 
 
 async def _events(
-    part: bytes | None, task: asyncio.Task[Reply], channel: StreamChannel, watch: DisconnectWatch | None
+    part: bytes | None,
+    task: asyncio.Task[Reply],
+    channel: StreamChannel,
+    watch: DisconnectWatch | None,
+    *,
+    request_id: RequestId,
 ) -> AsyncIterator[bytes]:
-    """Yield the first part, each later one and the answer."""
+    """Yield the first part, each later one and the answer, or an error if the server ends before that."""
     try:
         while part is not None:
             yield part
@@ -136,6 +144,9 @@ async def _events(
             yield sse.event((await task).body)
         except RunCancelledError:
             return  # the client cancelled the request: nothing more may be sent for it
+    except asyncio.CancelledError:
+        yield sse.unanswered(request_id)
+        raise
     finally:
         channel.close()
         if watch is not None and not task.done():

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._protocol.codec import encode
@@ -37,8 +38,9 @@ from funcmcp._transports.http.streams.early_response import commenting
 from funcmcp._transports.http.streams.request_stream import retrieve_outcome
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 
+    from funcmcp._protocol.jsonrpc import RequestId
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.connections.conversation import Conversation
     from funcmcp._server.load import Budget
@@ -290,9 +292,11 @@ class SessionStreams:
         return self.general.is_read or any(stream.is_read for stream in self._streams.values())
 
     def open(self) -> ResumableStream:
-        """Create the stream of a request."""
+        """Create the stream of a request. After `close`, it is not stored, and its memory does not count."""
         self._count += 1
         name = f"{self._prefix}{self._count}"
+        if self._closed:
+            return ResumableStream(name, priming=self._priming)
         stream = self._streams[name] = ResumableStream(name, priming=self._priming, account=self._account)
         if len(self._streams) > _MAX_STREAMS:
             finished = next((older for older in self._streams.values() if older.finished), None)
@@ -457,6 +461,7 @@ async def resumable_response(
     stream: ResumableStream,
     streams: SessionStreams,
     *,
+    request_id: RequestId,
     respond: Callable[[Reply], HttpResponse],
 ) -> HttpResponse:
     """Run a request; return plain JSON if it is answered soon and sends nothing before, otherwise an event stream.
@@ -468,6 +473,7 @@ async def resumable_response(
         channel: The channel of the run.
         stream: The stream of the channel, one of *streams*. It is dropped if it was not used.
         streams: The streams of the session.
+        request_id: The id of the request.
         respond: Returns the HTTP response with a reply as plain JSON.
 
     Raises:
@@ -497,11 +503,27 @@ async def resumable_response(
         streams.keep(stream)
 
     task.add_done_callback(finish)
-    return sse.response(stream.follow(0))
+    return sse.response(_events(stream, request_id))
+
+
+async def _events(stream: ResumableStream, request_id: RequestId) -> AsyncIterator[bytes]:
+    """Yield the events of a stream from its beginning, and an error if the server ends before the last one."""
+    async with aclosing(stream.follow(0)) as events:
+        try:
+            async for part in events:
+                yield part
+        except asyncio.CancelledError:
+            yield sse.unanswered(request_id)
+            raise
 
 
 async def resumable_if_silent(
-    work: Awaitable[Reply], http: HttpRequest, accept: Accepts, *, streams_of: Callable[[], SessionStreams]
+    work: Awaitable[Reply],
+    http: HttpRequest,
+    accept: Accepts,
+    *,
+    request_id: RequestId,
+    streams_of: Callable[[], SessionStreams],
 ) -> HttpResponse:
     """Await the answer to a request that sends no messages; return plain JSON if it is answered soon.
 
@@ -511,6 +533,7 @@ async def resumable_if_silent(
         work: The run. It continues when the client disconnects.
         http: The request.
         accept: What the client accepts.
+        request_id: The id of the request.
         streams_of: Returns the streams of the session, whose client accepts priming events.
     """
     streams = stream = None
@@ -521,8 +544,11 @@ async def resumable_if_silent(
         stream = streams.open()
         return stream.priming_event(0)
 
+    def ending() -> bytes:
+        return b"" if stream is not None and stream.is_read else sse.unanswered(request_id)
+
     try:
-        reply = await commenting(work, http, accept, opening=open_stream)
+        reply = await commenting(work, http, accept, ending=ending, opening=open_stream)
         if stream is not None:
             stream.append(reply.body)
     finally:

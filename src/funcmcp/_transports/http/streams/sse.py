@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from funcmcp._transports.http import status
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import EVENT_STREAM, JSON_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from funcmcp._protocol.jsonrpc import RequestId
 
 HEADERS = (
     ("content-type", EVENT_STREAM),
@@ -42,6 +45,11 @@ def event(data: bytes, *, name: bytes = b"message", event_id: bytes | None = Non
 def priming_event(event_id: bytes, retry: int) -> bytes:
     """Return an event without data. The client stores its id, and waits *retry* milliseconds before it reconnects."""
     return b"id: %b\nretry: %d\ndata: \n\n" % (event_id, retry)
+
+
+def unanswered(request_id: RequestId) -> bytes:
+    """Return the last event of a stream for a request that has no answer yet when the server ends."""
+    return event(status.unanswered(request_id))
 
 
 def response(body: bytes | AsyncIterator[bytes]) -> HttpResponse:
