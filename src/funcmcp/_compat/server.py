@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import OrderedDict
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -43,7 +44,7 @@ from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._protocol.replies import Reply
@@ -311,7 +312,10 @@ class FastMCP(ServerTransports):
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
         feature = _MAKERS[component.kind](self, component, options)
         feature = replace(
-            feature, handler=_with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors)
+            feature,
+            handler=self._with_context(
+                _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
+            ),
         )
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
@@ -489,21 +493,48 @@ class FastMCP(ServerTransports):
 
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Reply:
         """Set the context of the request while it runs: a middleware."""
+        with self._active_context(request):
+            return await call_next(request)
+
+    def _with_context(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the handler of a feature that also has the context where no middleware runs, as in a task."""
+
+        async def handle(request: RequestContext, *arguments: Any) -> Any:
+            active = context_variable.get()
+            if active is not None and active._request is request:  # noqa: SLF001 - a part of Context
+                return await handler(request, *arguments)
+            with self._active_context(request):
+                return await handler(request, *arguments)
+
+        return handle
+
+    @contextmanager
+    def _active_context(self, request: RequestContext) -> Iterator[None]:
+        """Set the context of a request, until the block ends."""
         outer = context_variable.get()
         inner = InnerContext(request, self._services, "")
-        context_variable.set(Context(request, inner, self, self._state_of(request)))
+        state, request_state = self._state_of(request), {}
+        if outer is not None and outer.is_around(request):
+            request_state = outer._request_state  # noqa: SLF001 - a part of Context
+            if outer.fastmcp is self and request.client.session_id is None:
+                state = outer._state  # noqa: SLF001 - as above
+        context_variable.set(Context(request, inner, self, state, request_state))
         try:
-            return await call_next(request)
+            yield
         finally:
             # Not reset(token): the request may have moved to a task with a copy of the context variables.
             context_variable.set(outer)
             inner.close()
 
     def _state_of(self, request: RequestContext) -> dict[str, Any]:
-        """Return the state of a request's session in this process, or a new one if the request has no session."""
+        """Return the state of a request's session in this process, or a new one if the request has no session.
+
+        On stdio the process is the session. Tasks, direct calls and other requests without a session id may be of any
+        caller, so they share nothing.
+        """
         key = request.client.session_id
         if key is None:
-            if request.http is not None:
+            if request.http is not None or not request.by_user:
                 return {}
             key = "stdio"
         if key in self._states:
