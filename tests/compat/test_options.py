@@ -9,11 +9,46 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp._protocol.errors import MCPError
-from funcmcp.compat import Context, FastMCP, TextResource, Tool
+from funcmcp.compat import Context, FastMCP, MCPServer, TextResource, Tool
 from funcmcp.testing import Client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+
+@pytest.mark.parametrize("make", [FastMCP, MCPServer])
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
+@pytest.mark.parametrize(
+    ("options", "has_sessions"),
+    [
+        ({}, True),
+        ({"sessions": "memory"}, True),
+        ({"sessions": "memory", "stateless_http": False}, True),
+        ({"stateless_http": None}, True),
+        ({"sessions": None}, False),
+        ({"sessions": None, "stateless_http": True}, False),
+        ({"stateless_http": True}, False),
+    ],
+)
+async def test_a_server_without_sessions_is_stateless(
+    make: type[FastMCP], revision: str, options: dict[str, Any], has_sessions: bool
+) -> None:
+    mcp = make("s", **options)
+    assert mcp.settings.stateless_http is not has_sessions
+    async with Client(mcp, revision=revision) as client:
+        assert (client.session_id is not None) is has_sessions
+
+
+async def test_the_constructor_decides_about_sessions_and_not_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTMCP_STATELESS_HTTP", "true")
+    assert FastMCP("s").settings.stateless_http
+    assert not FastMCP("s", sessions="memory").settings.stateless_http
+
+
+@pytest.mark.parametrize(("sessions", "stateless"), [(None, False), ("memory", True)])
+def test_contradictory_options_of_sessions_are_refused(sessions: Any, stateless: bool) -> None:
+    with pytest.raises(TypeError, match=f"contradicts stateless_http={stateless}. Leave out one of them."):
+        FastMCP("s", sessions=sessions, stateless_http=stateless)
 
 
 def shop(**options: Any) -> FastMCP:

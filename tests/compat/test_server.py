@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Required, TypedDict
+from typing import Annotated, Any, ClassVar, Required, TypedDict
 
 import pytest
 from mcp import MCPError as SDKError
@@ -453,6 +453,7 @@ class Profile:
     name: str
     age: int
     email: str | None = None
+    created: ClassVar[int] = 0
 
     def __init__(self, name: str, age: int) -> None:
         self.name = name

@@ -32,13 +32,18 @@ else:
 
 _MAX_TOKENS = 512
 
+_VISIBILITY = (
+    "middleware with funcmcp.middleware.on_list, which leaves features out of the lists of a session, and on_tool_call, "
+    "which refuses calls of them, both with context.client.session_id as the key. funcmcp does not have this itself yet"
+)
+
 _OTHER_NAMES = {
     "get_prompt": "await ctx.fastmcp.get_prompt(name, arguments)",
     "request_state": "await ctx.elicit(...), which needs no state",
     "input_responses": "await ctx.elicit(...), which returns the answer",
-    "enable_components": "mcp.enable(...)",
-    "disable_components": "mcp.disable(...)",
-    "reset_visibility": "mcp.enable(...)",
+    "enable_components": _VISIBILITY,
+    "disable_components": _VISIBILITY,
+    "reset_visibility": _VISIBILITY,
     "is_background_task": "funcmcp.Context and its task_id",
     "task_id": "funcmcp.Context and its task_id",
 }

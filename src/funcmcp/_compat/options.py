@@ -205,14 +205,20 @@ def icons_of(icons: Any) -> list[Any]:
     return [icon if isinstance(icon, Icon) else plain(icon) for icon in icons or ()]
 
 
-def task_option(task: Any, *, default: bool) -> dict[str, Any]:
-    """Return funcmcp's option for tasks: ``task=True`` is ``"optional"``, and a TaskConfig has a mode.
+def sessions_option(options: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Return funcmcp's option ``sessions`` of a server, and make the settings agree: without sessions it is stateless.
 
     Args:
-        task: The option of the tool.
-        default: The option of the server for tools without one.
+        options: The options of the constructor, of which ``sessions=None`` counts as well.
+        settings: The settings.
+
+    Raises:
+        TypeError: ``sessions`` and ``stateless_http`` contradict each other.
     """
-    if task is None:
-        task = default
-    mode = "optional" if task is True else getattr(task, "mode", task)
-    return {"task": mode} if mode in {"optional", "required"} else {}
+    if "sessions" not in options:
+        return {"sessions": None} if settings.stateless_http else {}
+    sessions, stateless = options["sessions"], options.get("stateless_http")
+    if stateless is not None and stateless is not (sessions is None):
+        raise TypeError(f"sessions={sessions!r} contradicts stateless_http={stateless}. Leave out one of them.")
+    settings.stateless_http = sessions is None
+    return {"sessions": sessions}

@@ -30,10 +30,11 @@ from funcmcp._compat.options import (
     http_options,
     icons_of,
     mount_options,
-    task_option,
+    sessions_option,
 )
 from funcmcp._compat.result_types import ReturnedResult, messages_of
 from funcmcp._compat.server_settings import Settings, options_of_environment
+from funcmcp._compat.task_config import task_option
 from funcmcp._compat.transports import ServerTransports
 from funcmcp._compat.visibility import component_rule
 from funcmcp._mappings import without_none
@@ -115,8 +116,8 @@ class FastMCP(ServerTransports):
     def __init__(
         self, name: str | None = None, instructions: str | None = None, version: str | None = None, **options: Any
     ) -> None:
-        chosen_options = without_none(options)
-        options = {**options_of_environment(), **chosen_options}
+        passed = options
+        options = {**options_of_environment(), **without_none(passed)}
         chosen = checked_server_options(options, type(self).__name__)
         self.settings: Settings = Settings(options)
         self._auth = options.get("auth")
@@ -133,9 +134,8 @@ class FastMCP(ServerTransports):
         self.task_default: bool = chosen.get("tasks") is True
         if isinstance(chosen.get("tasks"), bool):
             del chosen["tasks"]  # FastMCP's option: whether tools run as tasks unless they say otherwise
-        native = {key: chosen.pop(key) for key in ("sessions", "limits", "tasks", "auth") if key in chosen}
-        if self.settings.stateless_http:
-            native.setdefault("sessions", None)
+        native = {key: chosen.pop(key) for key in ("limits", "tasks", "auth") if key in chosen}
+        native.update(sessions_option(passed, self.settings))
         super().__init__(
             name or type(self).__name__,
             instructions=instructions or None,
@@ -630,7 +630,7 @@ def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -
     output_schema = options.pop("output_schema", ...)
     structured = options.pop("structured_output", None)
     has_schema = output_schema is not None and output_schema is not False and structured is not False
-    task = task_option(options.pop("task", None), default=server.task_default)
+    task = task_option(options.pop("task", None), component.name, default=server.task_default)
     chosen: dict[str, Any] = {**hints, **options, **task}
     if isinstance(output_schema, dict):
         chosen["output_schema"] = output_schema
