@@ -29,13 +29,15 @@ from funcmcp._compat.options import (
     duplicates_policy,
     http_options,
     icons_of,
-    mount_options,
+    ignored_component_options,
+    ignored_mount_options,
+    ignored_server_options,
     sessions_option,
 )
 from funcmcp._compat.result_types import ReturnedResult, messages_of
-from funcmcp._compat.server_settings import Settings, options_of_environment
+from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
 from funcmcp._compat.task_config import task_option
-from funcmcp._compat.transports import ServerTransports
+from funcmcp._compat.transports import ServerTransports, note_ignored
 from funcmcp._compat.visibility import component_rule
 from funcmcp._mappings import without_none
 from funcmcp._protocol.errors import MCPError
@@ -149,6 +151,9 @@ class FastMCP(ServerTransports):
             unknown_arguments=self._unknown_arguments("tool"),
             **native,
         )
+        server_class = type(self).__name__
+        note_ignored(self, f"{server_class} of funcmcp.compat ignores options", ignored_server_options(options))
+        note_ignored(self, "funcmcp.compat ignores variables of the environment", ignored_variables())
         self._include_tags = options.get("include_tags")
         self._exclude_tags = options.get("exclude_tags")
         if self._include_tags is not None:
@@ -307,6 +312,8 @@ class FastMCP(ServerTransports):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
         version = component.options.get("version")
+        for option in ignored_component_options(component.options, component.kind):
+            note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
         options = component_options(component.options, component.kind, component.name)
         if component.kind == "prompt":
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
@@ -470,7 +477,7 @@ class FastMCP(ServerTransports):
         Raises:
             TypeError: An option does not exist, or funcmcp has nothing for it.
         """
-        mount_options(options)
+        note_ignored(self, "mount of funcmcp.compat ignores options", ignored_mount_options(options))
         if isinstance(server, str):
             server, prefix = prefix, server
         super().mount(server, prefix or namespace)

@@ -23,6 +23,9 @@ COMPAT_NAMES = frozenset(
 )  # fmt: skip
 """Names that `funcmcp.compat` has."""
 
+SESSION_VISIBILITY = frozenset({"disable_components", "enable_components", "reset_visibility"})
+"""Methods of FastMCP's context that hide and show features in one session."""
+
 COMPAT_TYPES = frozenset({"Icon", "ToolAnnotations"})
 """Names of the official SDK's types that `funcmcp.compat` has."""
 
