@@ -105,6 +105,7 @@ class Serving(Served):
         proxy: The authorization server of the server itself; None without.
         exchange: Answers every HTTP request.
         mounted: The servers whose features it serves, too.
+        notices: What the log says about options when the server starts: the names of options by the text before them.
         on_change: Functions of the servers that mount it. They get the URI of a resource that has changed, or None if
             the list of resources has.
         on_route: Functions of these servers that get each new custom route.
@@ -156,6 +157,7 @@ class Serving(Served):
         self._authentication = self._make_authentication()
         self._sse = http.sse
         self.mounted: list[Serving] = []
+        self.notices: dict[str, set[str]] = {}
         self.on_change: list[Callable[[str | None], None]] = []
         self.on_route: list[Callable[[CustomRoute], None]] = []
         self.on_close: list[Callable[[], Awaitable[None]]] = []
@@ -281,6 +283,7 @@ class Serving(Served):
         super().begin()
         if is_json():
             self.log_as_json()
+        self.log_notices()
         self.server.drain.reset()
         self.server.hub.open()
         self.server.bus.start()
@@ -317,8 +320,17 @@ class Serving(Served):
             await self.aclose()
             raise
 
+    def log_notices(self) -> None:
+        """Log what there is to say about the options of this server and of the mounted ones, once."""
+        for text, names in self.notices.items():
+            logger.warning("%s: %s.", text, ", ".join(sorted(names)))
+        self.notices.clear()
+        for mounted in self.mounted:
+            mounted.log_notices()
+
     async def enter_lifespans(self) -> None:
         """Enter the author's lifespans until `aclose`; raise LifespanError if one of them fails."""
+        self.log_notices()
         loop = asyncio.get_running_loop()
         await self.services.lifespans.enter()
         if loop in self._entered:  # another request has entered them in the meantime

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         ToolError,
         ValidationError,
     )
+    from funcmcp._compat.lifespans import ContextManagerLifespan, Lifespan, lifespan
     from funcmcp._compat.loggers import configure_logging, get_logger
     from funcmcp._compat.middleware import (
         CallNext,
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     from funcmcp._compat.sampling import SamplingResult
     from funcmcp._compat.server import FastMCP, MCPServer
     from funcmcp._compat.server_settings import Settings
+    from funcmcp._compat.task_config import TaskConfig
 
 _HOMES = {
     "_compat.annotations": ["ToolAnnotations"],
@@ -153,6 +155,7 @@ _HOMES = {
         "ToolError",
         "ValidationError",
     ],
+    "_compat.lifespans": ["ContextManagerLifespan", "Lifespan", "lifespan"],
     "_compat.loggers": ["configure_logging", "get_logger"],
     "_compat.middleware": [
         "CallNext",
@@ -170,6 +173,7 @@ _HOMES = {
     "_compat.sampling": ["SamplingResult"],
     "_compat.server": ["FastMCP", "MCPServer"],
     "_compat.server_settings": ["Settings"],
+    "_compat.task_config": ["TaskConfig"],
 }
 
 __all__ = [
@@ -184,6 +188,7 @@ __all__ = [
     "CallNext",
     "CancelledElicitation",
     "Context",
+    "ContextManagerLifespan",
     "CurrentAccessToken",
     "CurrentContext",
     "CurrentFastMCP",
@@ -206,6 +211,7 @@ __all__ = [
     "FunctionTool",
     "Icon",
     "Image",
+    "Lifespan",
     "ListRoots",
     "LoggingMiddleware",
     "MCPServer",
@@ -233,6 +239,7 @@ __all__ = [
     "Shared",
     "StaticTokenVerifier",
     "StructuredLoggingMiddleware",
+    "TaskConfig",
     "TextResource",
     "TimingMiddleware",
     "TokenClaim",
@@ -250,6 +257,7 @@ __all__ = [
     "get_http_request",
     "get_logger",
     "get_server",
+    "lifespan",
 ]
 
 _ELSEWHERE = {

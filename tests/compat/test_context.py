@@ -9,8 +9,22 @@ import pytest
 from mcp.types import LoggingMessageNotification, LoggingMessageNotificationParams, SamplingMessage, TextContent
 from pydantic import BaseModel
 
-from funcmcp.compat import AcceptedElicitation, Context, DeclinedElicitation, FastMCP, get_context
-from funcmcp.testing import Client
+from funcmcp import Context as NativeContext
+from funcmcp import MCPServer as NativeMCPServer
+from funcmcp.compat import (
+    AcceptedElicitation,
+    Context,
+    CurrentContext,
+    DeclinedElicitation,
+    FastMCP,
+    MCPServer,
+    Middleware,
+    MiddlewareContext,
+    Progress,
+    get_context,
+)
+from funcmcp.tasks import TaskOptions
+from funcmcp.testing import Client, accept
 
 
 async def test_messages_progress_and_data_of_the_request() -> None:
@@ -137,6 +151,132 @@ async def test_state_lasts_for_the_session() -> None:
         assert (await second.call_tool("count")).text == "0"
 
 
+class Stamping(Middleware):
+    """Stores values before the tool runs."""
+
+    async def on_call_tool(self, context: MiddlewareContext, call_next: Any) -> Any:
+        ctx = context.fastmcp_context
+        assert ctx is not None
+        await ctx.set_state("session", "set", serializable=True)
+        await ctx.set_state("request", {"unserializable"}, serializable=False)
+        return await call_next(context)
+
+
+def stateful(mcp: FastMCP) -> FastMCP:
+    """Add tools that return what a caller has stored, and that store something."""
+
+    @mcp.tool
+    async def exchange(ctx: Context, value: str = "") -> list[Any]:
+        stored = [await ctx.get_state("session"), await ctx.get_state("request")]
+        ctx.set_state("session", value)
+        ctx.set_state("request", value, serializable=False)
+        return stored
+
+    mcp.tool(name="exchange_in_task", task=True)(exchange)
+
+    @mcp.tool
+    async def forward(value: str) -> str:
+        return (await mcp.call_tool("exchange", {"value": value})).text
+
+    return mcp
+
+
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("make", [FastMCP, MCPServer])
+async def test_requests_without_a_session_share_no_state(make: type[FastMCP], revision: str) -> None:
+    mcp = stateful(make("stateless", stateless_http=True))
+    async with Client(mcp, revision=revision) as ann, Client(mcp, revision=revision) as bob:
+        for tool in ("exchange", "forward"):
+            await ann.call_tool(tool, {"value": "ann's"})
+            for client in (ann, bob):
+                assert "ann" not in (await client.call_tool(tool, {"value": ""})).text
+
+
+async def test_tasks_of_different_callers_share_no_state() -> None:
+    mcp = stateful(FastMCP("tasks"))
+    async with Client(mcp) as client:
+        for _ in range(2):
+            task = await client.start_tool("exchange_in_task", {"value": "ann's"})
+            assert (await task.result()).structured_content == {"result": [None, None]}
+    assert (await mcp.call_tool("exchange", {"value": "author's"})).structured_content == {"result": [None, None]}
+    assert (await mcp.call_tool("exchange", {"value": "author's"})).structured_content == {"result": [None, None]}
+
+
+@pytest.mark.parametrize("stateless", [True, False])
+async def test_a_tool_gets_the_state_that_middleware_set_in_its_request(stateless: bool) -> None:
+    mcp = stateful(FastMCP("m", stateless_http=stateless, middleware=[Stamping()]))
+    async with Client(mcp, revision="2025-11-25") as client:
+        for _ in range(2):
+            result = await client.call_tool("exchange", {"value": "tool's"})
+            assert result.structured_content == {"result": ["set", ["unserializable"]]}
+
+
+async def test_state_of_a_request_reaches_tools_of_mounted_servers_and_no_other_request() -> None:
+    native = NativeMCPServer("between")
+    native.mount(stateful(FastMCP("child")), prefix="c")
+    above = FastMCP("above", middleware=[Stamping()])
+    above.mount(native, prefix="n")
+    above.mount(stateful(FastMCP("direct")), prefix="d")
+
+    @above.tool
+    async def unstamp(ctx: Context) -> list[Any]:
+        await ctx.delete_state("request")
+        ctx.set_state("session", 1, serializable=False)
+        first = await ctx.get_state("session")
+        ctx.set_state("session", 2)
+        return [await ctx.get_state("request"), first, await ctx.get_state("session")]
+
+    async with Client(above, revision="2025-11-25") as client:
+        assert (await client.call_tool("n_c_exchange")).structured_content == {"result": [None, ["unserializable"]]}
+        for stored in (None, "child's"):
+            result = await client.call_tool("d_exchange", {"value": "child's"})
+            assert result.structured_content == {"result": [stored, ["unserializable"]]}
+        assert (await client.call_tool("unstamp")).structured_content == {"result": [None, 1, 2]}
+
+
+@pytest.mark.parametrize("make", [FastMCP, MCPServer])
+@pytest.mark.parametrize("mode", ["optional", "required"])
+async def test_a_task_has_the_context(make: type[FastMCP], mode: str) -> None:
+    mcp = make("tasks")
+
+    @mcp.tool(task=mode)
+    async def by_parameter(ctx: Context) -> str:
+        await ctx.info("sent")
+        return ctx.fastmcp.name
+
+    @mcp.tool(task=mode)
+    async def by_call() -> str:
+        return get_context().fastmcp.name
+
+    @mcp.tool(task=mode)
+    async def by_dependency(ctx: Context = CurrentContext(), progress: Progress = Progress()) -> str:  # noqa: B008 - as in FastMCP
+        await progress.set_total(2)
+        await progress.increment()
+        return ctx.fastmcp.name
+
+    above = FastMCP("above")
+    above.mount(mcp, prefix="m")
+    async with Client(mcp) as client, Client(above) as client_above:
+        for name in ("by_parameter", "by_call", "by_dependency"):
+            assert (await (await client.start_tool(name)).result()).text == "tasks"
+            assert (await (await client_above.start_tool(f"m_{name}")).result()).text == "tasks"
+    with pytest.raises(RuntimeError, match="No active context"):
+        get_context()
+
+
+async def test_a_tool_that_detaches_asks_before_it_is_a_task_and_has_the_context_in_it() -> None:
+    mcp = FastMCP("tasks")
+
+    @mcp.tool(task=TaskOptions(detaches=True))
+    async def order(context: NativeContext, ctx: Context) -> str:
+        answer = await ctx.elicit("How many?", response_type=int)
+        await context.detach()
+        return f"{answer.data} {ctx.fastmcp.name} {context.task_id is not None}"
+
+    async with Client(mcp, elicit=accept({"value": 3})) as client:
+        assert (await (await client.start_tool("order")).result()).text == "3 tasks True"
+
+
 async def test_the_context_without_a_parameter_and_other_features() -> None:
     mcp = FastMCP("g")
 
@@ -160,6 +300,23 @@ async def test_the_context_without_a_parameter_and_other_features() -> None:
         assert "Use funcmcp.Context" in (await client.call_tool("missing")).text
     with pytest.raises(RuntimeError, match="No active context"):
         get_context()
+
+
+@pytest.mark.parametrize("name", ["enable_components", "disable_components", "reset_visibility"])
+async def test_visibility_in_a_session_is_missing_and_its_advice_hides_nothing_from_others(name: str) -> None:
+    mcp = FastMCP("v")
+
+    @mcp.tool
+    async def hide(ctx: Context) -> None:
+        await getattr(ctx, name)(tags={"admin"})
+
+    async with Client(mcp) as client:
+        text = (await client.call_tool("hide")).text
+    assert f"has no attribute {name!r}. Use middleware with funcmcp.middleware.on_list" in text
+    assert "on_tool_call" in text
+    assert "session_id" in text
+    assert "mcp.disable" not in text
+    assert "mcp.enable" not in text
 
 
 async def test_sampling_with_tools_is_refused_by_name() -> None:

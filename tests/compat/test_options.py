@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp import MCPServer as NativeMCPServer
 from funcmcp._protocol.errors import MCPError
-from funcmcp.compat import Context, FastMCP, TextResource, Tool
+from funcmcp.compat import Context, FastMCP, MCPServer, TextResource, Tool
 from funcmcp.testing import Client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+
+@pytest.mark.parametrize("make", [FastMCP, MCPServer])
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
+@pytest.mark.parametrize(
+    ("options", "has_sessions"),
+    [
+        ({}, True),
+        ({"sessions": "memory"}, True),
+        ({"sessions": "memory", "stateless_http": False}, True),
+        ({"stateless_http": None}, True),
+        ({"sessions": None}, False),
+        ({"sessions": None, "stateless_http": True}, False),
+        ({"stateless_http": True}, False),
+    ],
+)
+async def test_a_server_without_sessions_is_stateless(
+    make: type[FastMCP], revision: str, options: dict[str, Any], has_sessions: bool
+) -> None:
+    mcp = make("s", **options)
+    assert mcp.settings.stateless_http is not has_sessions
+    async with Client(mcp, revision=revision) as client:
+        assert (client.session_id is not None) is has_sessions
+
+
+async def test_the_constructor_decides_about_sessions_and_not_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTMCP_STATELESS_HTTP", "true")
+    assert FastMCP("s").settings.stateless_http
+    assert not FastMCP("s", sessions="memory").settings.stateless_http
+
+
+@pytest.mark.parametrize(("sessions", "stateless"), [(None, False), ("memory", True)])
+def test_contradictory_options_of_sessions_are_refused(sessions: Any, stateless: bool) -> None:
+    with pytest.raises(TypeError, match=f"contradicts stateless_http={stateless}. Leave out one of them."):
+        FastMCP("s", sessions=sessions, stateless_http=stateless)
 
 
 def shop(**options: Any) -> FastMCP:
@@ -137,16 +172,19 @@ def test_auth_of_a_component_is_refused() -> None:
     mcp.tool(lambda: "x", name="open", auth=None)
 
 
-def test_each_ignored_option_of_a_component_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_ignored_option_of_a_component_is_logged_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
     mcp = FastMCP("t")
-    with caplog.at_level(logging.INFO):
-        mcp.tool(lambda: "x", name="t", version="2", serializer=str)
-        mcp.prompt(lambda: "x", name="p", version="2")
-    assert [record.getMessage() for record in caplog.records] == [
-        "funcmcp.compat ignores serializer of the tool t.",
-        "funcmcp.compat ignores version of the tool t.",
-        "funcmcp.compat ignores version of the prompt p.",
-    ]
+    mcp.tool(lambda: "x", name="b", version="2", serializer=str)
+    mcp.tool(lambda: "x", name="a", version="2")
+    mcp.prompt(lambda: "x", name="p", version="2")
+    above = NativeMCPServer("above")
+    above.mount(mcp)
+    async with above.lifespan():
+        assert caplog.messages == [
+            "funcmcp.compat ignores serializer of these tools: b.",
+            "funcmcp.compat ignores version of these tools: a, b.",
+            "funcmcp.compat ignores version of these prompts: p.",
+        ]
 
 
 async def test_the_lifespan_of_a_mounted_server_runs_and_its_tools_get_its_value() -> None:
@@ -184,8 +222,7 @@ async def test_the_environment_sets_options_that_the_constructor_does_not(
     monkeypatch.setenv("FASTMCP_LOG_LEVEL", "DEBUG")
     monkeypatch.setenv("FASTMCP_SHOW_SERVER_BANNER", "false")
     monkeypatch.setenv("FASTMCP_HOME", "")
-    with caplog.at_level(logging.INFO):
-        mcp = shop()
+    mcp = shop()
     assert await listed(mcp) == ["count", "shop://public", "public"]
     assert await listed(shop(include_tags={"admin"}, exclude_tags=[])) == ADMIN
 
@@ -200,9 +237,11 @@ async def test_the_environment_sets_options_that_the_constructor_does_not(
         ["shop.example"],
         True,
     )
-    assert caplog.messages[:1] == [
-        "funcmcp.compat ignores FASTMCP_LOG_LEVEL, FASTMCP_SHOW_SERVER_BANNER of the environment."
-    ]
+    caplog.clear()
+    async with mcp.lifespan():
+        assert caplog.messages == [
+            "funcmcp.compat ignores variables of the environment: FASTMCP_LOG_LEVEL, FASTMCP_SHOW_SERVER_BANNER."
+        ]
 
 
 @pytest.mark.parametrize("variable", ["FASTMCP_SERVER_AUTH", "FASTMCP_DEFAULT_AUTH_PROVIDER"])
@@ -212,11 +251,11 @@ def test_a_sign_in_of_the_environment_is_not_lost_silently(variable: str, monkey
         FastMCP("a")
 
 
-def test_options_of_mount_are_logged_or_refused(caplog: pytest.LogCaptureFixture) -> None:
+async def test_options_of_mount_are_logged_or_refused(caplog: pytest.LogCaptureFixture) -> None:
     mcp = FastMCP("m")
-    with caplog.at_level(logging.INFO):
-        mcp.mount(FastMCP("a"), "a", as_proxy=True, tool_separator="_", resource_separator=None)
-    assert caplog.messages == ["mount of funcmcp.compat ignores as_proxy, tool_separator."]
+    mcp.mount(FastMCP("a"), "a", as_proxy=True, tool_separator="_", resource_separator=None)
+    async with mcp.lifespan():
+        assert caplog.messages == ["mount of funcmcp.compat ignores options: as_proxy, tool_separator."]
     with pytest.raises(TypeError, match="Unknown option 'colour' of mount"):
         mcp.mount(FastMCP("b"), "b", colour="red")
     with pytest.raises(TypeError, match="no option 'tool_names'"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Required, TypedDict
+from typing import Annotated, Any, ClassVar, Required, TypedDict
 
 import pytest
 from mcp import MCPError as SDKError
@@ -203,15 +203,24 @@ async def test_a_second_tool_of_a_name_replaces_the_first(caplog: pytest.LogCapt
         await text(FastMCP("d", on_duplicate_tools="error"))
 
 
-def test_options_without_meaning_are_logged_and_unknown_ones_refused(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO):
-        FastMCP("o", cache_expiration_seconds=5, debug=True, log_level="DEBUG", dependencies=["httpx"])
-        FastMCP("o", debug=False, log_level="INFO", json_response=False, message_path="/messages/")
-        FastMCP("o", json_response=True, message_path="/m/")
-    assert [record.getMessage() for record in caplog.records] == [
-        "FastMCP of funcmcp.compat ignores cache_expiration_seconds, debug, dependencies, log_level.",
-        "FastMCP of funcmcp.compat ignores json_response, message_path.",
+async def test_options_without_meaning_are_logged_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    servers = [
+        FastMCP("o", cache_expiration_seconds=5, debug=True, log_level="DEBUG", dependencies=["httpx"]),
+        FastMCP("o", debug=False, log_level="INFO", json_response=False, message_path="/messages/"),
+        FastMCP("o", json_response=True, message_path="/m/", session_state_store=object()),
     ]
+    assert caplog.messages == []
+    for mcp in servers:
+        for _ in range(2):
+            async with mcp.lifespan():
+                pass
+    assert caplog.messages == [
+        "FastMCP of funcmcp.compat ignores options: cache_expiration_seconds, debug, dependencies, log_level.",
+        "FastMCP of funcmcp.compat ignores options: json_response, message_path, session_state_store.",
+    ]
+
+
+def test_unknown_options_are_refused() -> None:
     with pytest.raises(TypeError, match="Unknown option 'colour' of FastMCP"):
         FastMCP("o", colour="red")
     with pytest.raises(TypeError, match="funcmcp is not an authorization server"):
@@ -427,15 +436,14 @@ def test_loggers_are_those_of_the_standard_library(monkeypatch: pytest.MonkeyPat
 
 
 async def test_options_that_only_the_sdk_has(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO):
-        icon = Icon("https://example.com/i.png", mimeType="image/png", sizes=["64x64"])
-        mcp = MCPServer("o", request_state_security=RequestStateSecurity(keys=[b"k"]), icons=[icon])
-        mcp.resource("file://{path}", security=ResourceSecurity(exempt_params={"path"}))(missing)
-    assert caplog.messages == [
-        "MCPServer of funcmcp.compat ignores request_state_security.",
-        "funcmcp.compat ignores security of the resource missing.",
-    ]
-    async with Client(mcp) as client:
+    icon = Icon("https://example.com/i.png", mimeType="image/png", sizes=["64x64"])
+    mcp = MCPServer("o", request_state_security=RequestStateSecurity(keys=[b"k"]), icons=[icon])
+    mcp.resource("file://{path}", security=ResourceSecurity(exempt_params={"path"}))(missing)
+    async with mcp.lifespan(), Client(mcp) as client:
+        assert caplog.messages == [
+            "MCPServer of funcmcp.compat ignores options: request_state_security.",
+            "funcmcp.compat ignores security of these resources: missing.",
+        ]
         assert client.server_info["icons"] == [
             {"src": "https://example.com/i.png", "mimeType": "image/png", "sizes": ["64x64"]}
         ]
@@ -453,6 +461,7 @@ class Profile:
     name: str
     age: int
     email: str | None = None
+    created: ClassVar[int] = 0
 
     def __init__(self, name: str, age: int) -> None:
         self.name = name

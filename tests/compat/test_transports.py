@@ -243,4 +243,4 @@ async def test_options_of_run_select_hosts_and_unknown_ones_are_refused(
             answer = await http.post("/mcp", headers={**HEADERS, "Host": "shop.example"}, json=CALL)
             assert '"result":3' in answer.text
             assert (await http.post("/mcp", headers={**HEADERS, "Host": "evil.example"}, json=CALL)).status_code == 421
-    assert "run of funcmcp.compat ignores uvicorn_config." in caplog.text
+    assert "run of funcmcp.compat ignores options: uvicorn_config." in caplog.text

@@ -32,13 +32,18 @@ else:
 
 _MAX_TOKENS = 512
 
+_VISIBILITY = (
+    "middleware with funcmcp.middleware.on_list, which leaves features out of the lists of a session, and on_tool_call, "
+    "which refuses calls of them, both with context.client.session_id as the key. funcmcp does not have this itself yet"
+)
+
 _OTHER_NAMES = {
     "get_prompt": "await ctx.fastmcp.get_prompt(name, arguments)",
     "request_state": "await ctx.elicit(...), which needs no state",
     "input_responses": "await ctx.elicit(...), which returns the answer",
-    "enable_components": "mcp.enable(...)",
-    "disable_components": "mcp.disable(...)",
-    "reset_visibility": "mcp.enable(...)",
+    "enable_components": _VISIBILITY,
+    "disable_components": _VISIBILITY,
+    "reset_visibility": _VISIBILITY,
     "is_background_task": "funcmcp.Context and its task_id",
     "task_id": "funcmcp.Context and its task_id",
 }
@@ -52,11 +57,19 @@ class Context(Generic[*Types]):
     A function gets it through a parameter of this type, or from `get_context`.
     """
 
-    def __init__(self, request: RequestContext, inner: InnerContext, server: MCPServer, state: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        request: RequestContext,
+        inner: InnerContext,
+        server: MCPServer,
+        state: dict[str, Any],
+        request_state: dict[str, Any],
+    ) -> None:
         self._request = request
         self._inner = inner
         self._server = server
         self._state = state
+        self._request_state = request_state
 
     if not TYPE_CHECKING:  # type checkers know generics and report unknown attributes themselves
 
@@ -70,6 +83,12 @@ class Context(Generic[*Types]):
             if name in _OTHER_NAMES:
                 message += f". Use {_OTHER_NAMES[name]}"
             raise AttributeError(message, name=name, obj=self)
+
+    def is_around(self, request: RequestContext | None) -> bool:
+        """Return whether a request is that of this context, or reached a mounted server through it."""
+        while request is not None and request.request is not self._request.request:
+            request = request.outer
+        return request is not None
 
     # The server and the request
 
@@ -248,16 +267,30 @@ class Context(Generic[*Types]):
     # State
 
     async def get_state(self, key: str, default: Any = None) -> Any:
-        """Return a value that `set_state` stored in this session, in this process."""
+        """Return a value that `set_state` stored in this request, or in this session in this process."""
+        if key in self._request_state:
+            return self._request_state[key]
         return self._state.get(key, default)
 
-    def set_state(self, key: str, value: Any, **_: Any) -> Done:
-        """Store a value for the session, in this process. ``await`` is allowed and not needed."""
-        self._state[key] = value
+    def set_state(self, key: str, value: Any, *, serializable: bool = True) -> Done:
+        """Store a value. ``await`` is allowed and not needed.
+
+        Args:
+            key: Its name.
+            value: Any value.
+            serializable: Store it for the session, on this server and in this process; for the request if the request
+                has no session. False stores it for the request, also on the servers that this one mounts.
+        """
+        if serializable:
+            self._request_state.pop(key, None)
+            self._state[key] = value
+        else:
+            self._request_state[key] = value
         return Done()
 
     def delete_state(self, key: str) -> Done:
         """Delete a value that `set_state` stored. ``await`` is allowed and not needed."""
+        self._request_state.pop(key, None)
         self._state.pop(key, None)
         return Done()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from funcmcp._compat.server_settings import Settings
-
-_logger = logging.getLogger("funcmcp.compat")
 
 _NATIVE = frozenset({"http", "info", "limits", "protocol", "sessions", "show_errors", "tasks", "unknown_arguments"})
 _SERVER = frozenset(
@@ -88,7 +85,7 @@ _IGNORED_SETTINGS = ("debug", "dependencies", "json_response", "log_level", "mes
 
 
 def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, Any]:
-    """Return the options of a server that `funcmcp.MCPServer` takes; log a line about those without a meaning.
+    """Return the options of a server that `funcmcp.MCPServer` takes.
 
     Raises:
         TypeError: An option does not exist, or funcmcp has nothing for it.
@@ -101,10 +98,6 @@ def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, An
     if unknown:
         valid = ", ".join(sorted(_NATIVE | _SERVER))
         raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of {cls}. Valid options: {valid}.")
-    ignored = [name for name in present if name in _WITHOUT_MEANING]
-    ignored += [name for name in _IGNORED_SETTINGS if present.get(name, DEFAULTS[name]) != DEFAULTS[name]]
-    if ignored:
-        _logger.info("%s of funcmcp.compat ignores %s.", cls, ", ".join(sorted(ignored)))
     chosen = only(options, _NATIVE)
     auth = native_auth(present.get("auth"), present.get("token_verifier"))
     if auth is not None:
@@ -112,8 +105,22 @@ def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, An
     return chosen
 
 
+def ignored_server_options(options: Mapping[str, Any]) -> list[str]:
+    """Return the names of a server's options that change nothing here."""
+    ignored = [name for name in without_none(options) if name in _WITHOUT_MEANING]
+    for name in _IGNORED_SETTINGS:
+        if options.get(name) not in (None, DEFAULTS[name]):
+            ignored.append(name)
+    return ignored
+
+
+def ignored_component_options(options: Mapping[str, Any], kind: str) -> list[str]:
+    """Return the names of a component's options that change nothing here."""
+    return [name for name in _FEATURE_WITHOUT_MEANING[kind] if options.get(name) is not None]
+
+
 def component_options(options: Mapping[str, Any], kind: str, component: str) -> dict[str, Any]:
-    """Return the options of a component without those that change nothing here; log a line about each of these.
+    """Return the options of a component without those that change nothing here.
 
     Args:
         options: The options.
@@ -129,11 +136,7 @@ def component_options(options: Mapping[str, Any], kind: str, component: str) -> 
             "scopes=['orders:read'], or authorize= with a function that takes the principal and returns True; see "
             "docs/guides/authentication.md."
         )
-    chosen = without(options, "auth", "enabled")
-    for name in _FEATURE_WITHOUT_MEANING[kind]:
-        if chosen.pop(name, None) is not None:
-            _logger.info("funcmcp.compat ignores %s of the %s %s.", name, kind, component)
-    return chosen
+    return without(options, "auth", "enabled", *_FEATURE_WITHOUT_MEANING[kind])
 
 
 def duplicates_policy(options: Mapping[str, Any], default: str) -> str:
@@ -184,8 +187,8 @@ def _without_any_port(pattern: str) -> str:
     return pattern.removesuffix(":*")
 
 
-def mount_options(options: Mapping[str, Any]) -> None:
-    """Log a line about options of ``mount`` and ``import_server`` that change nothing here.
+def ignored_mount_options(options: Mapping[str, Any]) -> list[str]:
+    """Return the names of options of ``mount`` and ``import_server`` that change nothing here.
 
     Raises:
         TypeError: An option does not exist, or funcmcp has nothing for it.
@@ -195,9 +198,7 @@ def mount_options(options: Mapping[str, Any]) -> None:
     unknown = sorted(options.keys() - _MOUNT_WITHOUT_MEANING - {"tool_names"})
     if unknown:
         raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of mount. Valid options: prefix, namespace.")
-    ignored = sorted(name for name in options if options[name] is not None)
-    if ignored:
-        _logger.info("mount of funcmcp.compat ignores %s.", ", ".join(ignored))
+    return [name for name in options if options[name] is not None]
 
 
 def icons_of(icons: Any) -> list[Any]:
@@ -205,14 +206,20 @@ def icons_of(icons: Any) -> list[Any]:
     return [icon if isinstance(icon, Icon) else plain(icon) for icon in icons or ()]
 
 
-def task_option(task: Any, *, default: bool) -> dict[str, Any]:
-    """Return funcmcp's option for tasks: ``task=True`` is ``"optional"``, and a TaskConfig has a mode.
+def sessions_option(options: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Return funcmcp's option ``sessions`` of a server, and make the settings agree: without sessions it is stateless.
 
     Args:
-        task: The option of the tool.
-        default: The option of the server for tools without one.
+        options: The options of the constructor, of which ``sessions=None`` counts as well.
+        settings: The settings.
+
+    Raises:
+        TypeError: ``sessions`` and ``stateless_http`` contradict each other.
     """
-    if task is None:
-        task = default
-    mode = "optional" if task is True else getattr(task, "mode", task)
-    return {"task": mode} if mode in {"optional", "required"} else {}
+    if "sessions" not in options:
+        return {"sessions": None} if settings.stateless_http else {}
+    sessions, stateless = options["sessions"], options.get("stateless_http")
+    if stateless is not None and stateless is not (sessions is None):
+        raise TypeError(f"sessions={sessions!r} contradicts stateless_http={stateless}. Leave out one of them.")
+    settings.stateless_http = sessions is None
+    return {"sessions": sessions}

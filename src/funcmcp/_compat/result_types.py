@@ -11,10 +11,11 @@ import sys
 import typing
 from enum import Enum
 from types import UnionType
-from typing import Annotated, Any, NotRequired, Required, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, NotRequired, Required, Union, get_args, get_origin, get_type_hints
 
 from funcmcp._authoring.signatures.annotations import parts_of_type, without_marks
 from funcmcp._authoring.values.content import Content, Message, ToolResult
+from funcmcp._authoring.values.python_values import is_of_library
 from funcmcp._authoring.values.sdk_results import converted, is_sdk_type
 from funcmcp._authoring.values.tool_results import is_open_list
 
@@ -101,7 +102,7 @@ class ResultConversion:
         is_decided_by_value = hint is None or hint is type(None) or is_open_list(without_marks(hint))
         self.is_needed = not is_decided_by_value and not describes_content
         if self.is_needed and _is_plain_class(hint):
-            types = get_type_hints(hint)
+            types = {name: kind for name, kind in get_type_hints(hint).items() if not _is_class_variable(kind)}
             self._members = tuple(types)
             members = {name: NotRequired[kind] if hasattr(hint, name) else kind for name, kind in types.items()}
             self.hint = _typed_dict(hint.__name__, members, hint.__doc__) if members else None
@@ -145,13 +146,19 @@ def _is_content(kind: Any) -> bool:
     return isinstance(kind, type) and (issubclass(kind, Content | ToolResult) or is_sdk_type(kind))
 
 
+def _is_class_variable(hint: Any) -> bool:
+    return hint is ClassVar or get_origin(hint) is ClassVar
+
+
 def _is_plain_class(hint: Any) -> bool:
     """Return whether an annotation is a class of the author that pydantic can't read."""
     if not isinstance(hint, type) or get_origin(hint) is not None or issubclass(hint, Enum):
         return False
-    is_of_library = hint.__module__.partition(".")[0] in sys.stdlib_module_names and hint.__module__ != "__main__"
+    if is_of_library(hint):
+        return False
+    is_standard = hint.__module__.partition(".")[0] in sys.stdlib_module_names and hint.__module__ != "__main__"
     is_readable = any(
         hasattr(hint, name)
         for name in ("__get_pydantic_core_schema__", "__dataclass_fields__", "_fields", "__required_keys__")
     )
-    return not is_of_library and not is_readable and hint.__mro__[1:] == (object,)
+    return not is_standard and not is_readable and hint.__mro__[1:] == (object,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import OrderedDict
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -28,12 +29,15 @@ from funcmcp._compat.options import (
     duplicates_policy,
     http_options,
     icons_of,
-    mount_options,
-    task_option,
+    ignored_component_options,
+    ignored_mount_options,
+    ignored_server_options,
+    sessions_option,
 )
 from funcmcp._compat.result_types import ReturnedResult, messages_of
-from funcmcp._compat.server_settings import Settings, options_of_environment
-from funcmcp._compat.transports import ServerTransports
+from funcmcp._compat.server_settings import Settings, ignored_variables, options_of_environment
+from funcmcp._compat.task_config import task_option
+from funcmcp._compat.transports import ServerTransports, note_ignored
 from funcmcp._compat.visibility import component_rule
 from funcmcp._mappings import without_none
 from funcmcp._protocol.errors import MCPError
@@ -43,7 +47,7 @@ from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._protocol.replies import Reply
@@ -114,8 +118,8 @@ class FastMCP(ServerTransports):
     def __init__(
         self, name: str | None = None, instructions: str | None = None, version: str | None = None, **options: Any
     ) -> None:
-        chosen_options = without_none(options)
-        options = {**options_of_environment(), **chosen_options}
+        passed = options
+        options = {**options_of_environment(), **without_none(passed)}
         chosen = checked_server_options(options, type(self).__name__)
         self.settings: Settings = Settings(options)
         self._auth = options.get("auth")
@@ -132,9 +136,8 @@ class FastMCP(ServerTransports):
         self.task_default: bool = chosen.get("tasks") is True
         if isinstance(chosen.get("tasks"), bool):
             del chosen["tasks"]  # FastMCP's option: whether tools run as tasks unless they say otherwise
-        native = {key: chosen.pop(key) for key in ("sessions", "limits", "tasks", "auth") if key in chosen}
-        if self.settings.stateless_http:
-            native.setdefault("sessions", None)
+        native = {key: chosen.pop(key) for key in ("limits", "tasks", "auth") if key in chosen}
+        native.update(sessions_option(passed, self.settings))
         super().__init__(
             name or type(self).__name__,
             instructions=instructions or None,
@@ -148,6 +151,9 @@ class FastMCP(ServerTransports):
             unknown_arguments=self._unknown_arguments("tool"),
             **native,
         )
+        server_class = type(self).__name__
+        note_ignored(self, f"{server_class} of funcmcp.compat ignores options", ignored_server_options(options))
+        note_ignored(self, "funcmcp.compat ignores variables of the environment", ignored_variables())
         self._include_tags = options.get("include_tags")
         self._exclude_tags = options.get("exclude_tags")
         if self._include_tags is not None:
@@ -306,12 +312,17 @@ class FastMCP(ServerTransports):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
         version = component.options.get("version")
+        for option in ignored_component_options(component.options, component.kind):
+            note_ignored(self, f"funcmcp.compat ignores {option} of these {component.kind}s", [component.name])
         options = component_options(component.options, component.kind, component.name)
         if component.kind == "prompt":
             options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
         feature = _MAKERS[component.kind](self, component, options)
         feature = replace(
-            feature, handler=_with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors)
+            feature,
+            handler=self._with_context(
+                _with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors),
+            ),
         )
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
@@ -466,7 +477,7 @@ class FastMCP(ServerTransports):
         Raises:
             TypeError: An option does not exist, or funcmcp has nothing for it.
         """
-        mount_options(options)
+        note_ignored(self, "mount of funcmcp.compat ignores options", ignored_mount_options(options))
         if isinstance(server, str):
             server, prefix = prefix, server
         super().mount(server, prefix or namespace)
@@ -489,21 +500,48 @@ class FastMCP(ServerTransports):
 
     async def _set_context(self, request: RequestContext, call_next: CallNext) -> Reply:
         """Set the context of the request while it runs: a middleware."""
+        with self._active_context(request):
+            return await call_next(request)
+
+    def _with_context(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the handler of a feature that also has the context where no middleware runs, as in a task."""
+
+        async def handle(request: RequestContext, *arguments: Any) -> Any:
+            active = context_variable.get()
+            if active is not None and active._request is request:  # noqa: SLF001 - a part of Context
+                return await handler(request, *arguments)
+            with self._active_context(request):
+                return await handler(request, *arguments)
+
+        return handle
+
+    @contextmanager
+    def _active_context(self, request: RequestContext) -> Iterator[None]:
+        """Set the context of a request, until the block ends."""
         outer = context_variable.get()
         inner = InnerContext(request, self._services, "")
-        context_variable.set(Context(request, inner, self, self._state_of(request)))
+        state, request_state = self._state_of(request), {}
+        if outer is not None and outer.is_around(request):
+            request_state = outer._request_state  # noqa: SLF001 - a part of Context
+            if outer.fastmcp is self and request.client.session_id is None:
+                state = outer._state  # noqa: SLF001 - as above
+        context_variable.set(Context(request, inner, self, state, request_state))
         try:
-            return await call_next(request)
+            yield
         finally:
             # Not reset(token): the request may have moved to a task with a copy of the context variables.
             context_variable.set(outer)
             inner.close()
 
     def _state_of(self, request: RequestContext) -> dict[str, Any]:
-        """Return the state of a request's session in this process, or a new one if the request has no session."""
+        """Return the state of a request's session in this process, or a new one if the request has no session.
+
+        On stdio the process is the session. Tasks, direct calls and other requests without a session id may be of any
+        caller, so they share nothing.
+        """
         key = request.client.session_id
         if key is None:
-            if request.http is not None:
+            if request.http is not None or not request.by_user:
                 return {}
             key = "stdio"
         if key in self._states:
@@ -599,7 +637,7 @@ def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -
     output_schema = options.pop("output_schema", ...)
     structured = options.pop("structured_output", None)
     has_schema = output_schema is not None and output_schema is not False and structured is not False
-    task = task_option(options.pop("task", None), default=server.task_default)
+    task = task_option(options.pop("task", None), component.name, default=server.task_default)
     chosen: dict[str, Any] = {**hints, **options, **task}
     if isinstance(output_schema, dict):
         chosen["output_schema"] = output_schema

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 DEFAULTS: dict[str, Any] = {
     "host": "127.0.0.1",
@@ -46,22 +45,16 @@ _WITHOUT_MEANING = frozenset({"log_level", "debug", "message_path", "json_respon
 _AUTH = frozenset({"server_auth", "default_auth_provider"})
 """Settings of FastMCP 2.6 to 2.14 that select a sign-in."""
 
-_logger = logging.getLogger("funcmcp.compat")
-
 
 def options_of_environment() -> dict[str, Any]:
-    """Return the options of a server that variables such as ``FASTMCP_INCLUDE_TAGS`` set; log those that are ignored.
+    """Return the options of a server that variables such as ``FASTMCP_INCLUDE_TAGS`` set.
 
     Raises:
         TypeError: A variable selects a sign-in, which funcmcp does not have. The server must not start
             without it.
     """
     options: dict[str, Any] = {}
-    ignored = []
-    for variable, text in os.environ.items():
-        name = variable.removeprefix(_PREFIX).lower()
-        if not variable.startswith(_PREFIX) or not text:
-            continue
+    for variable, name, text in _variables():
         if name in _AUTH:
             raise TypeError(
                 f"{variable} selects a sign-in that funcmcp.compat does not have. Use auth= with an authenticator of "
@@ -69,11 +62,19 @@ def options_of_environment() -> dict[str, Any]:
             )
         if name in _OPTIONS:
             options[name] = _converted(text, _OPTIONS[name])
-        elif name not in _READ_BY_SETTINGS:
-            ignored.append(variable)
-    if ignored:
-        _logger.info("funcmcp.compat ignores %s of the environment.", ", ".join(sorted(ignored)))
     return options
+
+
+def ignored_variables() -> list[str]:
+    """Return the variables of the environment for FastMCP that change nothing here."""
+    return [variable for variable, name, _ in _variables() if name not in _OPTIONS and name not in _READ_BY_SETTINGS]
+
+
+def _variables() -> Iterator[tuple[str, str, str]]:
+    """Yield each variable that is set for FastMCP, with the name of the setting and its value."""
+    for variable, text in os.environ.items():
+        if variable.startswith(_PREFIX) and text:
+            yield variable, variable.removeprefix(_PREFIX).lower(), text
 
 
 _READ_BY_SETTINGS = DEFAULTS.keys() - _WITHOUT_MEANING

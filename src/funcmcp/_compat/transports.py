@@ -6,7 +6,6 @@ Starlette, which the author's routes need anyway, with the server below them.
 
 from __future__ import annotations
 
-import logging
 import sys
 from dataclasses import replace
 from functools import cached_property
@@ -20,15 +19,13 @@ from funcmcp._serving import serving_of
 from funcmcp._transports.http.endpoints.custom_routes import CustomRoute, RouteApplication
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from funcmcp._compat.server_settings import Settings
     from funcmcp._transports.http.endpoints.application_response import Application
 
 F = TypeVar("F", bound="Callable[..., Any]")
-
-_logger = logging.getLogger("funcmcp.compat")
 
 _OPTION_NAMES = {
     "stateless": "stateless_http",
@@ -73,7 +70,7 @@ def chosen_transport(
     settings = server.settings
     kind = None if transport is None else _TRANSPORTS[transport]
     options = {_OPTION_NAMES.get(name, name): value for name, value in options.items() if value is not None}
-    _check_options(options)
+    note_ignored(server, "run of funcmcp.compat ignores options", _ignored_options(options))
     for name in _SETTINGS & options.keys():
         setattr(settings, name, options[name])
     if "path" in options:
@@ -84,16 +81,26 @@ def chosen_transport(
     return kind, {name: getattr(settings, name) for name in ("host", "port") if name in settings.chosen}
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
-    """Log a line about options of `run` that change nothing here; raise TypeError for one that does not exist."""
+def note_ignored(server: MCPServer, text: str, names: Collection[str]) -> None:
+    """Let the log of a server say when it starts which options have no effect.
+
+    Args:
+        server: The server.
+        text: The text before the names.
+        names: The options. Without any, nothing is logged.
+    """
+    if names:
+        serving_of(server).notices.setdefault(text, set()).update(names)
+
+
+def _ignored_options(options: Mapping[str, Any]) -> set[str]:
+    """Return the options of `run` that change nothing here; raise TypeError for one that does not exist."""
     known = _SETTINGS | _WITHOUT_MEANING | {"path", "middleware"}
     unknown = sorted(options.keys() - known)
     if unknown:
         valid = ", ".join(sorted(known - _WITHOUT_MEANING))
         raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of run. Valid options: {valid}.")
-    ignored = sorted((options.keys() & _WITHOUT_MEANING) - _SILENT)
-    if ignored:
-        _logger.info("run of funcmcp.compat ignores %s.", ", ".join(ignored))
+    return (options.keys() & _WITHOUT_MEANING) - _SILENT
 
 
 def apply_settings(server: ServerTransports, *, sse: bool = False) -> None:

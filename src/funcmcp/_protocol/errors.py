@@ -93,12 +93,13 @@ class MissingClientCapability(MCPError):
 
     Args:
         capabilities: The missing capabilities in the form of ClientCapabilities, such as ``{"sampling": {}}``.
+        need: The beginning of the message.
     """
 
-    def __init__(self, capabilities: Mapping[str, object]) -> None:
+    def __init__(self, capabilities: Mapping[str, object], *, need: str = "This request needs") -> None:
         super().__init__(
             MISSING_CLIENT_CAPABILITY,
-            f"This request needs a client that declares: {', '.join(capability_names(capabilities))}",
+            f"{need} a client that declares: {', '.join(capability_names(capabilities))}",
             {"requiredCapabilities": dict(capabilities)},
         )
 

@@ -76,6 +76,20 @@ def test_a_text_in_an_annotation_describes_a_parameter() -> None:
     }
 
 
+class Injected:
+    """A mark of another library."""
+
+    description = "Injected"
+
+
+def test_only_texts_and_fields_describe_a_parameter() -> None:
+    def tool(cls: Annotated[str, Injected], mark: Annotated[str, Injected(), Field(description="A name.")]) -> str:
+        return cls + mark
+
+    properties = schema_of(tool)["properties"]
+    assert properties == {"cls": {"type": "string"}, "mark": {"type": "string", "description": "A name."}}
+
+
 def test_fields_of_a_model_are_described_where_it_is_an_argument_and_where_it_is_returned() -> None:
     def function(model: Model) -> Model:
         return model

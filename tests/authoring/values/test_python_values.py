@@ -20,10 +20,11 @@ import polars as pl
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from funcmcp import Context, MCPServer
+from funcmcp import Context
+from funcmcp import MCPServer as NativeMCPServer
 from funcmcp._authoring.values.python_values import python_value, with_python_values
 from funcmcp._server.catalog.registry import RegistrationError
-from funcmcp.compat import FastMCP
+from funcmcp.compat import FastMCP, MCPServer
 from funcmcp.testing import Client, decline
 from tests.authoring.models import Point
 from tests.authoring.tool_calls import call, tool_of
@@ -33,6 +34,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TABLE = json.loads((Path(__file__).parents[2] / "data" / "returned_values.json").read_text())
+
+
+@pytest.mark.parametrize("make", [NativeMCPServer, FastMCP, MCPServer])
+async def test_tables_are_annotations_of_every_kind_of_server(make: Any) -> None:
+    server = make("tables")
+
+    @server.tool()
+    def rows() -> pl.DataFrame:
+        return pl.DataFrame({"a": [1]})
+
+    @server.tool()
+    async def maybe_rows() -> pd.DataFrame | None:
+        return pd.DataFrame({"a": [1]})
+
+    @server.tool()
+    def values() -> pl.Series:
+        return pl.Series([1])
+
+    async with Client(server) as client:
+        schema = {tool.name: tool.output_schema for tool in await client.list_tools()}["rows"]
+        results = [(await client.call_tool(name)).structured_content for name in ("rows", "maybe_rows", "values")]
+    assert schema is not None
+    assert schema["properties"]["result"] == {"type": "array", "items": {"type": "object"}}
+    assert results == [{"result": [{"a": 1}]}, {"result": [{"a": 1}]}, {"result": [1]}]
 
 
 async def column(server: Any) -> dict[str, str]:
@@ -70,7 +95,7 @@ async def written_by(client: Client, row: int, number: int, place: str) -> Any:
     return written_in(result.get("structuredContent"), "\n".join(texts))
 
 
-@pytest.mark.parametrize(("name", "make"), [("funcmcp", MCPServer), ("compat", FastMCP)])
+@pytest.mark.parametrize(("name", "make"), [("funcmcp", NativeMCPServer), ("compat", FastMCP)])
 async def test_values_are_written_in_each_place_as_the_table_says(name: str, make: Callable[[str], Any]) -> None:
     expected = {kind: columns[name] for kind, columns in TABLE["kinds"].items()}
     assert TABLE["places"] == list(PLACES)
@@ -308,7 +333,7 @@ WRONG: list[Any] = [Fraction(1, 2), np.array([1])]
 
 async def test_a_task_a_log_message_and_progress_take_them_as_well() -> None:
     messages: list[Any] = []
-    mcp = MCPServer("Values")
+    mcp = NativeMCPServer("Values")
 
     count: Any = np.int64(1)
     share: Any = np.float32(1.5)
@@ -341,7 +366,7 @@ async def test_a_default_of_an_argument_or_a_form_is_in_its_schema() -> None:
         forms.append(form["requestedSchema"]["properties"])
         return decline(form)
 
-    mcp = MCPServer("Values")
+    mcp = NativeMCPServer("Values")
 
     @mcp.tool
     async def ask(context: Context, limit: int = np.int64(9)) -> bool:  # type: ignore[assignment] # as above

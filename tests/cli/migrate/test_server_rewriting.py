@@ -129,6 +129,14 @@ def test_names_that_stay_are_reported(tmp_path: Path, code: str, level: str, tex
     assert text in note.text
 
 
+@pytest.mark.parametrize("method", ["disable_components", "enable_components", "reset_visibility"])
+def test_visibility_in_a_session_is_reported_as_missing(tmp_path: Path, method: str) -> None:
+    migrated(tmp_path, f"from fastmcp import Context\n\nasync def hide(ctx: Context):\n    await ctx.{method}()\n")
+    notes = [note for note in plan_migration(tmp_path).notes if note.level == "missing"]
+    assert [note.place for note in notes] == ["server.py:4"]
+    assert notes[0].text.startswith(f"{method} hides or shows features in one session, which funcmcp can't do yet")
+
+
 @pytest.mark.parametrize("code", ["import mcpx", "from . import mcp", "from mcp_shop.server import x", "import mcp"])
 def test_other_modules_are_left_alone(tmp_path: Path, code: str) -> None:
     assert migrated(tmp_path, f"{code}\n") == f"{code}\n"

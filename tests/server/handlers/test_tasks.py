@@ -228,6 +228,9 @@ async def test_a_tool_that_runs_only_as_a_task_is_refused_without_the_extension(
     async with serving(job(mode="required")) as served:
         error = (await ask(served, "tools/call", {"name": "job"}, capabilities={}))["error"]
         assert error["code"] == MISSING_CLIENT_CAPABILITY
+        assert error["message"] == (
+            f"This tool runs only as a task, which needs a client that declares: extensions.{EXTENSION}"
+        )
         assert error["data"] == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
 
 

@@ -52,6 +52,18 @@ async def test_initialize_gives_no_session_id_and_is_not_needed(revision: str) -
     assert (accepted.status, accepted.body) == (202, b"")
 
 
+@pytest.mark.parametrize("revision", [*HANDSHAKE_REVISIONS, PER_REQUEST])
+@pytest.mark.parametrize("session_id", [None, "of-another-server"])
+async def test_a_call_without_a_session_has_no_session_id(revision: str, session_id: str | None) -> None:
+    mcp = server()
+
+    @mcp.tool
+    def session(context: Context) -> str:
+        return repr(context.session_id)
+
+    assert (await Peer(mcp, revision, session_id=session_id).call("session")).text == "None"
+
+
 async def test_a_session_id_that_a_client_sends_means_nothing() -> None:
     peer = Peer(server(), session_id="of-another-server")
     assert (await peer.post(adding(peer))).text == "3"
@@ -141,7 +153,7 @@ async def test_a_server_that_requires_no_session_serves_requests_with_and_withou
 
     @mcp.tool
     def session(context: Context) -> str:
-        return context.session_id or "none"
+        return "none" if context.session_id is None else context.session_id
 
     alone = Peer(mcp, BATCHES)
     call = alone.message("tools/call", {"name": "session"})

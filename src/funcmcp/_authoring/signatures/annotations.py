@@ -37,10 +37,15 @@ def marks_of(annotation: Any) -> tuple[Any, ...]:
 def description_mark(annotation: Any) -> str | None:
     """Return the description in ``Annotated[type, Field(description=...)]`` or ``Annotated[type, "text"]``, if any."""
     for mark in marks_of(annotation):
-        text = mark if isinstance(mark, str) else getattr(mark, "description", None)
+        text = mark.description if _is_field(mark) else mark
         if isinstance(text, str):
             return text
     return None
+
+
+def _is_field(mark: Any) -> bool:
+    """Return whether a mark is pydantic's ``Field(...)``, without an import of pydantic."""
+    return any(cls.__module__ == "pydantic.fields" and cls.__name__ == "FieldInfo" for cls in type(mark).__mro__)
 
 
 def without_marks(annotation: Any) -> Any:

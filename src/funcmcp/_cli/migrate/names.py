@@ -18,10 +18,13 @@ COMPAT_NAMES = frozenset(
         "UserMessage", "ValidationError", "get_access_token", "get_context", "get_http_headers", "get_http_request",
         "get_server", "AuthProvider", "Elicit", "FunctionPrompt", "FunctionResource", "FunctionTool", "Icon",
         "ListRoots", "RequestStateSecurity", "Resolve", "ResourceNotFoundError", "ResourceSecurity", "ResourceTemplate",
-        "Sample", "configure_logging", "get_logger",
+        "Sample", "configure_logging", "get_logger", "ContextManagerLifespan", "Lifespan", "TaskConfig", "lifespan",
     }
 )  # fmt: skip
 """Names that `funcmcp.compat` has."""
+
+SESSION_VISIBILITY = frozenset({"disable_components", "enable_components", "reset_visibility"})
+"""Methods of FastMCP's context that hide and show features in one session."""
 
 COMPAT_TYPES = frozenset({"Icon", "ToolAnnotations"})
 """Names of the official SDK's types that `funcmcp.compat` has."""

@@ -77,6 +77,17 @@ class _Imports(cst.CSTTransformer):
             self.note(node, "missing", f"{module}: funcmcp has no such names; see docs/guides/tools.md and client.md")
         return False
 
+    def visit_Call(self, node: cst.Call) -> None:
+        """Report calls of methods that the context of `funcmcp.compat` does not have."""
+        method = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+        if method in names.SESSION_VISIBILITY:
+            self.note(
+                node,
+                "missing",
+                f"{method} hides or shows features in one session, which funcmcp can't do yet; "
+                "mcp.disable and mcp.enable would do so in all sessions",
+            )
+
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:

@@ -28,12 +28,12 @@ class SessionClient(Client):
     """The client of a session of the handshake era.
 
     Attributes:
-        key: The session, or the principal's part of an anonymous session, that the client belongs to.
+        key: The session, or the principal's part of an anonymous session, that the client belongs to. The id is empty
+            for a single request without a session; `session_id` is then None, so that nothing is stored under it.
     """
 
     __slots__ = ("key",)
     conversation: Conversation
-    session_id: str
 
     def __init__(self, revision: Revision, handshake: Handshake, key: SessionKey, *, pushes: bool) -> None:
         self.key = key
@@ -41,7 +41,7 @@ class SessionClient(Client):
             revision,
             handshake.capabilities,
             handshake.info,
-            session_id=key.session_id,
+            session_id=key.session_id or None,
             conversation=Conversation(pushes=pushes),
         )
 
@@ -82,7 +82,7 @@ class Clients(Generic[C]):
         self._make_room()
         self._clients[client.key] = client
         if client.key.owner is not None:
-            self._parts.setdefault(client.session_id, set()).add(client.key)
+            self._parts.setdefault(client.key.session_id, set()).add(client.key)
 
     def end(self, session_id: str) -> None:
         """Drop the clients of a session that has ended, with those of its parts."""

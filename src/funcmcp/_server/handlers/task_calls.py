@@ -40,7 +40,7 @@ class TaskCalls:
         options, rules, params = tool.task, context.client.revision.tasks, context.request.params
         if rules is not None and rules.extension:
             if options is not None and options.mode == "required":
-                require_extension(context)
+                require_extension(context, need="This tool runs only as a task, which needs")
             if options is not None and declares(context.client.capabilities):
                 if options.detaches:
                     return await self._run_until_detached(context, tool, arguments)

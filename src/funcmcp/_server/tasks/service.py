@@ -432,10 +432,10 @@ def change_of(key: TaskKey) -> Change:
     return Change(METHOD, f"{key.owner or ''} {key.task_id}")
 
 
-def require_extension(context: RequestContext) -> None:
-    """Raise MissingClientCapability unless the client has declared the extension."""
+def require_extension(context: RequestContext, *, need: str = "This request needs") -> None:
+    """Raise MissingClientCapability, whose message begins with *need*, unless the client has declared the extension."""
     if not declares(context.client.capabilities):
-        raise MissingClientCapability({"extensions": {EXTENSION: {}}})
+        raise MissingClientCapability({"extensions": {EXTENSION: {}}}, need=need)
 
 
 def status_of(record: TaskRecord, now: float) -> TaskStatus:

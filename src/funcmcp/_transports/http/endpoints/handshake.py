@@ -340,7 +340,7 @@ class HandshakeEra:
     ) -> HttpResponse:
         if isinstance(message, list):
             return await self._batch(http, message, checked, client)
-        if not client.session_id:  # the message is about another request, which this server can't find
+        if client.session_id is None:  # the message is about another request, which this server can't find
             return accepted()
         if not await self._relay.receive(message, client):
             return refuse(400, INVALID_REQUEST, "No question with this id is open.")
@@ -357,15 +357,16 @@ class HandshakeEra:
         fault = next((member.fault for member in members if member.fault is not None), None)
         if fault is not None:
             return refuse(400, fault.code, fault.message)
-        work, request_ids = [], []
-        has_effect = not client.session_id
+        work = []
+        request_ids = []
+        has_effect = client.session_id is None
         for member in members:
             message = member.message
             if isinstance(message, RoutedRequest):
                 context = RequestContext(message, client, _CLOSED, http)
                 request_ids.append(message.request.id)
                 work.append(_run(context, client.conversation, _in_batch(self._server, context)))
-            elif message is not None and client.session_id:
+            elif message is not None and client.session_id is not None:
                 has_effect = await self._relay.receive(message, client) or has_effect
         if not work:
             return accepted() if has_effect else refuse(400, INVALID_REQUEST, "No question with these ids is open.")
