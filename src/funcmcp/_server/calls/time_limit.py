@@ -46,6 +46,6 @@ async def within(limit: TimeLimit | None, run: Waiting[T], context: RequestConte
     if limit is not None and deadline.expired():
         text = f"did not finish within {seconds_text(limit.seconds)} ({limit.option})."
         name = context.request.method if context.feature is None else context.feature.key
-        logger.warning("%s %s It was cancelled.", name, text)
+        logger.warning("%s %s An async function is cancelled; a plain function continues in its thread.", name, text)
         raise ToolError(f"It {text}")
     return result
