@@ -110,7 +110,11 @@ async def test_questions_and_results_of_custom_methods_pass(method: str, result:
         ("tools/call", {"content": [{"type": "text", "text": {1, 2}}]}, "content[0].text must be a string"),
         ("tools/call", {"structuredContent": {"a": object()}}, "object"),
         ("tools/list", {}, "tools is missing."),
-        ("prompts/get", Completion([]), "Completion is not a result. Return the Reply of call_next"),
+        ("tools/call", {"structured_content": {"a": 1}}, "structured_content. Did you mean structuredContent?"),
+        ("tools/call", {"content": [], "is_error": True}, "no member is_error. Did you mean isError?"),
+        ("tools/call", None, "NoneType is not a result. Return the Reply of call_next, a ToolResult, a content"),
+        ("tools/list", None, "NoneType is not a result. Return the Reply of call_next, or a result as a dict."),
+        ("prompts/get", Completion([]), "Completion is not a result. Return the Reply of call_next, a PromptResult"),
     ],
 )
 async def test_a_wrong_result_is_an_error_that_names_the_function(

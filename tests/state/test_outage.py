@@ -22,7 +22,7 @@ def test_each_outage_is_logged_once_with_its_end(caplog: pytest.LogCaptureFixtur
     assert caplog.messages == ["disk fails (full)", "disk is back", "disk fails (full)"]
 
 
-def test_a_store_that_fails_for_writes_only_does_not_fill_the_log(
+def test_a_store_that_fails_now_and_then_does_not_fill_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -37,3 +37,15 @@ def test_a_store_that_fails_for_writes_only_does_not_fill_the_log(
     outage.begin("full")
     outage.begin("full")
     assert caplog.messages == [*["full", "back"] * 3, "full"]
+
+
+def test_only_a_write_ends_an_outage_of_writes(caplog: pytest.LogCaptureFixture) -> None:
+    outage = Outage()
+    for _ in range(3):
+        outage.begin("full", is_write=True)
+        outage.end("back")
+    assert caplog.messages == ["full"]
+    outage.end("back", is_write=True)
+    outage.begin("gone")
+    outage.end("back")
+    assert caplog.messages == ["full", "back", "gone", "back"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from funcmcp._state.tasks.sqlite_file import SQLiteFile
 from funcmcp.state import SQLiteSignIns, StoreUnavailableError
 from tests.state import sign_in_stores as stores
 
@@ -77,3 +78,26 @@ async def test_a_file_that_can_not_be_used_is_an_error_and_one_line_in_the_log(
     assert await store.take(stores.KEYS[0], "c1.first", 60)
     assert caplog.messages[-1] == f"The store of sign-ins {path} can be used again."
     await store.aclose()
+
+
+async def test_a_read_does_not_end_an_outage_of_writes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sign-ins.db"
+    store = SQLiteSignIns(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(SQLiteFile, "write", full_disk)
+        for _ in range(3):  # as readiness checks do
+            assert await store.get(stores.KEYS[0]) is None
+            with pytest.raises(StoreUnavailableError):
+                await store.check_writable()
+    assert await store.get(stores.KEYS[0]) is None
+    [line] = caplog.messages
+    assert "(database or disk is full)" in line
+    await store.check_writable()
+    assert caplog.messages[1:] == [f"The store of sign-ins {path} can be used again."]
+    await store.aclose()
+
+
+async def full_disk(_file: object, _work: object) -> None:
+    raise sqlite3.OperationalError("database or disk is full")

@@ -26,6 +26,18 @@ if TYPE_CHECKING:
     from funcmcp._server.results import Results
 
 
+_OBJECTS = {
+    "tools/call": "a ToolResult, a content block",
+    "resources/read": "Contents",
+    "prompts/get": "a PromptResult, a Message",
+    "completion/complete": "a Completion",
+}
+"""The objects that middleware may return by method."""
+
+_MEMBERS_BY_ATTRIBUTE = {"structured_content": "structuredContent", "is_error": "isError"}
+"""Members of a tool's result by the attributes of ToolResult."""
+
+
 class AuthoredValues(Protocol):
     """Reads objects of authors, and checks structured content against their schemas."""
 
@@ -62,6 +74,7 @@ class MiddlewareResults:
         if result.get("resultType", "complete") != "complete" or "task" in result:
             return self._results.complete(result, revision)
         if method == "tools/call":
+            _check_names(result)
             result.setdefault("content", _content_for(result))
         error = shape_error(method, result)
         if error is not None:
@@ -75,9 +88,11 @@ class MiddlewareResults:
             return completion_result(value)
         result = None if self._values is None else self._values.result_of(value, context)
         if result is None:
-            raise TypeError(
-                f"{type(value).__name__} is not a result. Return the Reply of call_next, or a result as a dict."
-            )
+            objects = _OBJECTS.get(context.request.method)
+            alternatives = "the Reply of call_next, or a result as a dict"
+            if objects is not None:
+                alternatives = f"the Reply of call_next, {objects}, or a result as a dict"
+            raise TypeError(f"{type(value).__name__} is not a result. Return {alternatives}.")
         return result
 
     def _shaped(self, result: dict[str, Any], context: RequestContext, revision: Revision) -> dict[str, Any]:
@@ -117,6 +132,13 @@ class MiddlewareResults:
         if is_error:
             return without(result, "structuredContent")
         raise ValueError(f"structuredContent does not fit the output schema of {tool.name}: {error}.")
+
+
+def _check_names(result: Mapping[str, Any]) -> None:
+    """Raise ValueError if a tool's result has a member with the name of an attribute of ToolResult."""
+    for attribute, member in _MEMBERS_BY_ATTRIBUTE.items():
+        if attribute in result:
+            raise ValueError(f"A result has no member {attribute}. Did you mean {member}?")
 
 
 def _content_for(result: Mapping[str, Any]) -> list[dict[str, Any]]:

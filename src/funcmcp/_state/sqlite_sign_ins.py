@@ -62,7 +62,8 @@ class SQLiteSignIns:
     async def get(self, key: str) -> str | None:
         """See `SignInStore.get`."""
         values = (key, self._clock())
-        row = await self._use(self._opened().read(lambda connection: connection.execute(_GET, values).fetchone()))
+        reading = self._opened().read(lambda connection: connection.execute(_GET, values).fetchone())
+        row = await self._use(reading, is_write=False)
         return None if row is None else str(row[0])
 
     async def take(self, key: str, value: str, seconds: float) -> bool:
@@ -74,18 +75,20 @@ class SQLiteSignIns:
             connection.execute(_REMOVE_EXPIRED, (now,))
             return connection.execute(_TAKE, values).rowcount
 
-        return await self._use(self._opened().write(write)) > 0
+        return await self._use(self._opened().write(write), is_write=True) > 0
 
     async def replace(self, key: str, old: str, new: str, seconds: float) -> bool:
         """See `SignInStore.replace`."""
         now = self._clock()
         values = {"key": key, "old": old, "new": new, "expires": now + seconds, "now": now}
-        return await self._use(self._opened().write(lambda file: file.execute(_REPLACE, values).rowcount)) > 0
+        writing = self._opened().write(lambda connection: connection.execute(_REPLACE, values).rowcount)
+        return await self._use(writing, is_write=True) > 0
 
     async def remove(self, key: str) -> None:
         """See `SignInStore.remove`."""
         statement = "DELETE FROM funcmcp_sign_ins_1 WHERE key = ?"
-        await self._use(self._opened().write(lambda connection: connection.execute(statement, (key,)).rowcount))
+        writing = self._opened().write(lambda connection: connection.execute(statement, (key,)).rowcount)
+        await self._use(writing, is_write=True)
 
     async def aclose(self) -> None:
         """Close the file."""
@@ -95,23 +98,27 @@ class SQLiteSignIns:
 
     async def check_writable(self) -> None:
         """Raise StoreUnavailableError unless the file can be written, for `/readyz`."""
-        await self._use(self._opened().check_writable())
+        await self._use(self._opened().check_writable(), is_write=True)
 
     def _opened(self) -> SQLiteFile:
         if self._file is None or self._file.process != os.getpid():  # a server may have been made before a fork
             self._file = SQLiteFile(self._path, lambda connection: connection.executescript(_CREATE))
         return self._file
 
-    async def _use(self, result: Awaitable[T]) -> T:
+    async def _use(self, result: Awaitable[T], *, is_write: bool) -> T:
         """Await a use of the file; raise StoreUnavailableError if SQLite fails."""
         try:
             value = await result
         except (sqlite3.Error, OSError) as error:
             self._outage.begin(
-                "The %s %s can't be used (%s). Requests that need it are answered with 503.", STORE, self._path, error
+                "The %s %s can't be used (%s). Requests that need it are answered with 503.",
+                STORE,
+                self._path,
+                error,
+                is_write=is_write,
             )
             # A lock or a full disk is an OperationalError. Other errors last, such as a file that is not a database.
             retry_after = 1 if isinstance(error, sqlite3.OperationalError) else None
             raise StoreUnavailableError(retry_after, store=STORE) from error
-        self._outage.end("The %s %s can be used again.", STORE, self._path)
+        self._outage.end("The %s %s can be used again.", STORE, self._path, is_write=is_write)
         return value

@@ -291,6 +291,19 @@ async def test_a_value_that_does_not_fit_is_named_with_its_module_and_its_remedy
 @pytest.mark.parametrize(
     ("value", "written"),
     [
+        ([1.0, np.nan], [1.0, None]),
+        (np.array([1.0, np.nan]), [1.0, None]),
+        (pd.Series([1.0, np.inf]), [1.0, None]),
+        ([np.array([1.0, np.nan])], [[1.0, None]]),
+    ],
+)
+async def test_a_number_without_json_in_an_array_for_a_list_of_anything_is_null(value: Any, written: Any) -> None:
+    assert await returned(value, list) == written
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
         ({np.int64(1): np.str_("a")}, {"1": "a"}),
         ({pd.NaT: 1}, {"None": 1}),
         ({"at": [pd.NaT, (pd.NA,), {"x": np.datetime64("NaT")}]}, {"at": [None, [None], {"x": None}]}),

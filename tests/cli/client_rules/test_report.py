@@ -7,7 +7,7 @@ import pytest
 
 from funcmcp._cli.client_rules.problems import problems_of
 from funcmcp._cli.client_rules.report import clients_named, report_problems, short_texts
-from funcmcp._cli.client_rules.rules import CLIENTS
+from funcmcp._cli.client_rules.rules import CLIENTS, MEMBERS
 from funcmcp._cli.connect import Source
 from tests.cli.client_rules.test_rules import STRING, prompt, taking, tool
 
@@ -102,10 +102,29 @@ def test_clients_have_other_names(names: str, client: str) -> None:
     assert client in clients_named(names)
 
 
-@pytest.mark.parametrize("names", ["claude,winamp", "winamp", "", "claude,"])
+@pytest.mark.parametrize("names", ["claude,winamp", "winamp"])
 def test_a_name_of_no_client_is_refused(names: str) -> None:
-    with pytest.raises(ValueError, match=r"^No rule is about the client '(winamp)?'\. Clients: Amazon Bedrock, "):
+    with pytest.raises(ValueError, match=r"^No rule is about the client 'winamp'\. Clients: Amazon Bedrock, "):
         clients_named(names)
+
+
+@pytest.mark.parametrize("names", ["", ",", "claude,", "claude, ,zed"])
+def test_an_empty_name_is_refused(names: str) -> None:
+    with pytest.raises(ValueError, match=r"^A name is missing in '[^']*'\. Clients: Amazon Bedrock, "):
+        clients_named(names)
+
+
+def test_the_members_of_groups_are_clients_of_the_rules() -> None:
+    assert set(MEMBERS) <= set(CLIENTS)
+    assert {member for members in MEMBERS.values() for member in members} <= set(CLIENTS)
+
+
+def test_a_rule_about_a_group_counts_for_its_members(capsys: pytest.CaptureFixture[str]) -> None:
+    facts = facts_of(taking({"type": "integer"}, name="order_id"))
+    lines = reported(facts, capsys, clients=clients_named("claude,zed"))
+    assert lines[1].startswith("  clients in JavaScript: Integers are from")
+    assert "Claude Code: 1 of 1 tools with differences (large-integer)" in lines
+    assert "No problem: Claude API, Zed" in lines
 
 
 def test_json_has_the_problems_beside_the_lists(capsys: pytest.CaptureFixture[str]) -> None:

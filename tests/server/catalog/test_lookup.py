@@ -8,6 +8,7 @@ import pytest
 
 from funcmcp._protocol.errors import InvalidParams, ResourceNotFound
 from funcmcp._server.catalog.lookup import MAX_MATCHES, Lookup
+from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.catalog.visibility import visibility_rule
 from tests.server.parts import prompt, resource, server, template, tool
 
@@ -51,6 +52,17 @@ def test_a_resource_precedes_templates_and_a_template_those_after_it() -> None:
     assert LOOKUP.readable({"uri": "menu://today"}) == (CATALOG.resources.get("menu://today"), {})
     for _ in range(2):
         assert LOOKUP.readable({"uri": "menu://monday"}) == (CATALOG.templates.get("menu://{day}"), {"day": "monday"})
+
+
+@pytest.mark.parametrize("uri", ["Menu://today", "menu://today", "MENU://today"])
+def test_the_scheme_of_a_resource_may_have_any_case_in_the_decorator_and_in_requests(uri: str) -> None:
+    catalog = server(resource("Menu://today")).catalog
+    assert Lookup(catalog).reader_of(uri) == (catalog.resources.get("Menu://today"), {})
+
+
+def test_uris_that_differ_only_in_the_case_of_the_scheme_are_duplicates() -> None:
+    with pytest.raises(RegistrationError, match="which differs from 'Menu://today' too little"):
+        server(resource("Menu://today"), resource("menu://today"))
 
 
 @pytest.mark.parametrize("uri", ["menu://a/b", "other://today", ""])

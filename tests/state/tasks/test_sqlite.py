@@ -248,6 +248,30 @@ async def test_a_file_that_is_not_a_task_store_is_a_lasting_error_that_the_log_e
     await store.aclose()
 
 
+async def test_a_read_does_not_end_an_outage_of_writes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SQLiteTasks(tmp_path / "tasks.db")
+    store.bind("server")
+    key = new_task().key
+    assert await store.read(key) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_file.SQLiteFile, "write", full_disk)
+        for _ in range(3):  # as readiness checks do
+            assert await store.read(key) is None
+            with pytest.raises(StoreUnavailableError):
+                await store.check_writable()
+    [line] = caplog.messages
+    assert "(database or disk is full" in line
+    await store.check_writable()
+    assert caplog.messages[1:] == [f"The task store {tmp_path / 'tasks.db'} can be used again."]
+    await store.aclose()
+
+
+async def full_disk(_file: object, _work: object) -> None:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
 async def test_a_file_of_an_earlier_version_gets_queues_and_that_version_can_write_to_it(
     tmp_path: Path, clock: Clock
 ) -> None:

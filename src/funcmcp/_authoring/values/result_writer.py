@@ -185,9 +185,12 @@ class ResultWriter:
             failure: The error of the first attempt, or None if its JSON did not fit the schema.
         """
         try:
-            value = with_python_values(value)
+            converted_value = with_python_values(value)
         except ValueError as error:
             raise unwritable(value, self._name, error) from None
+        if is_of_library(type(value)):
+            return self.write(converted_value)  # as the list or the number that it stands for
+        value = converted_value
         has_other_shape = self._is_exact or _SHAPE_WARNING in str(failure)
         if has_other_shape or _has_surrogates(value):
             value = self._read(value)
@@ -402,7 +405,7 @@ def unwritable(value: Any, name: str, error: ValueError) -> ValueError:
     if reason is None:
         return error
     place = f"the value at {path.removeprefix('.')}" if path else "a value"
-    return ValueError(f"{name} returned {place} that can't be written as JSON: {reason}")
+    return ValueError(f"{name} returned {place} that can't be written as JSON: {reason.removesuffix('.')}.")
 
 
 def _path_to_unwritable(value: Any, reject: Callable[[Any], str | None]) -> tuple[str, str | None]:

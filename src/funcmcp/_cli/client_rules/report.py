@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._cli.client_rules.problems import left_out_of, problems_of
-from funcmcp._cli.client_rules.rules import ALL_CLIENTS, CLIENTS, LOSSES
+from funcmcp._cli.client_rules.rules import ALL_CLIENTS, CLIENTS, LOSSES, MEMBERS
 from funcmcp._cli.console import SafeConsole, styled
 from funcmcp._cli.json_values import as_list
 from funcmcp._cli.output import write_json
@@ -30,14 +30,20 @@ def clients_named(names: str) -> tuple[str, ...]:
     """Return the clients and APIs of the rules whose names contain one of the names in a comma-separated list.
 
     Raises:
-        ValueError: No rule is about a client of one of the names.
+        ValueError: A name is empty, or no rule is about a client of that name.
     """
     lower_names = [name.strip().lower() for name in names.split(",")]
     searched = [_ALIASES.get(name, name) for name in lower_names]
     for name in searched:
-        if not name or not any(name in client.lower() for client in CLIENTS):
-            raise ValueError(f"No rule is about the client {name!r}. Clients: {', '.join(sorted(CLIENTS))}.")
+        if not name:
+            raise ValueError(f"A name is missing in {names!r}. {_valid_names()}")
+        if not any(name in client.lower() for client in CLIENTS):
+            raise ValueError(f"No rule is about the client {name!r}. {_valid_names()}")
     return tuple(client for client in CLIENTS if any(name in client.lower() for name in searched))
+
+
+def _valid_names() -> str:
+    return f"Clients: {', '.join(sorted(CLIENTS))}."
 
 
 def report_problems(
@@ -61,11 +67,10 @@ def report_problems(
         Whether none of the clients loses a feature.
     """
     tools = () if source.server is None else serving_of(source.server).server.catalog.tools
-    counted = {*clients, ALL_CLIENTS}
     problems = [
         problem
         for problem in problems_of(facts, left_out_of(tools, faults))
-        if not counted.isdisjoint(problem.rule.clients)
+        if any(problem.rule.concerns(client) for client in (*clients, ALL_CLIENTS))
     ]
     if as_json:
         write_json({**facts, "problems": [problem.as_json() for problem in problems]})
@@ -96,7 +101,8 @@ def _grouped(problems: Iterable[Problem]) -> list[list[Problem]]:
 
 def _print_rule(console: SafeConsole, problems: Sequence[Problem], clients: Sequence[str]) -> None:
     rule = problems[0].rule
-    names = ", ".join(client for client in rule.clients if client in clients or client == ALL_CLIENTS)
+    counted = {*clients, ALL_CLIENTS}
+    names = ", ".join(name for name in rule.clients if not counted.isdisjoint((name, *MEMBERS.get(name, ()))))
     console.print(styled(rule.word, _COLOURS[rule.loss]), f"({LOSSES[rule.loss]})", soft_wrap=True)
     console.print(f"  {names}: {rule.accepts} {rule.effect}", soft_wrap=True)
     console.print(f"  {rule.advice} See {rule.sources[0]}", soft_wrap=True)
@@ -120,7 +126,7 @@ def _print_clients(
     console.print()
     without_problem = []
     for client in clients:
-        of_client = [problem for problem in problems if client in problem.rule.clients]
+        of_client = [problem for problem in problems if problem.rule.concerns(client)]
         if of_client:
             console.print(f"{client}: {'; '.join(_outcomes(facts, of_client))}", soft_wrap=True)
         else:

@@ -53,6 +53,20 @@ class Rule:
     sources: tuple[str, ...]
     check: Check
 
+    def concerns(self, client: str) -> bool:
+        """Return whether a client has the restriction, by its name or as a member of a group."""
+        return client in self.clients or any(client in MEMBERS.get(group, ()) for group in self.clients)
+
+
+_ON_PYTHON_SDK = ("langchain-mcp-adapters", "LlamaIndex", "mcp-use", "openai-agents in strict mode")
+_ON_TYPESCRIPT_SDK = ("Claude Code", "Claude Desktop", "Cursor", "Gemini CLI", "LangChain.js", "LibreChat")
+MEMBERS = {
+    "clients in JavaScript": (*_ON_TYPESCRIPT_SDK, "Copilot CLI", "LM Studio", "Visual Studio Code"),
+    "clients on the TypeScript SDK": _ON_TYPESCRIPT_SDK,
+    "clients with Ajv": _ON_TYPESCRIPT_SDK,  # the SDK validates results with it
+    "clients on the Python SDK 1.x": _ON_PYTHON_SDK,
+}
+"""Clients of the rules that belong to a group of clients in the rules."""
 
 _GITHUB = "https://github.com"
 _AZURE_STRICT = "https://learn.microsoft.com/azure/ai-services/openai/how-to/structured-outputs"

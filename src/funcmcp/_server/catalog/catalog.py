@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from funcmcp._protocol.uri_template import with_lower_scheme
 from funcmcp._server.catalog.features import Prompt, Resource, ResourceLister, ResourceTemplate, Tool
 from funcmcp._server.catalog.registry import RegistrationError, Registry
 from funcmcp._server.catalog.visibility import Visibility
@@ -45,7 +46,7 @@ class Catalog:
         open_tasks: Callable[[], object] | None = None,
     ) -> None:
         self.tools: Registry[Tool] = Registry("tool")
-        self.resources: Registry[Resource] = Registry("resource", str, key_name="URI")
+        self.resources: Registry[Resource] = Registry("resource", with_lower_scheme, key_name="URI")
         self.templates: Registry[ResourceTemplate] = Registry("resource template", str, key_name="URI")
         self.listers: Registry[ResourceLister] = Registry("resource list", key_name="scheme")
         self.prompts: Registry[Prompt] = Registry("prompt")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp._protocol.errors import InvalidParams, ResourceNotFound
-from funcmcp._protocol.uri_template import UnsafeValueError, with_lower_scheme
+from funcmcp._protocol.uri_template import UnsafeValueError
 from funcmcp._server.calls.route import NO_VALUES
 
 if TYPE_CHECKING:
@@ -72,12 +72,12 @@ class Lookup:
                 template stands for, such as ``..`` in a path.
             ResourceNotFound: No resource and no template reads the URI.
         """
-        for spelling in (uri, with_lower_scheme(uri)):
-            resource = self._catalog.resources.get(spelling)
-            if resource is not None:
-                return resource, {}
-            if spelling in self._catalog.resources:
+        key = self._catalog.resources.key_like(uri)
+        if key is not None:
+            resource = self._catalog.resources.get(key)
+            if resource is None:
                 raise ResourceNotFound(uri)  # a resource that is hidden must not be read through a template
+            return resource, {}
         match = self._matches.get(uri)
         if match is not None:
             return match

@@ -66,6 +66,10 @@ class Registry(Generic[F]):
         """Return the visible feature with a key, or None."""
         return self._features.get(key)
 
+    def key_like(self, key: str) -> str | None:
+        """Return the key of the feature, visible or not, with the same normalized key; None if there is none."""
+        return self._keys.get(self._normalize(key))
+
     def add(self, feature: F) -> None:
         """Add a feature; raise RegistrationError if its key is taken."""
         normalized_key = self._normalize(feature.key)

@@ -224,7 +224,7 @@ class SQLiteTasks(BaseTasks):
 
     async def check_writable(self) -> None:
         """Raise StoreUnavailableError unless the file can be written, for `/readyz`."""
-        await self._use(self._opened().check_writable())
+        await self._use(self._opened().check_writable(), is_write=True)
 
     async def _change(self, key: TaskKey, transition: Transition) -> TaskRecord | None:
         changed = await self._write(lambda connection: self._apply(connection, key, transition))
@@ -238,26 +238,26 @@ class SQLiteTasks(BaseTasks):
         await self._write(lambda connection: connection.executemany(query, rows))
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._use(self._opened().read(work))
+        return await self._use(self._opened().read(work), is_write=False)
 
     async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._use(self._opened().write(work))
+        return await self._use(self._opened().write(work), is_write=True)
 
     def _opened(self) -> SQLiteFile:
         if self._file is None or self._file.process != os.getpid():  # a server may have been made before a fork
             self._file = SQLiteFile(self._path, _create_tables)
         return self._file
 
-    async def _use(self, result: Awaitable[T]) -> T:
+    async def _use(self, result: Awaitable[T], *, is_write: bool) -> T:
         """Await a use of the file; raise StoreUnavailableError if SQLite fails."""
         try:
             value = await result
         except (sqlite3.Error, OSError) as error:
-            raise self._unavailable(error) from error
-        self._outage.end("The task store %s can be used again.", self._path)
+            raise self._unavailable(error, is_write=is_write) from error
+        self._outage.end("The task store %s can be used again.", self._path, is_write=is_write)
         return value
 
-    def _unavailable(self, error: sqlite3.Error | OSError) -> StoreUnavailableError:
+    def _unavailable(self, error: sqlite3.Error | OSError, *, is_write: bool) -> StoreUnavailableError:
         """Return the error for requests that need the store, and log the first of several."""
         name = getattr(error, "sqlite_errorname", "")
         reason = str(error.strerror if isinstance(error, OSError) else error)
@@ -269,6 +269,7 @@ class SQLiteTasks(BaseTasks):
                 "The task store %s can't be used (%s). Requests that need it are answered with 503.",
                 self._path,
                 reason,
+                is_write=is_write,
             )
         retry_after = 1 if name.startswith(_PASSING_ERRORS) else None
         nothing_written = not name.startswith("SQLITE_IOERR")  # SQLite undoes a transaction that fails otherwise
