@@ -34,7 +34,7 @@ _MAX_TOKENS = 512
 
 _VISIBILITY = (
     "middleware with funcmcp.middleware.on_list, which leaves features out of the lists of a session, and with "
-    "on_tool_call, which refuses calls of them. The key of both is context.client.session_id. funcmcp has no other way yet"
+    "on_tool_call, which refuses calls of them. The key of both is context.client.session_id. There is no other way yet"
 )
 
 _OTHER_NAMES = {
