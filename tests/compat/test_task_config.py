@@ -36,7 +36,7 @@ def test_forms_of_the_option(task: Any, option: Any) -> None:
 
 @pytest.mark.parametrize("task", [{"mode": "optional"}, 1, "sometimes", TaskConfig("never"), object()])
 def test_another_value_is_refused_with_the_name_of_the_tool(task: Any) -> None:
-    with pytest.raises(TypeError, match="task of the tool work must be True, False, 'optional', .* a TaskConfig"):
+    with pytest.raises(TypeError, match=r"task of the tool work must be True, False, 'optional', .* a TaskConfig"):
         FastMCP("t").tool(name="work", task=task)(lambda: "done")
 
 

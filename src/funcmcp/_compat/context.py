@@ -33,8 +33,8 @@ else:
 _MAX_TOKENS = 512
 
 _VISIBILITY = (
-    "middleware with funcmcp.middleware.on_list, which leaves features out of the lists of a session, and on_tool_call, "
-    "which refuses calls of them, both with context.client.session_id as the key. funcmcp does not have this itself yet"
+    "middleware with funcmcp.middleware.on_list, which leaves features out of the lists of a session, and with "
+    "on_tool_call, which refuses calls of them. The key of both is context.client.session_id. There is no other way yet"
 )
 
 _OTHER_NAMES = {

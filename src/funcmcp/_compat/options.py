@@ -108,9 +108,7 @@ def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, An
 def ignored_server_options(options: Mapping[str, Any]) -> list[str]:
     """Return the names of a server's options that change nothing here."""
     ignored = [name for name in without_none(options) if name in _WITHOUT_MEANING]
-    for name in _IGNORED_SETTINGS:
-        if options.get(name) not in (None, DEFAULTS[name]):
-            ignored.append(name)
+    ignored += [name for name in _IGNORED_SETTINGS if options.get(name) not in (None, DEFAULTS[name])]
     return ignored
 
 

@@ -136,7 +136,7 @@ class FastMCP(ServerTransports):
         self.task_default: bool = chosen.get("tasks") is True
         if isinstance(chosen.get("tasks"), bool):
             del chosen["tasks"]  # FastMCP's option: whether tools run as tasks unless they say otherwise
-        native = {key: chosen.pop(key) for key in ("limits", "tasks", "auth") if key in chosen}
+        native: dict[str, Any] = {key: chosen.pop(key) for key in ("limits", "tasks", "auth") if key in chosen}
         native.update(sessions_option(passed, self.settings))
         super().__init__(
             name or type(self).__name__,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal, cast
 
 from funcmcp._public_names import public
 from funcmcp._server.catalog.task_options import TaskOptions
@@ -66,4 +66,4 @@ def task_option(task: Any, tool: str, *, default: bool) -> dict[str, Any]:
     interval = getattr(task, "poll_interval", _POLL_INTERVAL)
     if interval == _POLL_INTERVAL:
         return {"task": mode}
-    return {"task": TaskOptions(mode, poll=interval.total_seconds())}
+    return {"task": TaskOptions(cast("Literal['optional', 'required']", mode), poll=interval.total_seconds())}
