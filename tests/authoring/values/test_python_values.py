@@ -38,20 +38,18 @@ TABLE = json.loads((Path(__file__).parents[2] / "data" / "returned_values.json")
 
 @pytest.mark.parametrize("make", [NativeMCPServer, FastMCP, MCPServer])
 async def test_tables_are_annotations_of_every_kind_of_server(make: Any) -> None:
-    server = make("tables")
-
-    @server.tool()
     def rows() -> pl.DataFrame:
         return pl.DataFrame({"a": [1]})
 
-    @server.tool()
     async def maybe_rows() -> pd.DataFrame | None:
         return pd.DataFrame({"a": [1]})
 
-    @server.tool()
     def values() -> pl.Series:
         return pl.Series([1])
 
+    server = make("tables")
+    for function in (rows, maybe_rows, values):
+        server.tool()(function)
     async with Client(server) as client:
         schema = {tool.name: tool.output_schema for tool in await client.list_tools()}["rows"]
         results = [(await client.call_tool(name)).structured_content for name in ("rows", "maybe_rows", "values")]

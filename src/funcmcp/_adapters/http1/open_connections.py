@@ -7,10 +7,10 @@ the number of a later connection shows how many are open. If half of the reserve
 place of another one, even if there are places.
 
 A connection beyond the places closes another one, and so does one whose address has more than half of them. An eighth
-of the places is for addresses that have no other connection, such as that of a health check. Only a connection that waits
-for its client is closed. Of the address with the largest number of connections, it is the one that is idle longest, or,
-if none is idle, the one whose request is incomplete for longest. If all of them answer requests, the new connection is
-closed.
+of the places is for addresses that have no other connection, such as that of a health check. Only a connection that
+waits for its client is closed. Of the address with the largest number of connections, it is the one that is idle
+longest, or, if none is idle, the one whose request is incomplete for longest. If all of them answer requests, the new
+connection is closed.
 
 Headers that do not end, and requests that wait behind one that is answered, have a part of the memory (`Load.headers`
 of `funcmcp._server.load`), so that they take no room from requests that are known. If that part has no room, the

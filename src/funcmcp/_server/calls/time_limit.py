@@ -46,9 +46,7 @@ async def within(limit: TimeLimit | None, run: Waiting[T], context: RequestConte
     if limit is not None and deadline.expired():
         seconds = seconds_text(limit.seconds)
         name = context.request.method if context.feature is None else context.feature.key
-        logger.warning(
-            "%s did not finish within %s (%s). An async function is cancelled; a plain function continues in its thread.",
-            name, seconds, limit.option,
-        )  # fmt: skip
+        what_happens = "An async function is cancelled; a plain function continues in its thread."
+        logger.warning("%s did not finish within %s (%s). %s", name, seconds, limit.option, what_happens)
         raise ToolError(f"It did not finish within {seconds} ({limit.option}).")
     return result
