@@ -14,12 +14,14 @@ RFC 6454 (what an origin is).
 
 from __future__ import annotations
 
+import logging
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._protocol.loopback import address_of, is_loopback
+from funcmcp._server.log import quote
 from funcmcp._transports.http.messages import READ_METHODS
 from funcmcp._transports.http.options import hosts_of_environment, hosts_of_platform
 from funcmcp._transports.http.status import refuse
@@ -27,6 +29,8 @@ from funcmcp._transports.http.status import refuse
 if TYPE_CHECKING:
     from funcmcp._transports.http.messages import HttpRequest, HttpResponse
     from funcmcp._transports.http.options import HTTPOptions
+
+_log = logging.getLogger("funcmcp")
 
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
 _REFUSED_ORIGIN = "This Origin is not allowed; list it in allowed_origins, or with --cors, if it is yours."
@@ -49,6 +53,7 @@ class OriginCheck:
         hosts = (*options.allowed_hosts, *hosts_of_environment(), *hosts_of_platform())
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in options.allowed_origins)
+        self._has_logged_host = False
         # Each depends on nothing but its arguments.
         self._allows_host = lru_cache(maxsize=_MAX_CACHED)(self._host_is_allowed)
         self._allows_origin = lru_cache(maxsize=_MAX_CACHED)(self._origin_is_allowed)
@@ -67,12 +72,24 @@ class OriginCheck:
                 return refuse(400, INVALID_REQUEST, "The Host header is missing.")
             host = b""
         elif len(host) > _MAX_LENGTH or not self._allows_host(host, request.server):
+            self._log_refused_host(host[:_MAX_LENGTH])
             return refuse(421, INVALID_REQUEST, "This Host is not allowed; list it in allowed_hosts if it is yours.")
         if origin is None:
             return refuse(403, INVALID_REQUEST, "An Origin header is required.") if self._require_origin else None
         if len(origin) <= _MAX_LENGTH and self._allows_origin(origin, host):
             return None
         return refuse(403, INVALID_REQUEST, _REFUSED_ORIGIN)
+
+    def _log_refused_host(self, field: bytes) -> None:
+        """Log the first Host that is refused: it may be a name of the server that the operator has not listed."""
+        if self._has_logged_host:
+            return
+        self._has_logged_host = True
+        _log.warning(
+            "A request for the host %s is refused with 421. If it is a name of this server, list it in allowed_hosts, "
+            "or with --allowed-host. This is logged once.",
+            quote(_text(field)),
+        )
 
     def _host_is_allowed(self, field: bytes, server: str | None) -> bool:
         if "*" in self._hosts:
