@@ -286,11 +286,11 @@ def test_a_server_that_all_clients_accept_has_exit_code_0(folder: Path) -> None:
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, NO_PROBLEMS, "")
 
 
-def test_only_the_clients_that_count_decide_about_the_exit_code(folder: Path) -> None:
-    (folder / "server.py").write_text(UNACCEPTED)
-    assert funcmcp("inspect", "server.py", "--for", "zed", folder=folder).returncode == 0
-    assert funcmcp("inspect", "server.py", "--for", "openai,zed", folder=folder).returncode == 1
-    wrong = funcmcp("inspect", "server.py", "--for", "winamp", folder=folder)
+def test_only_the_clients_that_count_decide_about_the_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(UNACCEPTED)
+    assert funcmcp("inspect", "server.py", "--for", "zed", folder=tmp_path).returncode == 0
+    assert funcmcp("inspect", "server.py", "--for", "openai,zed", folder=tmp_path).returncode == 1
+    wrong = funcmcp("inspect", "server.py", "--for", "winamp", folder=tmp_path)
     assert wrong.returncode == 2
     assert "No rule is about the client 'winamp'." in " ".join(wrong.stderr.replace("│", " ").split())
 
