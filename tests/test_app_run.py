@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pty
 import signal
@@ -16,6 +17,7 @@ from mcp import Client
 from mcp.client.sse import sse_client
 
 from funcmcp import MCPServer
+from funcmcp._transports.http.listen_address import ONLY_THIS_MACHINE
 from tests.cli.processes import PYTHON, environment, run_to_end, running
 from tests.patience import PATIENCE
 
@@ -184,6 +186,7 @@ def test_the_environment_decides_the_port_and_not_the_transport(tmp_path: Path) 
     with running([PYTHON, str(script(tmp_path, 'mcp.run("http")'))], env=env) as process:
         line = process.line_with("Serving on")
     assert line == f"Serving on http://127.0.0.1:{port}/mcp (host from FUNCMCP_HOST and port from PORT)\n"
+    assert "Only this machine reaches it." not in process.output
     ended = answer_to_ping([PYTHON, str(script(tmp_path, "mcp.run()"))], env)
     assert (ended.returncode, ended.stdout) == (0, '{"jsonrpc":"2.0","id":1,"result":{}}\n')
 
@@ -192,6 +195,37 @@ def test_an_invalid_port_in_the_environment_is_one_line_and_exit_code_2(tmp_path
     ended = run_to_end([PYTHON, str(script(tmp_path, 'mcp.run("http")'))], env={"FUNCMCP_PORT": "abc"})
     assert ended.returncode == 2
     assert ended.stderr == "FUNCMCP_PORT must be a port, a number from 0 to 65535; got 'abc'.\n"
+
+
+def records(output: str) -> list[tuple[str, str]]:
+    """Return the levels and messages of a JSON log that has no other line."""
+    documents = [json.loads(line) for line in output.splitlines()]
+    return [(document["level"], document["message"]) for document in documents]
+
+
+@pytest.mark.parametrize("line", ['mcp.run("http")', 'asyncio.run(mcp.run_async("http"))'])
+def test_the_lines_at_the_start_are_records_of_a_json_log(tmp_path: Path, line: str) -> None:
+    env = {"PORT": "0", "FUNCMCP_LOG_FORMAT": "json"}
+    with running([PYTHON, str(script(tmp_path, line))], env=env) as process:
+        process.line_with("Only this machine")
+        process.process.send_signal(signal.SIGTERM)
+        assert process.ended() == 0
+    (level, start), *others = records(process.output)
+    assert (level, start.startswith("Serving on http://127.0.0.1:")) == ("INFO", True)
+    assert ("INFO", ONLY_THIS_MACHINE) in others
+
+
+def test_failures_at_the_start_are_records_of_a_json_log(tmp_path: Path) -> None:
+    path = script(tmp_path, 'mcp.run("http")')
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        in_use = run_to_end([PYTHON, str(path)], env={"PORT": str(port), "FUNCMCP_LOG_FORMAT": "json"})
+    invalid = run_to_end([PYTHON, str(path)], env={"PORT": "abc", "FUNCMCP_LOG_FORMAT": "json"})
+    [(level, message)] = records(in_use.stderr)
+    assert (in_use.returncode, level) == (1, "ERROR")
+    assert message.startswith(f"Can't listen on 127.0.0.1:{port}: it is in use by another program. ")
+    expected = ("ERROR", "PORT must be a port, a number from 0 to 65535; got 'abc'.")
+    assert (invalid.returncode, records(invalid.stderr)) == (2, [expected])
 
 
 def test_a_transport_that_is_named_counts_under_the_functions_host_too(tmp_path: Path) -> None:

@@ -554,7 +554,8 @@ class MCPServer(DirectCalls, ASGIApplication):
         """Measure requests and tasks, and serve the metrics for Prometheus. Call it once, before serving.
 
         Needs ``pip install "funcmcp[prometheus]"``. It takes the place of `measure`. The metrics are those of
-        prometheus-client's registry of the process, with those that the author adds to it.
+        prometheus-client's registry of the process, with those that the author adds to it. With several processes, a
+        request gets the metrics of one of them.
 
         Args:
             port: A port of its own, without authentication: only Prometheus should reach it. None serves the metrics at
@@ -575,6 +576,7 @@ class MCPServer(DirectCalls, ASGIApplication):
 
         if port is None:
             self.custom_route(path, **access)(content_of_metrics)
+            self._serving.metrics_path = path
         else:
             self._serving.metrics_port = MetricsPort(host, port)
         self._measure(provider())

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import os
 import sys
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING
 
 from funcmcp._adapters.asgi.application import ASGIApplication, served_by
-from funcmcp._server.log_output import is_json
+from funcmcp._server.log_output import is_json, write_about_server
 from funcmcp._server.run import require_asyncio
 from funcmcp._serving import Serving, serving_of
-from funcmcp._transports.http.listen_address import CUSTOM_HANDLER_PORT_VARIABLE, MAX_PORT, listen_address
+from funcmcp._transports.http.listen_address import (
+    CUSTOM_HANDLER_PORT_VARIABLE,
+    MAX_PORT,
+    ONLY_THIS_MACHINE,
+    ListenAddress,
+    listen_address,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -47,20 +55,20 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
     try:
         address = listen_address(host, port, os.environ)
     except ValueError as error:
-        sys.stderr.write(f"{error}\n")
+        write_about_server(error, logging.ERROR)
         raise SystemExit(_USAGE) from None
     try:
         uvicorn.serve(
             mcp,
             host=address.host,
             port=address.port,
-            on_ready=lambda origin: uvicorn.announce(origin + endpoint, address.origin_note),
+            on_ready=partial(_announce, uvicorn, endpoint, address),
         )
     except uvicorn.StartError as error:
-        sys.stderr.write(f"{error}\n")
+        write_about_server(error, logging.ERROR)
         raise SystemExit(1) from None
     except uvicorn.AddressError as error:
-        sys.stderr.write(f"{error.strerror}. Choose another address with host= and port=.\n")
+        write_about_server(f"{error.strerror}. Choose another address with host= and port=.", logging.ERROR)
         raise SystemExit(1) from None  # Without the text: a thread that ends so would not show it.
 
 
@@ -84,8 +92,15 @@ async def run_async(mcp: ASGIApplication, transport: Transport | None, *, host: 
         mcp,
         host=address.host,
         port=address.port,
-        on_ready=lambda origin: uvicorn.announce(origin + endpoint, address.origin_note),
+        on_ready=partial(_announce, uvicorn, endpoint, address),
     )
+
+
+def _announce(uvicorn: ModuleType, endpoint: str, address: ListenAddress, origin: str) -> None:
+    """Write where the server is, and whether a platform that has chosen its port can't reach it."""
+    uvicorn.announce(origin + endpoint, address.origin_note)
+    if address.is_only_platform_port:
+        write_about_server(ONLY_THIS_MACHINE)
 
 
 def _endpoint(serving: Serving, transport: Transport | None) -> str:
@@ -130,10 +145,11 @@ def _warn_of_features_elsewhere(serving: Serving) -> None:
     for module_name, module in list(sys.modules.items()):
         for name, value in list(getattr(module, "__dict__", {}).items()):
             if isinstance(value, ASGIApplication) and _has_features(served_by(value)):
-                sys.stderr.write(
+                write_about_server(
                     f"{serving.name} has no tools, resources or prompts, but the server {module_name}.{name} has some. "
                     "If both come from one file, it was imported twice: create the server in a module that is only "
-                    "imported, and call run() in another one.\n"
+                    "imported, and call run() in another one.",
+                    logging.WARNING,
                 )
                 return
 

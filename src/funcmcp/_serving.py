@@ -165,6 +165,7 @@ class Serving(Served):
         self._fixed_routes: str | None = None
         self._websocket: WebSocket | None = None
         self.metrics_port: MetricsPort | None = None
+        self.metrics_path: str | None = None
         self._health = self._make_health()
         self._wrappers: list[Callable[[Exchange], Exchange]] = []
         self._logs_requests = False
@@ -296,6 +297,7 @@ class Serving(Served):
             self._check_proxy(self.proxy)
         if _may_be_one_of_several():
             self._warn_of_random_key("this is one of several processes")
+            self._warn_of_metrics_path()
         if self.server.guard is None and any(
             feature.access != PRINCIPALS_ONLY for feature in self.server.catalog.features()
         ):
@@ -630,6 +632,16 @@ class Serving(Served):
             " and its ".join(sealed),
             VARIABLE,
         )
+
+    def _warn_of_metrics_path(self) -> None:
+        """Warn that a path shows the metrics of one process. One that replaces another has no need to repeat it."""
+        if self.metrics_path is not None and not self.has_predecessor:
+            logger.warning(
+                "%s may be served by several processes: a request to %s gets the metrics of one of them. To have those "
+                "of all, send them to an OpenTelemetry collector with mcp.measure(); see docs/guides/telemetry.md.",
+                self.name,
+                self.metrics_path,
+            )
 
     def _sealed_things(self) -> list[str]:
         """Return the names of what is sealed with the server's keys."""

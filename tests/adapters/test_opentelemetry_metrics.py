@@ -272,9 +272,9 @@ async def test_the_duration_of_a_request_has_the_attributes_of_the_conventions(m
     find = {**CALL, TOOL: "find"}
     points = measured.points("mcp.server.operation.duration")
     for method in ("server/discover", "tools/list"):  # which the client sends itself
-        assert points.pop(frozenset({METHOD: method, VERSION: "2026-07-28"}.items())) == 1
+        assert points.pop(frozenset({SERVER: "measured", METHOD: method, VERSION: "2026-07-28"}.items())) == 1
     assert {
-        frozenset(attributes.items()): number
+        frozenset({SERVER: "measured", **attributes}.items()): number
         for attributes, number in [
             (find, 2),
             ({**find, "error.type": "tool_error"}, 1),
@@ -305,6 +305,7 @@ async def test_requests_that_a_limit_stops_are_measured_and_their_responses_coun
     assert (number, dict(attributes)) == (
         1,
         {
+            SERVER: "measured",
             **CALL,
             TOOL: "find",
             VERSION: "2025-06-18",
@@ -337,7 +338,9 @@ async def test_sessions_streams_and_requests_under_way_are_gauges(measured: Meas
         done.set()
         await call
     assert measured.value("funcmcp.server.sessions") == 0
-    assert measured.points("mcp.server.session.duration") == {frozenset({VERSION: "2025-11-25"}.items()): 1}
+    assert measured.points("mcp.server.session.duration") == {
+        frozenset({SERVER: "measured", VERSION: "2025-11-25"}.items()): 1
+    }
     assert measured.value("funcmcp.server.requests") == 0
     assert measured.value("funcmcp.server.streams") == 0
     stateless = MCPServer("stateless", sessions=None)

@@ -57,6 +57,25 @@ async def test_metrics_at_a_path_are_for_callers_with_credentials() -> None:
     assert [label["gen_ai_tool_name"] for label in labels if label["mcp_method_name"] == "tools/call"] == ["find"]
 
 
+@pytest.mark.parametrize(
+    ("is_worker", "has_predecessor", "warns"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_a_path_that_shows_one_of_several_processes_is_a_warning_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    is_worker: bool,
+    has_predecessor: bool,
+    warns: bool,
+) -> None:
+    if is_worker:
+        monkeypatch.setenv("SERVER_SOFTWARE", "gunicorn/23.0.0")
+    mcp = server(auth=APIKeys({"ann": KEY}))
+    mcp.serve_metrics(path="/numbers")
+    serving_of(mcp).has_predecessor = has_predecessor
+    serving_of(mcp).begin()
+    assert ("a request to /numbers gets the metrics of one of them" in caplog.text) is warns
+
+
 async def test_metrics_have_a_port_of_their_own_while_the_server_runs(caplog: pytest.LogCaptureFixture) -> None:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

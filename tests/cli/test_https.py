@@ -181,6 +181,9 @@ def test_with_an_authority_of_clients_only_its_clients_connect(authorities: Path
             with pytest.raises(OSError):  # the end of the connection, or an alert of TLS
                 status_over_tls(url, authorities, authority)
         assert status_over_tls(url, authorities, "ours") == 200
+        process.line_with("A client is refused: it has no certificate.")
+    assert process.output.count("A client is refused: its certificate is not valid: ") == 1
+    assert process.output.count("A client is refused: ") == 2
     assert "Traceback" not in process.output
 
 

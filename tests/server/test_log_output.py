@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp._server.log import LoggedRequest, current_request, log_failure
-from funcmcp._server.log_output import VARIABLE, JSONFormatter, is_json, write_as_json, write_to_stderr
+from funcmcp._server.log_output import (
+    VARIABLE,
+    JSONFormatter,
+    is_json,
+    write_about_server,
+    write_as_json,
+    write_to_stderr,
+)
 from tests.server.failures import parse_failure
 
 if TYPE_CHECKING:
@@ -201,3 +208,25 @@ def test_azures_worker_gets_json_and_nothing_goes_to_stderr_as_well() -> None:
     write_as_json()
     assert root.handlers == [handler]
     assert isinstance(handler.formatter, JSONFormatter)
+
+
+@pytest.mark.usefixtures("loggers")
+def test_a_line_about_the_server_is_a_record_if_the_log_is_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_about_server("Serving\x1b[2J")
+    assert capsys.readouterr().err == "Serving\\x1b[2J\n"
+    monkeypatch.setenv(VARIABLE, "json")
+    write_about_server("Serving", logging.WARNING)
+    document = json.loads(capsys.readouterr().err)
+    assert (document["level"], document["message"]) == ("WARNING", "Serving")
+    monkeypatch.setenv(VARIABLE, "yaml")
+    write_about_server("FUNCMCP_LOG_FORMAT must be 'text' or 'json'")
+    assert capsys.readouterr().err == "FUNCMCP_LOG_FORMAT must be 'text' or 'json'\n"
+
+
+def test_a_line_about_the_server_that_can_not_be_written_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed)
+    write_about_server("Serving")

@@ -182,7 +182,11 @@ class RequestMetrics:
 
     def _attributes(self, context: RequestContext) -> Attributes:
         method, feature = method_name(context.request), context.feature
-        attributes = {"mcp.method.name": method, "mcp.protocol.version": context.client.revision.date}
+        attributes = {
+            "funcmcp.server.name": self._server,
+            "mcp.method.name": method,
+            "mcp.protocol.version": context.client.revision.date,
+        }
         if context.network_transport is not None:
             attributes["network.transport"] = context.network_transport
         if method == "tools/call":
@@ -204,7 +208,9 @@ def measure_sessions(meters: Meters, sessions: MemorySessions) -> None:
         "The time from the beginning of a session to its end, or to its last request if it has expired.",
         explicit_bucket_boundaries_advisory=_SECONDS,
     )
-    sessions.on_duration = lambda seconds, revision: durations.record(seconds, {"mcp.protocol.version": revision})
+    sessions.on_duration = lambda seconds, revision: durations.record(
+        seconds, {"funcmcp.server.name": meters.server, "mcp.protocol.version": revision}
+    )
     meters.gauges["funcmcp.server.sessions"] = lambda: sessions.count
 
 

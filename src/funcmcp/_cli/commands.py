@@ -732,6 +732,7 @@ def _announce(server: MCPServer, options: _HTTPOptions, origin: str, *, in_this_
         in_this_process: Whether this process serves. The warnings then come from a task beside the requests.
     """
     from funcmcp._serving import serving_of
+    from funcmcp._transports.http.listen_address import ONLY_THIS_MACHINE
 
     serving = serving_of(server)
     address = options.address
@@ -740,7 +741,7 @@ def _announce(server: MCPServer, options: _HTTPOptions, origin: str, *, in_this_
         note = f"{address.origin_note}; {note}"
     write_note(f"{server.name} is served at {origin}{serving.path} ({note})")
     if address.is_only_platform_port and options.uds is None:
-        write_note("Only this machine reaches it. On a platform that sets PORT, set FUNCMCP_HOST=0.0.0.0 as well.")
+        write_note(ONLY_THIS_MACHINE)
     if address.host in _ALL_ADDRESSES:
         write_note("It also listens at this machine's other addresses. Allow its host names: --allowed-host NAME")
     if serving.keeps_sessions:

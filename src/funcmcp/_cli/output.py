@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from funcmcp._server.log import logger
-from funcmcp._server.log_output import is_json, write_as_json
+from funcmcp._server.log_output import log_if_json
 from funcmcp._visible_text import UNSAFE, visible
 
 if TYPE_CHECKING:
@@ -48,22 +47,16 @@ def write_note(text: object, *, error: bool = False, level: int | None = None) -
         error: Whether it belongs on stderr.
         level: The level of the record. By default it is that of a warning if the line belongs on stderr.
     """
-    if is_json():
-        if level is None:
-            level = logging.WARNING if error else logging.INFO
-        logger.log(level, "%s", text)
-    else:
+    if level is None:
+        level = logging.WARNING if error else logging.INFO
+    if not log_if_json(text, level):
         write_if_possible(text, error=error)
 
 
 def write_server_failure(failure: Exception) -> None:
     """Write why a server can't start, in a line on stderr. If the log is JSON, it is a record."""
-    with contextlib.suppress(ValueError):  # the failure is that the format is not valid
-        if is_json():
-            write_as_json()
-            logger.error("%s", failure)
-            return
-    write_line(failure, error=True)
+    if not log_if_json(failure, logging.ERROR):
+        write_line(failure, error=True)
 
 
 def write_text(text: str, *, error: bool = False) -> None:

@@ -6,7 +6,7 @@ Starlette, which the author's routes need anyway, with the server below them.
 
 from __future__ import annotations
 
-import sys
+import logging
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +15,7 @@ from funcmcp import _launch as launch
 from funcmcp._app import MCPServer
 from funcmcp._authoring.features.permissions import access_of
 from funcmcp._compat.options import http_options
+from funcmcp._server.log_output import write_about_server
 from funcmcp._serving import serving_of
 from funcmcp._transports.http.endpoints.custom_routes import CustomRoute, RouteApplication
 
@@ -188,7 +189,7 @@ def run(server: ServerTransports, transport: str | None, options: dict[str, Any]
         try:
             uvicorn.serve(app, **address, on_ready=_announcement(server, uvicorn))
         except uvicorn.AddressError as error:
-            sys.stderr.write(f"{error.strerror}. Choose another address with host= and port=.\n")
+            write_about_server(f"{error.strerror}. Choose another address with host= and port=.", logging.ERROR)
             raise SystemExit(1) from None
         return
     launch.run(server, kind, host=address.get("host"), port=address.get("port"))

@@ -8,6 +8,7 @@ as they are.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -136,6 +137,30 @@ def write_as_json() -> None:
             handler.setFormatter(JSONFormatter())
     if logger.level == logging.NOTSET and not logger.isEnabledFor(logging.INFO):
         logger.setLevel(logging.INFO)
+
+
+def write_about_server(text: object, level: int = logging.INFO) -> None:
+    """Write a line about the server to stderr, or go on without it. If the log is JSON, it is a record.
+
+    Args:
+        text: The line.
+        level: The level of the record.
+    """
+    if not log_if_json(text, level):
+        with contextlib.suppress(OSError, ValueError):  # ValueError: stderr is closed
+            sys.stderr.write(f"{visible(text)}\n")
+
+
+def log_if_json(text: object, level: int) -> bool:
+    """Log a line about the server if the log is JSON, and return whether it is. An invalid format is not JSON."""
+    try:
+        if not is_json():
+            return False
+    except ValueError:  # the line may say so
+        return False
+    write_as_json()
+    logger.log(level, "%s", text)
+    return True
 
 
 def _handlers() -> Iterator[logging.Handler]:

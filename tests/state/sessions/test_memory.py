@@ -73,6 +73,17 @@ async def test_the_duration_of_a_session_ends_with_it_or_with_its_last_request(
     assert durations[1:] == [(0.0, HANDSHAKE.revision), (7.0, HANDSHAKE.revision)]
 
 
+async def test_expired_sessions_do_not_count_before_they_are_dropped(sessions: MemorySessions, clock: Clock) -> None:
+    await sessions.create(HANDSHAKE)
+    clock.now += IDLE / 2
+    used = await sessions.create(HANDSHAKE)
+    assert await sessions.get(used)
+    clock.now += IDLE / 2
+    assert sessions.count == 1
+    clock.now += IDLE / 2
+    assert sessions.count == 0
+
+
 async def test_use_keeps_a_session_alive(sessions: MemorySessions, clock: Clock) -> None:
     session_id = await sessions.create(HANDSHAKE)
     for _ in range(5):

@@ -7,10 +7,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 import os
 import signal
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,7 @@ from funcmcp._adapters.uvicorn.uvicorn_server import (
     handling,
     note_in,
 )
+from funcmcp._server.log_output import write_about_server
 from funcmcp._state.keys import CommandKey
 from funcmcp._state.sessions.ended import shared_with_workers
 
@@ -51,19 +51,17 @@ __all__ = [
 
 
 def announce(origin: str, note: str = "") -> None:
-    """Write the URL of the server on stderr, with a note in parentheses, if that is possible."""
-    with contextlib.suppress(OSError, ValueError):  # ValueError: stderr is closed
-        sys.stderr.write(f"Serving on {origin} ({note})\n" if note else f"Serving on {origin}\n")
+    """Write the URL of the server on stderr or into a JSON log, with a note in parentheses."""
+    write_about_server(f"Serving on {origin} ({note})" if note else f"Serving on {origin}")
 
 
 def _ignore(_files: list[Path]) -> None:
     """Do nothing about changed files."""
 
 
-def report(sentence: str, _is_failure: bool) -> None:  # noqa: FBT001 - the interface of `on_reload`
-    """Write a sentence about a reload on stderr, if that is possible."""
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"{sentence}\n")
+def report(sentence: str, is_failure: bool) -> None:  # noqa: FBT001 - the interface of `on_reload`
+    """Write a sentence about a reload on stderr or into a JSON log."""
+    write_about_server(sentence, logging.WARNING if is_failure else logging.INFO)
 
 
 def serve(  # noqa: PLR0913 - one for each option of the command

@@ -39,6 +39,7 @@ from funcmcp._adapters.uvicorn.systemd import notify_systemd
 from funcmcp._protocol.loopback import is_loopback
 from funcmcp._server.drain import HURRY_SIGNALS, drain_seconds
 from funcmcp._server.limits import Limits
+from funcmcp._server.log import quote
 from funcmcp._server.log_output import is_json, write_to_stderr
 from funcmcp._transports.exit_deadline import start_exit_deadline
 from funcmcp._transports.http.options import keep_alive_seconds, root_path_of_environment
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     Application: TypeAlias = Callable[..., Any]
     Handler: TypeAlias = Callable[[int, FrameType | None], None]
 
+_NO_CERTIFICATE = "PEER_DID_NOT_RETURN_A_CERTIFICATE"  # the reason that OpenSSL gives
 _HANDSHAKE_SECONDS = 10.0
 """Seconds for the handshake of TLS, during which a connection is not counted."""
 
@@ -124,6 +126,21 @@ class Certificate(NamedTuple):
 
 def _refuse_password() -> str:
     raise ValueError("the key has a password")
+
+
+class _LoggedHandshake(ssl.SSLObject):
+    """TLS of a connection whose client needs a certificate. asyncio ends one that is refused without a line."""
+
+    def do_handshake(self) -> None:
+        """Continue the handshake; write a line if it fails because of the client's certificate."""
+        try:
+            super().do_handshake()
+        except ssl.SSLError as error:
+            if isinstance(error, ssl.SSLCertVerificationError):
+                _log.warning("A client is refused: its certificate is not valid: %s.", quote(error.verify_message))
+            elif error.reason == _NO_CERTIFICATE:
+                _log.warning("A client is refused: it has no certificate.")
+            raise
 
 
 class StartError(RuntimeError):
@@ -297,6 +314,8 @@ class Server(uvicorn.Server):
         config, loop = self.config, asyncio.get_running_loop()
         make = partial(self._connection_class, config, self.server_state, self.lifespan.state)
         seconds = None if config.ssl is None else _HANDSHAKE_SECONDS
+        if config.ssl is not None and config.ssl.verify_mode is ssl.CERT_REQUIRED:
+            config.ssl.sslobject_class = _LoggedHandshake
         for listener in listeners:
             server = await loop.create_server(
                 make, sock=listener, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=seconds

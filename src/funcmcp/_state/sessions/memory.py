@@ -110,8 +110,9 @@ class MemorySessions(LiveSessions):
 
     @property
     def count(self) -> int:
-        """The number of sessions, with those that have expired lately. It may be read in any thread."""
-        return len(self._sessions)
+        """The number of sessions that have not expired. It may be read in any thread, so it drops none."""
+        now = self._clock()
+        return sum(session.expires > now for session in list(self._sessions.values()))
 
     def __len__(self) -> int:
         self._drop_expired(self._clock())

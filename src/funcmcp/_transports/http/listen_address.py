@@ -30,6 +30,11 @@ DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8000
 MAX_PORT: Final = 65_535
 
+ONLY_THIS_MACHINE: Final = (
+    "Only this machine reaches it. On a platform that sets PORT, set FUNCMCP_HOST=0.0.0.0 as well."
+)
+"""The line at the start of a server whose address `is_only_platform_port`."""
+
 
 class ListenAddress(NamedTuple):
     """The address that a server listens on.
