@@ -252,3 +252,47 @@ async def test_middleware_of_the_sdk_may_name_another_tool_in_place_or_in_a_copy
             await client.call_tool("public", {"to": "nothing"})
         with pytest.raises(MCPError):
             await client.list_resources()
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_middleware_of_the_sdk_edits_answers_and_handles_errors(revision: str) -> None:
+    mcp = MCPServer("Shop")
+
+    @mcp.tool()
+    def price() -> str:
+        return "5"
+
+    @mcp.tool()
+    def hidden() -> str:
+        return "secret"
+
+    @mcp.prompt()
+    def greet() -> str:
+        return "Hello"
+
+    mcp.add_resource(TextResource("shop://a", "a"))
+
+    async def edit(context: Any, call_next: Any) -> Any:
+        try:
+            result = await call_next(context)
+        except MCPError as error:
+            if "lost" in error.message:
+                return {"content": [{"type": "text", "text": "handled"}]}
+            raise
+        if context.method == "tools/list":
+            return {**result, "tools": [tool for tool in result["tools"] if tool["name"] != "hidden"]}
+        if context.method == "prompts/list":
+            result["prompts"] = []
+        if context.method == "resources/read":
+            result["contents"][0]["text"] = "b"
+        return result
+
+    mcp.middleware.append(edit)
+    async with Client(mcp, revision=revision) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["price"]
+        assert await client.list_prompts() == []
+        assert (await client.read_resource("shop://a")).text == "b"
+        assert (await client.call_tool("price")).text == "5"
+        assert (await client.call_tool("lost")).text == "handled"
+        with pytest.raises(MCPError, match="Unknown tool: gone"):
+            await client.call_tool("gone")

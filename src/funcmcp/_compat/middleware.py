@@ -23,7 +23,7 @@ from funcmcp._compat.annotations import plain
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.content import ToolResult
 from funcmcp._compat.current import context_variable, get_context
-from funcmcp._compat.errors import ToolError
+from funcmcp._compat.errors import McpError, ToolError
 from funcmcp._direct_calls import DirectContext
 from funcmcp._protocol import objects
 from funcmcp._protocol.errors import MCPError
@@ -307,23 +307,57 @@ def sdk_middleware(middleware: Callable[[Any, Any], Awaitable[Any]]) -> NativeMi
     @wraps(middleware)
     async def around(request: RequestContext, call_next: NativeCallNext) -> Reply | dict[str, Any]:
         named = _named_by(request)
+        replies: list[Reply] = []
 
-        async def innermost(context: SDKMiddlewareContext) -> Reply:
+        async def innermost(context: SDKMiddlewareContext) -> dict[str, Any]:
             if context.method != request.request.method:
                 raise TypeError("Middleware can't change the method of a request.")
             params = dict(context.params)  # the middleware may have changed the request's own
             request.request.params.clear()
             request.request.params.update(params)
             await _route_again(request, named)
-            return await call_next(request)
+            reply = await call_next(request)
+            replies.append(reply)
+            return _result_or_error(reply, request.error)
 
         try:
-            answer = await middleware(_sdk_context(request), innermost)
+            answer = plain(await middleware(_sdk_context(request), innermost))
+        except PassedError as error:
+            return error.reply
         except Exception as error:
             raise as_mcp_error(error) from error
-        return plain(answer)  # type: ignore[no-any-return] # checked by the server
+        if replies and answer == replies[-1].result():
+            return replies[-1]
+        if isinstance(answer, dict) and request.request.method in FEATURE_LISTS:
+            return _private(answer)
+        return answer  # type: ignore[no-any-return] # checked by the server
 
     return around
+
+
+class PassedError(McpError):
+    """The error of a request on its way back through middleware.
+
+    Args:
+        reply: The answer that has the error. It is sent unless the middleware handles the error.
+    """
+
+    def __init__(self, reply: Reply) -> None:
+        error = reply.message()["error"]
+        super().__init__(error["code"], error["message"], error.get("data"))
+        self.reply = reply
+
+
+def _result_or_error(reply: Reply, failure: BaseException | None) -> dict[str, Any]:
+    """Return the result of an answer; raise the error that it has, caused by *failure*."""
+    if reply.error is not None:
+        raise PassedError(reply) from failure
+    return reply.result() or {}
+
+
+def _private(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a list that middleware has changed. It may differ between callers, so shared caches must not store it."""
+    return {**result, "cacheScope": "private"} if "cacheScope" in result else result
 
 
 def as_mcp_error(error: Exception) -> Exception:
@@ -436,9 +470,7 @@ def _result_of(method: str, value: Any, reply: Reply | None) -> dict[str, Any] |
     if method in FEATURE_LISTS:
         member = FEATURE_LISTS[method]
         edited = {**result, member: [dict(item) for item in value]}
-        if "cacheScope" in edited:
-            edited["cacheScope"] = "private"
-        return edited
+        return _private(edited)
     if method == "tools/call":
         from funcmcp._authoring.values.tool_results import rendering_of  # noqa: PLC0415 - only for changed results
 
