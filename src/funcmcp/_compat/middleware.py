@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from datetime import UTC, datetime
 from functools import wraps
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from funcmcp._authoring.values.sdk_results import is_sdk_type
@@ -23,10 +22,28 @@ from funcmcp._compat.annotations import plain
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.content import ToolResult
 from funcmcp._compat.current import context_variable, get_context
-from funcmcp._compat.errors import McpError, ToolError
+from funcmcp._compat.editable import (
+    EditableBlock,
+    EditableParams,
+    ListedPrompt,
+    ListedResource,
+    ListedTemplate,
+    PromptAnswer,
+    ReadResult,
+)
+from funcmcp._compat.errors import (
+    DisabledError,
+    FastMCPError,
+    McpError,
+    NotFoundError,
+    ToolError,
+    ValidationError,
+    as_fastmcp_error,
+)
 from funcmcp._direct_calls import DirectContext
 from funcmcp._protocol import objects
-from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, MCPError, ResourceNotFound, UnknownFeature
+from funcmcp._protocol.errors import ToolError as NativeToolError
 from funcmcp._protocol.methods import FEATURE_LISTS
 from funcmcp._protocol.replies import Reply
 from funcmcp._public_names import public
@@ -52,11 +69,18 @@ _HOOKS = {
 }
 _DEFINITIONS: dict[str, type[objects.Definition]] = {
     "tools": ListedTool,
-    "resources": objects.Resource,
-    "resourceTemplates": objects.ResourceTemplate,
-    "prompts": objects.Prompt,
+    "resources": ListedResource,
+    "resourceTemplates": ListedTemplate,
+    "prompts": ListedPrompt,
 }
 """The class of the definitions in a list, by the member of the result that has them."""
+
+_UNKNOWN: dict[str, Callable[[dict[str, Any]], MCPError]] = {
+    "tools/call": lambda params: UnknownFeature("tool", params["name"]),
+    "resources/read": lambda params: ResourceNotFound(params["uri"]),
+    "prompts/get": lambda params: UnknownFeature("prompt", params["name"]),
+}
+"""Returns the error for an unknown feature from the params of a request, by its method."""
 
 
 @public("funcmcp.compat")
@@ -236,12 +260,15 @@ class ErrorHandlingMiddleware(Middleware):
 def native_middleware(middleware: Any) -> NativeMiddleware:
     """Return a funcmcp middleware for an object of FastMCP's kind."""
 
-    async def around(request: RequestContext, call_next: NativeCallNext) -> Reply | dict[str, Any]:
+    async def around(request: RequestContext, call_next: NativeCallNext) -> Any:
         method = request.request.method
         original: list[tuple[Reply, Any]] = []
 
         async def innermost(context: MiddlewareContext) -> Any:
-            await _write_back(request, context.message)
+            try:
+                await _write_back(request, context.message)
+            except MCPError as error:
+                raise as_fastmcp_error(error, error) from error.__cause__
             reply = await call_next(request)
             value = _value_of(method, reply, request.error)
             current = context_variable.get()
@@ -250,9 +277,15 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
             original.append((reply, value))
             return value
 
-        message = SimpleNamespace(**{"arguments": {}, **request.request.params})
+        message = EditableParams(**{"arguments": {}, **request.request.params})
         context = MiddlewareContext(message=message, fastmcp_context=context_variable.get(), method=method)
-        value = await middleware(context, innermost)
+        try:
+            value = await middleware(context, innermost)
+        except (FastMCPError, NativeToolError) as error:
+            native = _native_error(error, request)
+            if native is error:
+                raise
+            raise native from error
         for reply, same in original:
             if value is same and not isinstance(value, list) and not _is_changed(value, reply):
                 return reply
@@ -418,22 +451,39 @@ def _value_of(method: str, reply: Reply, failure: BaseException | None) -> Any:
     """Return an answer as FastMCP's middleware gets it; raise what the request failed with, caused by *failure*."""
     error = reply.message().get("error")
     if error is not None:
-        raise MCPError(error["code"], error["message"], error.get("data")) from failure
+        raise as_fastmcp_error(MCPError(error["code"], error["message"], error.get("data")), failure) from failure
     result = reply.result() or {}
     if method == "tools/call" and "content" in result:
         call_result = objects.CallToolResult(result)
         if call_result.is_error:
             raise ToolError(call_result.text) from failure
-        blocks = call_result.content
+        blocks = objects.objects_of(result["content"], EditableBlock)
         return _CalledTool(blocks, call_result.structured_content, call_result.meta or None, result)
     if method in FEATURE_LISTS:
         member = FEATURE_LISTS[method]
         return objects.objects_of(result.get(member, []), _DEFINITIONS[member])
     if method == "resources/read":
-        return objects.ReadResourceResult(result)
+        return ReadResult(result)
     if method == "prompts/get":
-        return objects.GetPromptResult(result)
+        return PromptAnswer(result)
     return result
+
+
+def _native_error(error: Exception, request: RequestContext) -> Exception:
+    """Return an error of middleware as funcmcp sends it, with its text.
+
+    One that says that a feature does not exist becomes the error for a feature that really does not: clients must not
+    tell the difference. Other requests than those of `_UNKNOWN` fail with an internal error, as in FastMCP.
+    """
+    method = request.request.method
+    if isinstance(error, MCPError) or method not in _UNKNOWN:
+        return error
+    if isinstance(error, NotFoundError | DisabledError):
+        return _UNKNOWN[method](request.request.params)
+    if method == "tools/call":
+        return error if isinstance(error, NativeToolError) else ToolError(error)
+    code = INVALID_PARAMS if isinstance(error, ValidationError) else INTERNAL_ERROR
+    return MCPError(code, str(error))
 
 
 def _is_changed(value: Any, reply: Reply) -> bool:
@@ -462,8 +512,8 @@ class _CalledTool(ToolResult):
         self.wire = wire
 
 
-def _result_of(method: str, value: Any, reply: Reply | None) -> dict[str, Any] | Reply:
-    """Return what middleware returned as a result in JSON form."""
+def _result_of(method: str, value: Any, reply: Reply | None) -> Any:
+    """Return what middleware returned as a result in JSON form; objects that the server itself reads unchanged."""
     if isinstance(value, Reply):
         return value
     result = (reply.result() if reply is not None else None) or {}
@@ -478,9 +528,7 @@ def _result_of(method: str, value: Any, reply: Reply | None) -> dict[str, Any] |
             value.content = [_block(block) for block in value.content]
         rendered = rendering_of(Any, "middleware").render(value)
         return rendered if isinstance(rendered, dict) else rendered.result()  # type: ignore[union-attr] # not a raw response
-    if isinstance(value, dict):
-        return dict(value)
-    raise TypeError(f"Middleware returned {type(value).__name__} for {method}. Return what call_next returned.")
+    return dict(value) if isinstance(value, dict) else value
 
 
 def _block(block: Any) -> Any:
