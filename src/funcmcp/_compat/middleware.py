@@ -76,9 +76,9 @@ _DEFINITIONS: dict[str, type[objects.Definition]] = {
 """The class of the definitions in a list, by the member of the result that has them."""
 
 _UNKNOWN: dict[str, Callable[[dict[str, Any]], MCPError]] = {
-    "tools/call": lambda params: UnknownFeature("tool", params["name"]),
-    "resources/read": lambda params: ResourceNotFound(params["uri"]),
-    "prompts/get": lambda params: UnknownFeature("prompt", params["name"]),
+    "tools/call": lambda params: UnknownFeature("tool", str(params.get("name"))),
+    "resources/read": lambda params: ResourceNotFound(str(params.get("uri"))),
+    "prompts/get": lambda params: UnknownFeature("prompt", str(params.get("name"))),
 }
 """Returns the error for an unknown feature from the params of a request, by its method."""
 
