@@ -160,10 +160,11 @@ class DirectCalls:
             refusal = None if server.guard is None else await server.guard.check(routed, principal)
             if refusal is not None:
                 raise refusal.error()
-        reply = await server.answer(DirectContext(routed, client, principal))
+        context = DirectContext(routed, client, principal)
+        reply = await server.answer(context)
         message = reply.message()
         error = message.get("error")
         if error is not None:
-            raise MCPError(error["code"], error["message"], error.get("data"))
+            raise MCPError(error["code"], error["message"], error.get("data")) from context.error
         result: dict[str, Any] = message["result"]
         return result

@@ -122,6 +122,7 @@ EXCEPTIONS = {
     "src/funcmcp/_compat/completion.py": "tests/compat/test_server",
     "src/funcmcp/_compat/components.py": "tests/compat/test_server",
     "src/funcmcp/_compat/current.py": "tests/compat/test_context",
+    "src/funcmcp/_compat/editable.py": "tests/compat/test_middleware",
     "src/funcmcp/_compat/elicitation.py": "tests/compat/test_context",
     "src/funcmcp/_compat/errors.py": "tests/compat/test_server",
     "src/funcmcp/_compat/functions.py": "tests/compat/test_server and test_dependencies",

@@ -11,16 +11,24 @@ import pytest
 from funcmcp import MCPError
 from funcmcp.compat import (
     CallNext,
+    Context,
     ErrorHandlingMiddleware,
     FastMCP,
     LoggingMiddleware,
     MCPServer,
+    Message,
     Middleware,
     MiddlewareContext,
+    NotFoundError,
+    PromptError,
+    PromptResult,
+    ResourceContent,
+    ResourceResult,
     TextResource,
     TimingMiddleware,
     ToolError,
     ToolResult,
+    ValidationError,
 )
 from funcmcp.content import Text
 from funcmcp.middleware import log_requests
@@ -252,3 +260,227 @@ async def test_middleware_of_the_sdk_may_name_another_tool_in_place_or_in_a_copy
             await client.call_tool("public", {"to": "nothing"})
         with pytest.raises(MCPError):
             await client.list_resources()
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_middleware_of_the_sdk_edits_answers_and_handles_errors(revision: str) -> None:
+    mcp = MCPServer("Shop")
+
+    @mcp.tool()
+    def price() -> str:
+        return "5"
+
+    @mcp.tool()
+    def hidden() -> str:
+        return "secret"
+
+    @mcp.prompt()
+    def greet() -> str:
+        return "Hello"
+
+    mcp.add_resource(TextResource("shop://a", "a"))
+
+    async def edit(context: Any, call_next: Any) -> Any:
+        try:
+            result = await call_next(context)
+        except MCPError as error:
+            if "lost" in error.message:
+                return {"content": [{"type": "text", "text": "handled"}]}
+            raise
+        if context.method == "tools/list":
+            return {**result, "tools": [tool for tool in result["tools"] if tool["name"] != "hidden"]}
+        if context.method == "prompts/list":
+            result["prompts"] = []
+        if context.method == "resources/read":
+            result["contents"][0]["text"] = "b"
+        return result
+
+    mcp.middleware.append(edit)
+    async with Client(mcp, revision=revision) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["price"]
+        assert await client.list_prompts() == []
+        assert (await client.read_resource("shop://a")).text == "b"
+        assert (await client.call_tool("price")).text == "5"
+        assert (await client.call_tool("lost")).text == "handled"
+        with pytest.raises(MCPError, match="Unknown tool: gone"):
+            await client.call_tool("gone")
+
+
+def shop(*middleware: Any) -> FastMCP:
+    mcp = FastMCP("Shop", middleware=middleware)
+
+    @mcp.tool
+    def price(item: str) -> str:
+        """Return a price."""
+        return f"{item}: 5"
+
+    @mcp.resource("shop://a", mime_type="text/plain")
+    def stock() -> str:
+        """Return the stock."""
+        return "a"
+
+    @mcp.resource("shop://{item}/photo")
+    def photo(item: str) -> bytes:
+        """Return a photo."""
+        return item.encode()
+
+    @mcp.prompt
+    def greet() -> str:
+        """Greet."""
+        return "Hello"
+
+    return mcp
+
+
+async def test_middleware_edits_components_in_lists() -> None:
+    class Editing(Middleware):
+        async def on_list_tools(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            tools = await call_next(context)
+            return [tool.model_copy(update={"description": "new", "meta": {"a": 1}}, deep=True) for tool in tools]
+
+        async def on_list_resources(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            resources = await call_next(context)
+            for resource in resources:
+                resource.description = None
+                resource.mime_type = "text/html"
+            return resources
+
+        async def on_list_resource_templates(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            templates = await call_next(context)
+            templates[0].title = "Photo"
+            return templates
+
+        async def on_list_prompts(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            prompts = await call_next(context)
+            return [prompt.model_copy() for prompt in prompts if prompt.tags == set()]
+
+    async with Client(shop(Editing())) as client:
+        tool = (await client.list_tools())[0]
+        assert (tool.description, tool.meta, tool.name) == ("new", {"a": 1}, "price")
+        resource = (await client.list_resources())[0]
+        assert (resource.description, resource.mime_type) == (None, "text/html")
+        assert (await client.list_resource_templates())[0].title == "Photo"
+        assert (await client.list_prompts())[0].description == "Greet."
+
+
+async def test_middleware_copies_messages_and_edits_results() -> None:
+    class Editing(Middleware):
+        async def on_call_tool(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            arguments = {"item": context.message.model_dump()["arguments"]["item"].upper()}
+            message = context.message.model_copy(update={"arguments": arguments}, deep=True)
+            result = await call_next(context.copy(message=message))
+            result.content[0].text += "!"
+            return result
+
+        async def on_read_resource(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            result = await call_next(context)
+            part = result.contents[0]
+            part.content = "b" if part.content == b"pen" else part.content.encode() + b"!"
+            return result
+
+        async def on_get_prompt(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            result = await call_next(context)
+            result.messages[0].content.text += ", Ann"
+            return result
+
+    async with Client(shop(Editing())) as client:
+        assert (await client.call_tool("price", {"item": "pen"})).text == "PEN: 5!"
+        assert (await client.read_resource("shop://pen/photo")).text == "b"
+        assert (await client.read_resource("shop://a")).contents[0].data == b"a!"
+        assert (await client.get_prompt("greet")).messages[0].content.text == "Hello, Ann"
+
+
+async def test_middleware_returns_results_of_resources_and_prompts() -> None:
+    class Adding(Middleware):
+        async def on_read_resource(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            return ResourceResult([*(await call_next(context)).contents, ResourceContent("b", mime_type="text/html")])
+
+        async def on_get_prompt(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            return PromptResult([*(await call_next(context)).messages, Message("Bye")], description="Two")
+
+    async with Client(shop(Adding())) as client:
+        parts = (await client.read_resource("shop://a")).contents
+        assert [(part.text, part.mime_type) for part in parts] == [("a", "text/plain"), ("b", "text/html")]
+        prompt = await client.get_prompt("greet")
+        assert [message.content.text for message in prompt.messages] == ["Hello", "Bye"]
+        assert prompt.description == "Two"
+
+
+REQUESTS = {
+    "tool": lambda client: client.call_tool("price", {"item": "pen"}),
+    "resource": lambda client: client.read_resource("shop://a"),
+    "prompt": lambda client: client.get_prompt("greet"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "code", "text"),
+    [  # the answers of FastMCP 4.2.3, but for the form of an unknown tool, which is that of a tool of no such name
+        ("tool", NotFoundError("n"), -32602, "Unknown tool: price"),
+        ("resource", NotFoundError("n"), -32602, "Resource not found"),
+        ("prompt", NotFoundError("n"), -32602, "Unknown prompt: greet"),
+        ("tool", ValidationError("v"), None, "v"),
+        ("resource", ValidationError("v"), -32602, "v"),
+        ("prompt", ValidationError("v"), -32602, "v"),
+        ("tool", ToolError("t"), None, "t"),
+        ("resource", ToolError("t"), -32603, "t"),
+        ("prompt", ToolError("t"), -32603, "t"),
+        ("prompt", PromptError("p"), -32602, "p"),
+        ("resource", ValueError("secret"), -32603, "Internal error"),
+    ],
+)
+async def test_errors_that_middleware_raises_have_their_text(
+    kind: str, error: Exception, code: int | None, text: str
+) -> None:
+    class Raising(Middleware):
+        async def on_request(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            if context.method in {"tools/call", "resources/read", "prompts/get"}:
+                raise error
+            return await call_next(context)
+
+    async with Client(shop(Raising()), revision="2026-07-28") as client:
+        if code is None:
+            result = await REQUESTS[kind](client)
+            assert (result.is_error, result.text) == (True, text)
+        else:
+            with pytest.raises(MCPError) as raised:
+                await REQUESTS[kind](client)
+            assert (raised.value.code, raised.value.message) == (code, text)
+
+
+async def test_middleware_and_tools_catch_that_a_feature_does_not_exist() -> None:
+    seen: list[str] = []
+
+    class Catching(Middleware):
+        async def on_request(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            try:
+                if getattr(context.message, "name", "") == "renamed":
+                    context.message.name = "lost"
+                return await call_next(context)
+            except NotFoundError as error:
+                seen.append(str(error))
+                raise
+
+    mcp = shop(Catching())
+
+    @mcp.tool
+    async def look(ctx: Context) -> list[str]:
+        for call in (ctx.read_resource("shop:b"), ctx.get_prompt("nobody")):
+            with pytest.raises(NotFoundError):
+                await call
+        message = (await ctx.get_prompt("greet")).messages[0]
+        names = [item.name for item in [*await ctx.list_resources(), *await ctx.list_prompts()]]
+        return [*names, message.content.text or ""]
+
+    async with Client(mcp) as client:
+        for request in (client.call_tool("gone"), client.call_tool("renamed"), client.read_resource("shop:c")):
+            with pytest.raises(MCPError):
+                await request
+        assert (await client.call_tool("look")).structured_content == {"result": ["stock", "greet", "Hello"]}
+    assert seen == [
+        "Unknown tool: gone",
+        "Unknown tool: lost",
+        "Resource not found",
+        "Resource not found",
+        "Unknown prompt: nobody",
+    ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator, Iterator  # noqa: TC003 - read when tools are registered
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Required, TypedDict
 
 import pytest
@@ -13,6 +15,7 @@ from mcp import types
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from pydantic import BaseModel, Field
 
+from funcmcp import RegistrationError
 from funcmcp._protocol.errors import MCPError
 from funcmcp.compat import (
     AssistantMessage,
@@ -616,3 +619,78 @@ async def test_an_error_beside_a_nan_names_the_value_that_cannot_be_written() ->
     assert (
         "the value at [1].lock that can't be written as JSON: JSON can't carry object." in result["content"][0]["text"]
     )
+
+
+async def test_items_of_generators_are_results() -> None:
+    mcp = FastMCP("Numbers")
+
+    @mcp.tool
+    def plain(upto: int):  # type: ignore[no-untyped-def]
+        yield from range(upto)
+
+    @mcp.tool
+    def iterator(upto: int, ctx: Context) -> Iterator[int]:
+        assert ctx.fastmcp is mcp
+        yield from range(upto)
+
+    @mcp.tool
+    async def asynchronous(upto: int) -> AsyncIterator[int]:
+        for number in range(upto):
+            yield number
+
+    @mcp.tool
+    async def listed(upto: int) -> list[int]:  # type: ignore[misc] # FastMCP accepts it
+        for number in range(upto):
+            yield number
+
+    for name in ("plain", "iterator", "asynchronous"):  # as in FastMCP 4.2.3
+        result = await mcp.call_tool(name, {"upto": 2})
+        assert (result.text, result.structured_content) == ("[0,1]", None)
+        assert (await mcp.get_tool(name)).output_schema is None
+    assert (await mcp.call_tool("listed", {"upto": 2})).structured_content == {"result": [0, 1]}
+
+
+def test_the_types_of_a_generator_may_be_unknown() -> None:
+    with pytest.raises(RegistrationError):
+
+        @FastMCP("Numbers").tool
+        def unknown(upto: "Missing") -> Iterator[int]:  # type: ignore[name-defined] # noqa: F821, UP037 - what is tested
+            yield 1
+
+
+async def test_rest_of_a_path_is_a_text_for_a_parameter_without_a_type() -> None:
+    joining = FastMCP("Files")
+
+    @joining.resource("file://{path*}")
+    def untyped(path):  # type: ignore[no-untyped-def]
+        return repr(path)
+
+    @joining.resource("list://{path*}")
+    async def typed(path: list[str]) -> str:
+        return repr(path)
+
+    @joining.resource("async://{path*}")
+    async def waiting(path):  # type: ignore[no-untyped-def]
+        return repr(path)
+
+    assert (await joining.read_resource("file://a/b")).text == "'a/b'"
+    assert (await joining.read_resource("async://a/b")).text == "'a/b'"
+    assert (await joining.read_resource("list://a/b")).text == "['a', 'b']"
+
+
+async def test_completion_is_a_decorator_with_and_without_parentheses() -> None:
+    for is_called in (True, False):
+        mcp = FastMCP("Greetings")
+
+        @mcp.prompt
+        def greet(name: str) -> str:
+            return name
+
+        def complete(ref: Any, argument: Any, context: Any) -> Any:
+            return SimpleNamespace(values=[f"{argument.value}nn"], total=None)
+
+        decorator = mcp.completion() if is_called else mcp.completion
+        assert decorator(complete) is complete
+        async with Client(mcp) as client:
+            answer = await client.complete({"type": "ref/prompt", "name": "greet"}, "name", "A")
+            assert list(answer.values) == ["Ann"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.signatures.signature import function_name
+from funcmcp._compat.editable import Editable
 from funcmcp._mappings import without
 from funcmcp._protocol import objects
 from funcmcp._public_names import public
@@ -245,14 +246,12 @@ class DirectoryResource(Resource):
         return {"files": sorted(str(path.relative_to(self.path)) for path in paths if path.is_file())}
 
 
-class ListedTool(objects.Tool):
+class ListedTool(Editable, objects.Tool):
     """A tool in the list of a server: its definition, with the names of FastMCP and the official SDK.
 
     Attributes:
         tags: The tags.
     """
-
-    tags: set[str]
 
     @property
     def key(self) -> str:
@@ -273,10 +272,6 @@ class ListedTool(objects.Tool):
     def outputSchema(self) -> dict[str, Any] | None:  # noqa: N802 - the SDK's name
         """The output schema."""
         return self.output_schema
-
-    def model_dump(self, **_: Any) -> dict[str, Any]:
-        """Return the definition."""
-        return dict(self)
 
 
 def with_tags(item: Any, server: Any) -> Any:

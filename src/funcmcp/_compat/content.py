@@ -249,6 +249,7 @@ class PromptResult(content.PromptResult):
     def __init__(self, messages: Any, description: str | None = None, meta: Mapping[str, Any] | None = None) -> None:
         if not isinstance(messages, list | tuple):
             messages = [messages]
+        messages = [_message(message) for message in messages]
         super().__init__(messages, description=description, meta=meta)
 
 
@@ -285,9 +286,7 @@ class ResourceResult(list[Any]):
 
     def __init__(self, contents: Any, meta: Mapping[str, Any] | None = None) -> None:
         items = contents if isinstance(contents, list | tuple) else [contents]
-        super().__init__(
-            item if isinstance(item, content.Contents) else ResourceContent(item, meta=meta) for item in items
-        )
+        super().__init__(_resource_content(item, meta) for item in items)
 
     @property
     def contents(self) -> list[Any]:
@@ -297,18 +296,35 @@ class ResourceResult(list[Any]):
 
 def read_contents(result: ReadResourceResult) -> ResourceResult:
     """Return what a read of a resource has returned as a list of `ResourceContent` objects."""
-    return ResourceResult(
-        [
-            ResourceContent(part.data if part.text is None else part.text, part.mime_type, part.meta or None)
-            for part in result.contents
-        ]
-    )
+    return ResourceResult(result.contents)
+
+
+def _resource_content(item: Any, meta: Mapping[str, Any] | None) -> Any:
+    """Return an item of a resource's contents as content; a part of an earlier result keeps its type and ``_meta``."""
+    from funcmcp._protocol.objects import ResourceContents  # noqa: PLC0415 - servers without resources need it not
+
+    if isinstance(item, content.Contents):
+        return item
+    if isinstance(item, ResourceContents):
+        return ResourceContent(item.data if item.text is None else item.text, item.mime_type, item.meta or None)
+    return ResourceContent(item, meta=meta)
 
 
 def _json_text(value: Any) -> str:
     from funcmcp._protocol.codec import encode  # noqa: PLC0415 - only values that are not texts need it
 
     return encode(value).decode()
+
+
+def _message(message: Any) -> Any:
+    """Return a message of an earlier result as a message; others are returned unchanged."""
+    from funcmcp._protocol.objects import PromptMessage  # noqa: PLC0415 - servers without prompts need it not
+
+    if not isinstance(message, PromptMessage):
+        return message
+    block = content.Text("")
+    block.block = dict(message.content)
+    return content.Message(block, role=message.role)
 
 
 def _suffix(path: str | PathLike[str] | None) -> str:

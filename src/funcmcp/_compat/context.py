@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Union, get_args, get_
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.content import read_contents
 from funcmcp._compat.elicitation import answered, question_of
+from funcmcp._compat.errors import as_fastmcp_error
 from funcmcp._compat.request_parts import access_token_of, http_request_of
 from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
+from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.levels import LEVELS
 from funcmcp._public_names import public
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from funcmcp._authoring.calling.feature_context import Context as InnerContext
     from funcmcp._authoring.calling.questions import Root
     from funcmcp._compat.request_parts import AccessToken
+    from funcmcp._protocol.objects import GetPromptResult, Prompt, Resource
     from funcmcp._server.calls.context import RequestContext
 
     Types = TypeVarTuple("Types", default=Unpack[tuple[Any, ...]])
@@ -38,7 +41,6 @@ _VISIBILITY = (
 )
 
 _OTHER_NAMES = {
-    "get_prompt": "await ctx.fastmcp.get_prompt(name, arguments)",
     "request_state": "await ctx.elicit(...), which needs no state",
     "input_responses": "await ctx.elicit(...), which returns the answer",
     "enable_components": _VISIBILITY,
@@ -298,8 +300,26 @@ class Context(Generic[*Types]):
 
     async def read_resource(self, uri: Any) -> Any:
         """Return the contents of a resource of this server: a list, whose items have ``content`` and ``mime_type``."""
-        result = await self._server.read_resource(str(uri), principal=self._request.principal)
+        try:
+            result = await self._server.read_resource(str(uri), principal=self._request.principal)
+        except MCPError as error:
+            raise as_fastmcp_error(error, error.__cause__) from error.__cause__
         return read_contents(result)
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> GetPromptResult:
+        """Return the messages of a prompt of this server."""
+        try:
+            return await self._server.get_prompt(name, arguments, principal=self._request.principal)
+        except MCPError as error:
+            raise as_fastmcp_error(error, error.__cause__) from error.__cause__
+
+    async def list_resources(self) -> list[Resource]:
+        """Return the resources of this server that the caller sees."""
+        return await self._server.list_resources(principal=self._request.principal)
+
+    async def list_prompts(self) -> list[Prompt]:
+        """Return the prompts of this server that the caller sees."""
+        return await self._server.list_prompts(principal=self._request.principal)
 
 
 def is_context(hint: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, MCPError
+from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, MCPError, ResourceNotFound, UnknownFeature
 from funcmcp._protocol.errors import ToolError as NativeToolError
 from funcmcp._public_names import public
 
@@ -99,3 +99,14 @@ class McpError(MCPError):
     def error(self) -> McpError:
         """The error with its code, message and data."""
         return self
+
+
+class MissingFeatureError(McpError, NotFoundError):
+    """A request names a tool, a resource or a prompt that does not exist. Clients get the JSON-RPC error for it."""
+
+
+def as_fastmcp_error(error: MCPError, failure: BaseException | None) -> MCPError:
+    """Return the error of a request, caused by *failure*, as FastMCP's NotFoundError if its feature does not exist."""
+    if isinstance(failure, UnknownFeature | ResourceNotFound | NotFoundError):
+        return MissingFeatureError(error.code, error.message, error.data)
+    return error

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any, get_origin
 
 from funcmcp._authoring.calling.function_call import call_in_thread
 from funcmcp._authoring.calling.services import Scope
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from funcmcp._compat.dependencies import Dependency
+
+_ITERATORS = {Iterator, AsyncIterator, AsyncIterable, AsyncGenerator}
+"""Annotations of generators for which there is no output schema, as in FastMCP."""
 
 _SCOPE = "scope_of_dependencies"
 _SCOPE_PARAMETER = inspect.Parameter(_SCOPE, inspect.Parameter.KEYWORD_ONLY, annotation=Scope)
@@ -114,12 +118,56 @@ def tool_function(function: Callable[..., Any], *, exclude: Collection[str] = ()
     return with_result(wrapper, conversion.hint, conversion.convert)
 
 
+def collected(function: Callable[..., Any]) -> Any:
+    """Return a function that returns the items of a generator as a list; other functions are returned unchanged.
+
+    Without a type of the items that funcmcp writes a schema for, as in ``Iterator[int]``, the value decides the form.
+    """
+    is_async_generator = inspect.isasyncgenfunction(function)
+    signature = Signature(function)
+    hints = signature.try_hints()
+    hint = hints.get("return")
+    is_untyped = hint is None or (get_origin(hint) or hint) in _ITERATORS
+    if not is_async_generator and not (inspect.isgeneratorfunction(function) and is_untyped):
+        return function
+    if signature.try_types() is None:
+        return function
+    call = _collecting_async(function) if is_async_generator else _collecting(function)
+    _set_signature(call, function, without(hints, "return") if is_untyped else hints, ())
+    return call
+
+
+def with_joined_paths(function: Callable[..., Any], names: Collection[str]) -> Any:
+    """Return the function of a template whose parameters for parts of a path are texts, if they have no type."""
+    hints = Signature(function).try_hints()
+    untyped = [name for name in signature_of(function).parameters if name in names and name not in hints]
+    if not untyped:
+        return function
+    call = _asynchronous(function, ()) if is_async(function) else _plain(function, ())
+    _set_signature(call, function, {**hints, **dict.fromkeys(untyped, str)}, ())
+    return call
+
+
 def returns_contents(function: Callable[..., Any]) -> bool:
     """Return whether a function is annotated to return contents of a resource in the classes of FastMCP."""
     hint = Signature(function).try_hints().get("return")
     return any(
         isinstance(part, type) and issubclass(part, ResourceResult | ResourceContent) for part in parts_of_type(hint)
     )
+
+
+def _collecting(function: Callable[..., Any]) -> Any:
+    def call(**arguments: Any) -> Any:
+        return list(function(**arguments))
+
+    return call
+
+
+def _collecting_async(function: Callable[..., Any]) -> Any:
+    async def call(**arguments: Any) -> Any:
+        return [item async for item in function(**arguments)]
+
+    return call
 
 
 def _converting(function: Callable[..., Any], convert: Callable[[Any], Any]) -> Any:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from datetime import UTC, datetime
 from functools import wraps
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from funcmcp._authoring.values.sdk_results import is_sdk_type
@@ -23,10 +22,28 @@ from funcmcp._compat.annotations import plain
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.content import ToolResult
 from funcmcp._compat.current import context_variable, get_context
-from funcmcp._compat.errors import ToolError
+from funcmcp._compat.editable import (
+    EditableBlock,
+    EditableParams,
+    ListedPrompt,
+    ListedResource,
+    ListedTemplate,
+    PromptAnswer,
+    ReadResult,
+)
+from funcmcp._compat.errors import (
+    DisabledError,
+    FastMCPError,
+    McpError,
+    NotFoundError,
+    ToolError,
+    ValidationError,
+    as_fastmcp_error,
+)
 from funcmcp._direct_calls import DirectContext
 from funcmcp._protocol import objects
-from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, MCPError, ResourceNotFound, UnknownFeature
+from funcmcp._protocol.errors import ToolError as NativeToolError
 from funcmcp._protocol.methods import FEATURE_LISTS
 from funcmcp._protocol.replies import Reply
 from funcmcp._public_names import public
@@ -52,11 +69,18 @@ _HOOKS = {
 }
 _DEFINITIONS: dict[str, type[objects.Definition]] = {
     "tools": ListedTool,
-    "resources": objects.Resource,
-    "resourceTemplates": objects.ResourceTemplate,
-    "prompts": objects.Prompt,
+    "resources": ListedResource,
+    "resourceTemplates": ListedTemplate,
+    "prompts": ListedPrompt,
 }
 """The class of the definitions in a list, by the member of the result that has them."""
+
+_UNKNOWN: dict[str, Callable[[dict[str, Any]], MCPError]] = {
+    "tools/call": lambda params: UnknownFeature("tool", str(params.get("name"))),
+    "resources/read": lambda params: ResourceNotFound(str(params.get("uri"))),
+    "prompts/get": lambda params: UnknownFeature("prompt", str(params.get("name"))),
+}
+"""Returns the error for an unknown feature from the params of a request, by its method."""
 
 
 @public("funcmcp.compat")
@@ -236,12 +260,15 @@ class ErrorHandlingMiddleware(Middleware):
 def native_middleware(middleware: Any) -> NativeMiddleware:
     """Return a funcmcp middleware for an object of FastMCP's kind."""
 
-    async def around(request: RequestContext, call_next: NativeCallNext) -> Reply | dict[str, Any]:
+    async def around(request: RequestContext, call_next: NativeCallNext) -> Any:
         method = request.request.method
         original: list[tuple[Reply, Any]] = []
 
         async def innermost(context: MiddlewareContext) -> Any:
-            await _write_back(request, context.message)
+            try:
+                await _write_back(request, context.message)
+            except MCPError as error:
+                raise as_fastmcp_error(error, error) from error.__cause__
             reply = await call_next(request)
             value = _value_of(method, reply, request.error)
             current = context_variable.get()
@@ -250,9 +277,15 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
             original.append((reply, value))
             return value
 
-        message = SimpleNamespace(**{"arguments": {}, **request.request.params})
+        message = EditableParams(**{"arguments": {}, **request.request.params})
         context = MiddlewareContext(message=message, fastmcp_context=context_variable.get(), method=method)
-        value = await middleware(context, innermost)
+        try:
+            value = await middleware(context, innermost)
+        except (FastMCPError, NativeToolError) as error:
+            native = _native_error(error, request)
+            if native is error:
+                raise
+            raise native from error
         for reply, same in original:
             if value is same and not isinstance(value, list) and not _is_changed(value, reply):
                 return reply
@@ -307,23 +340,57 @@ def sdk_middleware(middleware: Callable[[Any, Any], Awaitable[Any]]) -> NativeMi
     @wraps(middleware)
     async def around(request: RequestContext, call_next: NativeCallNext) -> Reply | dict[str, Any]:
         named = _named_by(request)
+        replies: list[Reply] = []
 
-        async def innermost(context: SDKMiddlewareContext) -> Reply:
+        async def innermost(context: SDKMiddlewareContext) -> dict[str, Any]:
             if context.method != request.request.method:
                 raise TypeError("Middleware can't change the method of a request.")
             params = dict(context.params)  # the middleware may have changed the request's own
             request.request.params.clear()
             request.request.params.update(params)
             await _route_again(request, named)
-            return await call_next(request)
+            reply = await call_next(request)
+            replies.append(reply)
+            return _result_or_error(reply, request.error)
 
         try:
-            answer = await middleware(_sdk_context(request), innermost)
+            answer = plain(await middleware(_sdk_context(request), innermost))
+        except PassedError as error:
+            return error.reply
         except Exception as error:
             raise as_mcp_error(error) from error
-        return plain(answer)  # type: ignore[no-any-return] # checked by the server
+        if replies and answer == replies[-1].result():
+            return replies[-1]
+        if isinstance(answer, dict) and request.request.method in FEATURE_LISTS:
+            return _private(answer)
+        return answer  # type: ignore[no-any-return] # checked by the server
 
     return around
+
+
+class PassedError(McpError):
+    """The error of a request on its way back through middleware.
+
+    Args:
+        reply: The answer that has the error. It is sent unless the middleware handles the error.
+    """
+
+    def __init__(self, reply: Reply) -> None:
+        error = reply.message()["error"]
+        super().__init__(error["code"], error["message"], error.get("data"))
+        self.reply = reply
+
+
+def _result_or_error(reply: Reply, failure: BaseException | None) -> dict[str, Any]:
+    """Return the result of an answer; raise the error that it has, caused by *failure*."""
+    if reply.error is not None:
+        raise PassedError(reply) from failure
+    return reply.result() or {}
+
+
+def _private(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a list that middleware has changed. It may differ between callers, so shared caches must not store it."""
+    return {**result, "cacheScope": "private"} if "cacheScope" in result else result
 
 
 def as_mcp_error(error: Exception) -> Exception:
@@ -384,22 +451,39 @@ def _value_of(method: str, reply: Reply, failure: BaseException | None) -> Any:
     """Return an answer as FastMCP's middleware gets it; raise what the request failed with, caused by *failure*."""
     error = reply.message().get("error")
     if error is not None:
-        raise MCPError(error["code"], error["message"], error.get("data")) from failure
+        raise as_fastmcp_error(MCPError(error["code"], error["message"], error.get("data")), failure) from failure
     result = reply.result() or {}
     if method == "tools/call" and "content" in result:
         call_result = objects.CallToolResult(result)
         if call_result.is_error:
             raise ToolError(call_result.text) from failure
-        blocks = call_result.content
+        blocks = objects.objects_of(result["content"], EditableBlock)
         return _CalledTool(blocks, call_result.structured_content, call_result.meta or None, result)
     if method in FEATURE_LISTS:
         member = FEATURE_LISTS[method]
         return objects.objects_of(result.get(member, []), _DEFINITIONS[member])
     if method == "resources/read":
-        return objects.ReadResourceResult(result)
+        return ReadResult(result)
     if method == "prompts/get":
-        return objects.GetPromptResult(result)
+        return PromptAnswer(result)
     return result
+
+
+def _native_error(error: Exception, request: RequestContext) -> Exception:
+    """Return an error of middleware as funcmcp sends it, with its text.
+
+    One that says that a feature does not exist becomes the error for a feature that really does not: clients must not
+    tell the difference. Other requests than those of `_UNKNOWN` fail with an internal error, as in FastMCP.
+    """
+    method = request.request.method
+    if isinstance(error, MCPError) or method not in _UNKNOWN:
+        return error
+    if isinstance(error, NotFoundError | DisabledError):
+        return _UNKNOWN[method](request.request.params)
+    if method == "tools/call":
+        return error if isinstance(error, NativeToolError) else ToolError(error)
+    code = INVALID_PARAMS if isinstance(error, ValidationError) else INTERNAL_ERROR
+    return MCPError(code, str(error))
 
 
 def _is_changed(value: Any, reply: Reply) -> bool:
@@ -428,17 +512,15 @@ class _CalledTool(ToolResult):
         self.wire = wire
 
 
-def _result_of(method: str, value: Any, reply: Reply | None) -> dict[str, Any] | Reply:
-    """Return what middleware returned as a result in JSON form."""
+def _result_of(method: str, value: Any, reply: Reply | None) -> Any:
+    """Return what middleware returned as a result in JSON form; objects that the server itself reads unchanged."""
     if isinstance(value, Reply):
         return value
     result = (reply.result() if reply is not None else None) or {}
     if method in FEATURE_LISTS:
         member = FEATURE_LISTS[method]
         edited = {**result, member: [dict(item) for item in value]}
-        if "cacheScope" in edited:
-            edited["cacheScope"] = "private"
-        return edited
+        return _private(edited)
     if method == "tools/call":
         from funcmcp._authoring.values.tool_results import rendering_of  # noqa: PLC0415 - only for changed results
 
@@ -446,9 +528,7 @@ def _result_of(method: str, value: Any, reply: Reply | None) -> dict[str, Any] |
             value.content = [_block(block) for block in value.content]
         rendered = rendering_of(Any, "middleware").render(value)
         return rendered if isinstance(rendered, dict) else rendered.result()  # type: ignore[union-attr] # not a raw response
-    if isinstance(value, dict):
-        return dict(value)
-    raise TypeError(f"Middleware returned {type(value).__name__} for {method}. Return what call_next returned.")
+    return dict(value) if isinstance(value, dict) else value
 
 
 def _block(block: Any) -> Any:

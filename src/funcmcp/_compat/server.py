@@ -21,7 +21,15 @@ from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, 
 from funcmcp._compat.context import Context
 from funcmcp._compat.current import context_variable, get_context
 from funcmcp._compat.errors import NotFoundError, UnknownFeatureError
-from funcmcp._compat.functions import adapted, returns_contents, schema_of_result, tool_function, with_result
+from funcmcp._compat.functions import (
+    adapted,
+    collected,
+    returns_contents,
+    schema_of_result,
+    tool_function,
+    with_joined_paths,
+    with_result,
+)
 from funcmcp._compat.middleware import as_mcp_error, native_middleware, sdk_middleware
 from funcmcp._compat.options import (
     checked_server_options,
@@ -59,6 +67,8 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 _logger = logging.getLogger("funcmcp.compat")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PATHS = re.compile(r"\{(\w+)\*\}")
+"""The variables of a URI template that stand for all remaining parts of a path."""
 _MAX_STATES = 10_000
 """Sessions whose state a process keeps. Those that were used least recently are dropped."""
 
@@ -240,23 +250,28 @@ class FastMCP(ServerTransports):
 
         return register
 
-    def completion(self) -> Callable[[F], F]:
-        """Return a decorator for a function that completes arguments of all prompts and variables of all templates.
+    @overload
+    def completion(self, function: F, /) -> F: ...
 
-        The function gets the reference to the prompt or template, the argument and the context of ``mcp.types``, and
-        returns a ``Completion`` or None, as in the official SDK.
+    @overload
+    def completion(self, /) -> Callable[[F], F]: ...
+
+    def completion(self, function: Any = None, /) -> Any:
+        """Register a function that completes arguments of all prompts and variables of all templates.
+
+        Works as ``@mcp.completion`` and as ``@mcp.completion()``. The function gets the reference to the prompt or
+        template, the argument and the context of ``mcp.types``, and returns a ``Completion`` or None, as in the
+        official SDK.
         """
-
-        def register(function: F) -> F:
-            self._completion = function
-            catalog = self._server.catalog
-            for registry in (catalog.prompts, catalog.templates):
-                for feature in tuple(registry):
-                    registry.remove(feature.key)
-                    catalog.add(with_completion(feature, function))
-            return function
-
-        return register
+        if function is None:
+            return self.completion
+        self._completion = function
+        catalog = self._server.catalog
+        for registry in (catalog.prompts, catalog.templates):
+            for feature in tuple(registry):
+                registry.remove(feature.key)
+                catalog.add(with_completion(feature, function))
+        return function
 
     def _decorated(self, kind: type[Component], name_or_fn: Any, options: dict[str, Any]) -> Any:
         if isinstance(name_or_fn, Component):
@@ -644,7 +659,7 @@ def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -
     elif has_schema and (schema := schema_of_result(component.fn)) is not None:
         chosen["output_schema"] = schema
     exclude = chosen.pop("exclude_args", None) or ()
-    function = tool_function(component.fn, exclude=exclude, has_schema=has_schema)
+    function = tool_function(collected(component.fn), exclude=exclude, has_schema=has_schema)
     tool = make_tool(function, _common(component, chosen), server.services)
     return replace(tool, interactive=True)
 
@@ -660,9 +675,11 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
     annotations = plain(options.pop("annotations", None))
     if annotations:
         options["annotations"] = annotations
+    uri = checked_uri(component.uri)
+    function = adapted(component.fn, has_schema=not returns_contents(component.fn))
     resource = make_resource(
-        adapted(component.fn, has_schema=not returns_contents(component.fn)),
-        uri=checked_uri(component.uri),
+        with_joined_paths(function, _PATHS.findall(uri)),
+        uri=uri,
         options=_common(component, options),
         services=server.services,
     )

@@ -29,6 +29,8 @@ HEADER_MISMATCH = -32020
 MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 
+_MAX_QUOTED_NAME = 128
+
 
 @public("funcmcp")
 class MCPError(Exception):
@@ -74,6 +76,18 @@ class InvalidParams(MCPError):
 
     def __init__(self, message: str, data: object = None) -> None:
         super().__init__(INVALID_PARAMS, message, data)
+
+
+class UnknownFeature(InvalidParams):
+    """No tool or prompt has this name.
+
+    Args:
+        kind: ``"tool"`` or ``"prompt"``.
+        name: The name in the request.
+    """
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"Unknown {kind}: {name[:_MAX_QUOTED_NAME]}")
 
 
 @public("funcmcp")

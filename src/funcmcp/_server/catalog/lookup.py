@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from funcmcp._protocol.errors import InvalidParams, ResourceNotFound
+from funcmcp._protocol.errors import InvalidParams, ResourceNotFound, UnknownFeature
 from funcmcp._protocol.uri_template import UnsafeValueError
 from funcmcp._server.calls.route import NO_VALUES
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 MAX_MATCHES = 256
 """The size of the cache of URIs and their templates. Clients choose the URIs, so it must be bounded."""
-
-_MAX_QUOTED_NAME = 128
 
 
 class Lookup:
@@ -44,7 +42,7 @@ class Lookup:
             raise InvalidParams('"name" must be a string.')
         tool = self._catalog.tools.get(name)
         if tool is None:
-            raise InvalidParams(f"Unknown tool: {name[:_MAX_QUOTED_NAME]}")
+            raise UnknownFeature("tool", name)
         return tool, NO_VALUES
 
     def prompt(self, params: dict[str, Any]) -> tuple[Prompt, Values]:
@@ -54,7 +52,7 @@ class Lookup:
             raise InvalidParams('"name" must be a string.')
         prompt = self._catalog.prompts.get(name)
         if prompt is None:
-            raise InvalidParams(f"Unknown prompt: {name[:_MAX_QUOTED_NAME]}")
+            raise UnknownFeature("prompt", name)
         return prompt, NO_VALUES
 
     def readable(self, params: dict[str, Any]) -> ReadableMatch:

@@ -1,0 +1,151 @@
+"""Messages, definitions and contents that middleware of FastMCP edits: objects with settable attributes."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+from typing import Any
+
+from funcmcp._authoring.values.content import base64
+from funcmcp._compat.annotations import plain
+from funcmcp._protocol import objects
+
+_MEMBERS = {
+    "input_schema": "inputSchema",
+    "inputSchema": "inputSchema",
+    "parameters": "inputSchema",
+    "output_schema": "outputSchema",
+    "outputSchema": "outputSchema",
+    "mime_type": "mimeType",
+    "mimeType": "mimeType",
+    "uri_template": "uriTemplate",
+    "uriTemplate": "uriTemplate",
+    "meta": "_meta",
+}
+"""Members in JSON form by the attributes with other names."""
+
+
+class EditableParams(SimpleNamespace):
+    """The parameters of a request as attributes."""
+
+    def model_copy(self, *, update: dict[str, Any] | None = None, deep: bool = False) -> EditableParams:
+        """Return a copy with changed attributes."""
+        members = copy.deepcopy(vars(self)) if deep else vars(self)
+        return EditableParams(**{**members, **(update or {})})
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Return the parameters as a dict."""
+        return dict(vars(self))
+
+
+class Editable(objects.WireObject):
+    """An object of the protocol whose attributes can be set. None removes a member."""
+
+    tags: set[str]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a member by the name of its attribute."""
+        if name == "tags":
+            super().__setattr__(name, value)
+            return
+        member = _MEMBERS.get(name, name)
+        if value is None:
+            self.pop(member, None)
+        else:
+            self[member] = plain(value)
+
+    def model_copy(self, *, update: dict[str, Any] | None = None, deep: bool = False) -> Any:
+        """Return a copy with changed attributes."""
+        copied = copy.deepcopy(self) if deep else copy.copy(self)
+        for name, value in (update or {}).items():
+            setattr(copied, name, value)
+        return copied
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Return the object in JSON form."""
+        return dict(self)
+
+
+class ListedResource(Editable, objects.Resource):
+    """A resource in the list of a server, with its tags."""
+
+
+class ListedTemplate(Editable, objects.ResourceTemplate):
+    """A resource template in the list of a server, with its tags."""
+
+
+class ListedPrompt(Editable, objects.Prompt):
+    """A prompt in the list of a server, with its tags."""
+
+
+class EditableBlock(Editable, objects.ContentBlock):
+    """A content block of a result."""
+
+
+class EditableContents(Editable, objects.ResourceContents):
+    """A part of a resource's contents."""
+
+    @property
+    def content(self) -> str | bytes | None:
+        """The text or the bytes."""
+        return self.data if self.text is None else self.text
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a member by the name of its attribute; ``content`` is the text or the bytes."""
+        if name != "content":
+            super().__setattr__(name, value)
+        elif isinstance(value, bytes):
+            self.pop("text", None)
+            self["blob"] = base64(value)
+        else:
+            self.pop("blob", None)
+            self["text"] = value
+
+
+class EditablePromptMessage(Editable, objects.PromptMessage):
+    """A message of a prompt."""
+
+    @property
+    def content(self) -> EditableBlock:
+        """The content block."""
+        block: EditableBlock = self["content"]
+        return block
+
+
+class ReadResult(Editable, objects.ReadResourceResult):
+    """The result of reading a resource.
+
+    Args:
+        result: The result in JSON form.
+    """
+
+    def __init__(self, result: dict[str, Any]) -> None:
+        parts = objects.objects_of(result.get("contents", []), EditableContents)
+        super().__init__({**result, "contents": parts})
+
+    @property
+    def contents(self) -> list[Any]:
+        """The parts of the contents."""
+        parts: list[Any] = self["contents"]
+        return parts
+
+
+class PromptAnswer(Editable, objects.GetPromptResult):
+    """The messages that a prompt makes of its arguments.
+
+    Args:
+        result: The result in JSON form.
+    """
+
+    def __init__(self, result: dict[str, Any]) -> None:
+        messages = [
+            EditablePromptMessage({**message, "content": EditableBlock(message["content"])})
+            for message in result.get("messages", [])
+        ]
+        super().__init__({**result, "messages": messages})
+
+    @property
+    def messages(self) -> list[Any]:
+        """The messages."""
+        messages: list[Any] = self["messages"]
+        return messages
