@@ -91,7 +91,7 @@ class StdioCommand:
         start_seconds: Seconds until the process has to answer ``initialize``. A command such as ``uvx`` may have to
             install the server first.
         stop_seconds: Seconds that the process may take to end after the client has closed its stdin. After that the
-            client terminates the process.
+            client terminates the process and, on POSIX, the processes that it has started in its group.
         stderr: A file, or the number of an open file, for the process's stderr. None for this process's stderr.
 
     Raises:
