@@ -392,6 +392,11 @@ async def wait_for_end(pid: int) -> None:
             await asyncio.sleep(0.01)
 
 
+def open_descriptors() -> int:
+    """Return the number of open files and pipes of this process."""
+    return len(list(Path("/dev/fd").iterdir()))
+
+
 def is_running(pid: int) -> bool:
     """Return whether a process runs. One that has ended, but is not waited for, does not."""
     try:
@@ -451,12 +456,12 @@ async def test_a_crash_fails_the_call_although_another_process_holds_stdout() ->
 async def test_closing_a_server_whose_child_goes_on_closes_the_pipes_at_once() -> None:
     command = script(*ANSWERING, START_CHILD, "answer(sys.stdin.readline(), child=child.pid)", "sys.stdin.readline()")
     command.stop_seconds = 600.0
-    descriptors = len(list(Path("/dev/fd").iterdir()))
+    descriptors = open_descriptors()
     async with asyncio.timeout(PATIENCE), Client(command, revision="2025-11-25") as client:
         child = (await client.request("start"))["child"]
     try:
         await asyncio.sleep(0)  # the loop closes the descriptors in its next round
-        assert len(list(Path("/dev/fd").iterdir())) <= descriptors
+        assert open_descriptors() <= descriptors
         assert is_running(child)
     finally:
         os.kill(child, signal.SIGKILL)
