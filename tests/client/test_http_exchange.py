@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import ssl
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +24,7 @@ from funcmcp.client import (
     ProgressUpdate,
 )
 from tests import schemas
+from tests.certificates import server_context, write_certificate
 from tests.cli.processes import FUNCMCP, running
 from tests.client.servers import OK, answering, redirect, results_of, sending
 from tests.patience import PATIENCE
@@ -366,3 +368,34 @@ async def test_a_failed_connection_leaves_nothing_open() -> None:
         for _ in range(3):
             with pytest.raises(ClientError):
                 await connect(url)
+
+
+async def test_a_context_for_tls_has_the_authority_and_the_certificate_of_the_client(tmp_path: Path) -> None:
+    write_certificate(tmp_path)
+    authority = str(tmp_path / "cert.pem")
+    served = server_context(tmp_path)
+    served.verify_mode = ssl.CERT_REQUIRED
+    served.load_verify_locations(authority)
+    peers: list[object] = []
+
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        peers.append(writer.get_extra_info("peercert")["subject"])
+        writer.write(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    context = ssl.create_default_context(cafile=authority)
+    context.load_cert_chain(authority, tmp_path / "key.pem")
+    server = await asyncio.start_server(respond, "127.0.0.1", 0, ssl=served)
+    async with server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+        for ssl_context in (context, None):
+            exchange = HTTPExchange(HTTPEndpoint(url, ssl_context=ssl_context))
+            exchange.open()
+            async with contextlib.aclosing(exchange):
+                if ssl_context is None:
+                    with pytest.raises(ConnectionFailedError, match="is not accepted"):
+                        await post(exchange, "/mcp", b"", {}, method="DELETE")
+                else:
+                    assert (await post(exchange, "/mcp", b"", {}, method="DELETE")).status == 204
+    assert len(peers) == 1

@@ -265,3 +265,84 @@ async def test_a_server_whose_discovery_names_no_common_revision_is_an_error() -
     with pytest.raises(InvalidResponseError, match=r"It supports: 2098-01-01\."):
         await agreed(discovering(["2098-01-01"], received))
     assert received == ["server/discover"]
+
+
+def refusing_handshake(
+    error: dict[str, Any], received: list[str]
+) -> Callable[[MemoryRequest], Awaitable[HttpResponse]]:
+    """Return a server of 2024-11-05 and 2025-03-26 that refuses another revision instead of choosing one."""
+
+    async def exchange(request: MemoryRequest) -> HttpResponse:
+        message = json.loads(await request.read(100_000))
+        if message["method"] == "initialize":
+            date = message["params"]["protocolVersion"]
+            received.append(date)
+            if date == "2025-03-26":
+                result = {"protocolVersion": date, "capabilities": {}}
+                body = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+                return HttpResponse(200, (JSON,), json.dumps(body).encode())
+        if "id" not in message:
+            return HttpResponse(202, (), b"")
+        return HttpResponse(400, (JSON,), json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode())
+
+    return exchange
+
+
+IN_MESSAGE = "Bad Request: Unsupported protocol version (supported versions: 2024-11-05, 2025-03-26)"
+IN_DATA = {"supported": ["2024-11-05", "2025-03-26", "v9"], "requested": NEWEST}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": -32000, "message": IN_MESSAGE},
+        {"code": -32602, "message": "Unsupported protocol version", "data": IN_DATA},
+        {"code": -32602, "message": f"Unsupported version {NEWEST}; supported: 2025-03-26"},
+    ],
+)
+async def test_a_handshake_that_is_refused_is_repeated_in_the_newest_shared_revision(error: dict[str, Any]) -> None:
+    received: list[str] = []
+    async with Client(refusing_handshake(error, received)) as client:  # type: ignore[arg-type]
+        assert (client.revision, received) == ("2025-03-26", [NEWEST, "2025-03-26"])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": -32000, "message": "Not initialized"},
+        {"code": -32603, "message": IN_MESSAGE},
+        {"code": -32602, "message": f"Unsupported protocol version: {NEWEST}"},
+        {"code": -32602, "message": "Unsupported protocol version", "data": {"supported": [NEWEST, PER_REQUEST, 1]}},
+    ],
+)
+async def test_a_handshake_that_is_refused_for_good_is_not_repeated(error: dict[str, Any]) -> None:
+    received: list[str] = []
+    with pytest.raises(MCPError):
+        await agreed(refusing_handshake(error, received))
+    assert received in ([NEWEST], [])
+
+
+@pytest.mark.parametrize("ends", [False, True])
+async def test_the_end_of_a_session_is_sent_in_the_revision_of_the_session(ends: bool) -> None:
+    server = Sessions()
+    deleted: list[tuple[str | None, str | None]] = []
+
+    async def exchange(request: MemoryRequest) -> HttpResponse:
+        if request.method == "DELETE":
+            deleted.append((request.headers.get("mcp-session-id"), request.headers.get("mcp-protocol-version")))
+        return await server.exchange(request)
+
+    async with Client(exchange, revision=NEWEST) as client:  # type: ignore[arg-type]
+        if ends:
+            server.session_id = "ended"
+        await client.list_tools()
+    assert deleted == [(server.session_id, NEWEST)]
+
+
+async def test_errors_about_revisions_name_those_of_both_sides() -> None:
+    ours = ", ".join(REVISIONS)
+    with pytest.raises(InvalidResponseError, match=rf"It supports: 2098-01-01\. The client supports: {ours}\."):
+        await agreed(refusing(["2098-01-01"]))
+    with pytest.raises(InvalidResponseError, match=r"revision 2026-07-28 of this client\. It supports: 2025-11-25\."):
+        async with Client(discovering([NEWEST], []), revision=PER_REQUEST):  # type: ignore[arg-type]
+            pass

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,12 +25,11 @@ from funcmcp.client import (
 from tests import schemas
 from tests.patience import PATIENCE
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 SERVER = '''
 import asyncio
 import os
+import signal
+import subprocess
 
 from pydantic import BaseModel
 
@@ -366,3 +368,100 @@ async def test_a_question_that_the_client_did_not_declare_is_answered_with_an_er
         {"jsonrpc": "2.0", "id": "s", "result": {}},
         {"jsonrpc": "2.0", "id": "s", "error": errors},
     ]
+
+
+ANSWERING = (
+    "import json, os, signal, subprocess, sys",
+    "def answer(line, **result):",
+    "    print(json.dumps({'jsonrpc': '2.0', 'id': json.loads(line)['id'], 'result': result}), flush=True)",
+    "answer(sys.stdin.readline(), protocolVersion='2025-11-25', capabilities={})",
+    "sys.stdin.readline()",
+)
+"""Lines of a server that has answered ``initialize``."""
+
+START_CHILD = "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
+"""A line that starts a process with the same stdout."""
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups")
+
+
+async def wait_for_end(pid: int) -> None:
+    """Wait until a process has ended. The process that adopts it may take a while to wait for it."""
+    async with asyncio.timeout(PATIENCE):
+        while is_running(pid):  # noqa: ASYNC110 - it is not a child of this process
+            await asyncio.sleep(0.01)
+
+
+def open_descriptors() -> int:
+    """Return the number of open files and pipes of this process."""
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process runs. One that has ended, but is not waited for, does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False).stdout
+    return state[:1] not in (b"", b"Z")
+
+
+@posix
+async def test_the_children_of_a_process_that_does_not_end_are_terminated() -> None:
+    command = script(*ANSWERING, START_CHILD, "answer(sys.stdin.readline(), child=child.pid)", "child.wait()")
+    command.stop_seconds = 0.1
+    async with Client(command, revision="2025-11-25") as client:
+        child = (await client.request("start"))["child"]
+        assert os.getpgid(child) != os.getpgid(0)
+    await wait_for_end(child)
+
+
+@posix
+async def test_a_child_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("funcmcp._client.stdio._KILL_SECONDS", 0.2)
+    lines = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
+    command = script(
+        *ANSWERING,
+        f"child = subprocess.Popen([sys.executable, '-c', {lines!r}], stdout=subprocess.PIPE)",
+        "child.stdout.readline()",
+        "answer(sys.stdin.readline(), child=child.pid)",
+        "child.wait()",
+    )
+    command.stop_seconds = 0.1
+    async with Client(command, revision="2025-11-25") as client:
+        child = (await client.request("start"))["child"]
+    await wait_for_end(child)
+
+
+@posix
+async def test_a_crash_fails_the_call_although_another_process_holds_stdout() -> None:
+    command = script(
+        *ANSWERING,
+        START_CHILD,
+        "answer(sys.stdin.readline(), child=child.pid)",
+        "sys.stdin.readline()",
+        "os._exit(3)",
+    )
+    async with Client(command, revision="2025-11-25", timeout=PATIENCE) as client:
+        child = (await client.request("start"))["child"]
+        try:
+            with pytest.raises(ConnectionFailedError, match="ended with exit code 3"):
+                await client.request("crash")
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+@posix
+async def test_closing_a_server_whose_child_goes_on_closes_the_pipes_at_once() -> None:
+    command = script(*ANSWERING, START_CHILD, "answer(sys.stdin.readline(), child=child.pid)", "sys.stdin.readline()")
+    command.stop_seconds = 600.0
+    descriptors = open_descriptors()
+    async with asyncio.timeout(PATIENCE), Client(command, revision="2025-11-25") as client:
+        child = (await client.request("start"))["child"]
+    try:
+        await asyncio.sleep(0)  # the loop closes the descriptors in its next round
+        assert open_descriptors() <= descriptors
+        assert is_running(child)
+    finally:
+        os.kill(child, signal.SIGKILL)

@@ -120,7 +120,8 @@ class HTTPExchange:
     def open(self) -> None:
         """Make the pool of connections."""
         timeout = httpx2.Timeout(self._endpoint.connect_seconds, read=self._endpoint.silence_seconds)
-        self._client = httpx2.AsyncClient(timeout=timeout)
+        context = self._endpoint.ssl_context
+        self._client = httpx2.AsyncClient(timeout=timeout, verify=True if context is None else context)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -5,7 +5,7 @@ choose one, it sends ``server/discover`` in the newest revision. A server that d
 supported ones, in the error -32022 or in its result. The client then sends the request again, in the newest of these
 that has no handshake. It does the same with any later request, which may reach an older instance of the server. If
 there is no such revision, or if the server does not have the method, the client sends ``initialize`` in the newest
-handshake revision.
+handshake revision. If the server refuses it and names its revisions, the client sends it again in the newest of these.
 
 After that, each request is one message: `send` adds the members and headers that the revision requires, waits for the
 response, and cancels the request if the caller stops waiting. If the server has ended the session, `send` starts a new
@@ -16,6 +16,7 @@ era the server sends its questions as requests, which the transport passes to `_
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -24,12 +25,14 @@ from funcmcp import __version__
 from funcmcp._client.answers import UndeclaredQuestionError
 from funcmcp._client.errors import ConnectionFailedError, RequestTimeoutError, SessionEndedError, one_line
 from funcmcp._client.messages import member_of, result_of
+from funcmcp._client.trace_context import trace_context
 from funcmcp._protocol import envelope
 from funcmcp._protocol import headers as header_names
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
+    INVALID_PARAMS,
     METHOD_NOT_FOUND,
     MISSING_CLIENT_CAPABILITY,
     UNSUPPORTED_PROTOCOL_VERSION,
@@ -43,7 +46,7 @@ from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._protocol.tasks import EXTENSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from funcmcp._client.answers import Answers
     from funcmcp._client.transport import Transport
@@ -57,10 +60,18 @@ _PROBE_SECONDS = 10.0
 _CANCEL_SECONDS = 2.0
 """Seconds that sending ``notifications/cancelled`` may take."""
 
-_LATEST_HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
+_HANDSHAKES = [date for date, revision in REVISIONS.items() if not revision.per_request]
+_LATEST_HANDSHAKE = max(_HANDSHAKES)
 _KNOWS_PER_REQUEST = {INTERNAL_ERROR, HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY}
 """Error codes of ``server/discover`` after which the client does not try ``initialize``."""
 
+_SERVER_ERROR = -32000
+"""The error code of servers of the official TypeScript SDK for a revision that they do not support."""
+
+_REFUSES_REVISION = {_SERVER_ERROR, INVALID_PARAMS, UNSUPPORTED_PROTOCOL_VERSION}
+"""Error codes of ``initialize`` whose data or message may name the revisions of the server."""
+
+_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b", re.ASCII)
 _CLIENT_INFO = {"name": "funcmcp", "version": __version__}
 
 
@@ -68,7 +79,9 @@ class _OtherRevisionsError(InvalidResponseError):
     """The server does not support the revision of ``server/discover``, and its result names other ones."""
 
     def __init__(self, date: str, supported: Sequence[str]) -> None:
-        super().__init__(f"The server does not support revision {date}.")
+        super().__init__(
+            f"The server does not support revision {date} of this client. It supports: {_list_of(supported)}."
+        )
         self.supported = supported
 
 
@@ -238,8 +251,13 @@ class Requests:
     async def _send_once(self, method: str, params: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
         """Send a request and return its result. Cancel it at the server if the caller stops waiting."""
         headers = await self._request_headers(method, params)
+        meta = trace_context()
         if self.revision.per_request:
-            params = {**params, "_meta": {**params.get("_meta", {}), **self._envelope()}}
+            meta |= {**params.get("_meta", {}), **self._envelope()}
+        elif meta:
+            meta |= params.get("_meta", {})
+        if meta:
+            params = {**params, "_meta": meta}
         request_id = self.next_id()
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": dict(params)}
         scope = asyncio.timeout(seconds)
@@ -361,12 +379,19 @@ class Requests:
     async def _handshake_or_discover(self) -> None:
         """Send ``initialize``, and ``server/discover`` again if the server refuses the handshake.
 
+        A server that names the revisions that it supports gets ``initialize`` once more, in the newest shared one.
+
         A process that needs long to start may answer the first ``server/discover`` after the client has stopped waiting
         for it. A server of the official SDK then serves the revisions without a handshake only.
         """
         try:
             await self._initialize()
         except MCPError as error:
+            date = _handshake_after(error, self.date)
+            if date is not None:
+                self.date = date
+                await self._initialize()
+                return
             if error.code != UNSUPPORTED_PROTOCOL_VERSION or self._transport.is_http:
                 raise
             self.date = _shared_revision(_supported_by(error)) or max(REVISIONS)
@@ -425,7 +450,8 @@ class Requests:
         date = member_of(result, "protocolVersion", str, method)
         if date not in REVISIONS or REVISIONS[date].per_request:
             raise InvalidResponseError(
-                f"The server chose the revision {date!r:.50}, which this client does not support."
+                f"The server chose the revision {date!r:.50}, which this client does not support in a handshake. "
+                f"The client supports: {_list_of(_HANDSHAKES)}."
             )
         self._learn(result, result.get("serverInfo"), method)
         self.date = date
@@ -455,8 +481,30 @@ def _supported_by(error: MCPError) -> list[str]:
 def _refuse_other_revisions(supported: Sequence[str]) -> None:
     """Raise InvalidResponseError if a server names the revisions that it supports, and the client supports none."""
     if supported and not any(date in REVISIONS for date in supported):
-        dates = one_line(", ".join(supported))
-        raise InvalidResponseError(f"The server supports no revision of this client. It supports: {dates}.")
+        raise InvalidResponseError(
+            f"The server supports no revision of this client. It supports: {_list_of(supported)}. "
+            f"The client supports: {_list_of(REVISIONS)}."
+        )
+
+
+def _handshake_after(error: MCPError, refused: str) -> str | None:
+    """Return the newest handshake revision that a server names when it refuses another one, or None.
+
+    The specification names the revisions in ``data.supported``. The official TypeScript SDK names them in the message.
+
+    Source: 2025-11-25 "basic/lifecycle, Error Handling".
+    """
+    if error.code not in _REFUSES_REVISION:
+        return None
+    supported = _dates_in(error.data.get("supported")) if isinstance(error.data, dict) else []
+    if not supported and "supported" in str(error):
+        supported = _DATE.findall(str(error))
+    return max((date for date in _HANDSHAKES if date in supported and date != refused), default=None)
+
+
+def _list_of(dates: Iterable[str]) -> str:
+    """Return revisions as text for an error."""
+    return one_line(", ".join(dates)) or "none"
 
 
 def _dates_in(value: object) -> list[str]:

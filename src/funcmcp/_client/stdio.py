@@ -5,6 +5,10 @@ notification at once, and answers a request of the server in a task of its own, 
 process ends, a line is not a message, a callback raises) fails every request that waits. After the process has ended,
 each further request fails at once.
 
+The command may be a wrapper, such as ``uvx`` or a shell, with the server as its child. On POSIX the process therefore
+starts a session and a process group of its own, and signals go to the group. A process of the group that remains may
+hold stdout open, so the end of the process also ends the reading, after a short time for what is still in the pipe.
+
 Source: "basic/transports, stdio" of every revision, with the order of shutdown: close stdin, wait, terminate, kill.
 """
 
@@ -13,10 +17,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
+from asyncio.subprocess import PIPE, SubprocessStreamProtocol
 from codecs import BOM_UTF8
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from funcmcp._client.errors import ConnectionFailedError, one_line
 from funcmcp._client.messages import encode_message, is_response, is_response_to, parse_message
@@ -25,7 +31,6 @@ from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import InvalidResponseError
 
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
     from collections.abc import Mapping
 
     from funcmcp._client.targets import StdioCommand
@@ -34,6 +39,12 @@ if TYPE_CHECKING:
 _MAX_LINE_BYTES = 64 * MEBIBYTE
 _KILL_SECONDS = 2.0
 """Seconds between SIGTERM and SIGKILL."""
+
+_POLL_SECONDS = 0.02
+"""Seconds between two looks at a process group that has to end."""
+
+_REMAINING_SECONDS = 0.5
+"""Seconds for output that is still in the pipe when the process has ended."""
 
 _POSIX_VARIABLES = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 _WINDOWS_VARIABLES = (
@@ -65,7 +76,7 @@ class StdioTransport:
 
     def __init__(self, command: StdioCommand) -> None:
         self._command = command
-        self._process: Process | None = None
+        self._process: _ServerProcess | None = None
         self._stdin: asyncio.StreamWriter | None = None
         self._receive: Receive = _ignore
         self._reading: asyncio.Task[None] | None = None
@@ -79,15 +90,7 @@ class StdioTransport:
         self._ended = None
         command = self._command
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command.command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=command.stderr,
-                env=default_environment() | command.env,
-                cwd=command.cwd,
-                limit=_MAX_LINE_BYTES,
-            )
+            process = await _start(command)
         except OSError as error:
             raise ConnectionFailedError(f"{command.command[0]} cannot be started: {error.strerror}.") from error
         self._process, self._stdin = process, process.stdin
@@ -145,25 +148,22 @@ class StdioTransport:
             await self._stop(process)
         finally:
             if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
+                process.kill()
+                await process.ended.wait()
+            process.close()
             if self._reading is not None:
                 self._reading.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await self._reading
 
-    async def _stop(self, process: Process) -> None:
+    async def _stop(self, process: _ServerProcess) -> None:
         if self._stdin is not None:
             self._stdin.close()
             self._stdin = None
-        if await _ends_within(process, self._command.stop_seconds):
-            return
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        await _ends_within(process, _KILL_SECONDS)
+        if not await process.ends_within(self._command.stop_seconds):
+            await process.terminate()
 
-    async def _read(self, process: Process, stdout: asyncio.StreamReader) -> None:
+    async def _read(self, process: _ServerProcess, stdout: asyncio.StreamReader) -> None:
         """Read stdout to its end, then fail the requests that wait."""
         before = BOM_UTF8  # some servers write one at the beginning
         while True:
@@ -177,7 +177,7 @@ class StdioTransport:
             before = b""
             if line.strip():
                 await self._take(line)
-        if await _ends_within(process, _KILL_SECONDS):
+        if await process.ends_within(_KILL_SECONDS):
             self._ended = ConnectionFailedError(f"{self._name} ended with exit code {process.returncode}.")
         else:
             self._ended = ConnectionFailedError(f"{self._name} has closed its stdout.")
@@ -239,9 +239,91 @@ def default_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-async def _ends_within(process: Process, seconds: float) -> bool:
-    try:
-        await asyncio.wait_for(process.wait(), seconds)
-    except TimeoutError:
-        return False
-    return True
+class _ServerProcess(SubprocessStreamProtocol):
+    """The process of a server, with its pipes.
+
+    `asyncio.subprocess.Process.wait` is of no use here: it also waits until each pipe is closed.
+
+    Attributes:
+        ended: Is set when the process has ended, even if another one still holds its pipes.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=_MAX_LINE_BYTES, loop=loop)
+        self.ended = asyncio.Event()
+        self._event_loop = loop
+        self._pipes: asyncio.SubprocessTransport
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code. None while the process runs."""
+        return self._pipes.get_returncode()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport, which also sends signals."""
+        self._pipes = cast("asyncio.SubprocessTransport", transport)
+        super().connection_made(transport)
+
+    def process_exited(self) -> None:
+        """Close the pipes a little later, which ends the reading."""
+        super().process_exited()
+        self.ended.set()
+        self._event_loop.call_later(_REMAINING_SECONDS, self.close)
+
+    def close(self) -> None:
+        """Close this side of the pipes."""
+        self._pipes.close()
+
+    async def ends_within(self, seconds: float) -> bool:
+        """Return whether the process ends in a number of seconds."""
+        try:
+            await asyncio.wait_for(self.ended.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def terminate(self) -> None:
+        """Terminate the process and its group, and kill what remains of them."""
+        self._send(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(_KILL_SECONDS):
+                await self.ended.wait()
+                while sys.platform != "win32" and self._send(0):  # noqa: ASYNC110 - 0 only asks whether the group exists
+                    await asyncio.sleep(_POLL_SECONDS)
+        except TimeoutError:
+            pass
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill the process and its group."""
+        self._send(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+
+    def _send(self, number: int) -> bool:
+        """Send a signal to the group of the process; on Windows to the process. Return whether it may still exist."""
+        try:
+            if sys.platform == "win32":
+                self._pipes.send_signal(number)
+            else:
+                os.killpg(self._pipes.get_pid(), number)
+        except ProcessLookupError:
+            return False
+        except PermissionError:  # macOS raises it for a process that has ended, until its parent has waited for it
+            return True
+        return True
+
+
+async def _start(command: StdioCommand) -> _ServerProcess:
+    """Start a process, on POSIX as the first of a session of its own."""
+    loop = asyncio.get_running_loop()
+    _transport, process = await loop.subprocess_exec(
+        lambda: _ServerProcess(loop),
+        *command.command,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=command.stderr,
+        env=default_environment() | command.env,
+        cwd=command.cwd,
+        start_new_session=True,  # Windows has none, and ignores it
+    )
+    return process

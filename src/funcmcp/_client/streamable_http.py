@@ -52,6 +52,7 @@ class StreamableHTTP:
 
     def __init__(self, exchange: Exchange, path: str, headers: Mapping[str, str]) -> None:
         self.session_id: str | None = None
+        self._revision: str | None = None
         self._exchange = exchange
         self._path = path
         self._headers = lower_names(headers)
@@ -92,6 +93,8 @@ class StreamableHTTP:
         if self.session_id is None:
             return
         fields = {**self._headers, header_names.SESSION_ID: self.session_id}
+        if self._revision is not None:
+            fields[header_names.VERSION] = self._revision
         self.session_id = None
         with suppress(ClientError, TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
@@ -99,6 +102,7 @@ class StreamableHTTP:
 
     async def _post(self, message: Message, headers: Mapping[str, str]) -> HttpResponse:
         session_id = self.session_id
+        self._revision = headers.get(header_names.VERSION)
         fields = {**self._headers, **headers}
         if session_id is not None:
             fields[header_names.SESSION_ID] = session_id

@@ -9,6 +9,7 @@ from funcmcp._public_names import public
 from funcmcp._visible_text import visible_url
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
@@ -63,6 +64,8 @@ class HTTPEndpoint:
         max_response_bytes: Bytes of one response.
         max_total_bytes: Bytes of all responses together. None for any number.
         sign_in: How a user signs in when the server asks for it. None: requests have the credentials in *headers* only.
+        ssl_context: The authorities that the client trusts, and its own certificate, for requests to the endpoint. The
+            sign-in does not use it. None: the authorities that the system trusts, and no certificate.
     """
 
     url: str
@@ -72,6 +75,7 @@ class HTTPEndpoint:
     max_response_bytes: int = 64 * MEBIBYTE
     max_total_bytes: int | None = None
     sign_in: SignIn | None = None
+    ssl_context: ssl.SSLContext | None = None
 
     def __repr__(self) -> str:
         return f"HTTPEndpoint({visible_url(self.url)!r})"
@@ -91,7 +95,7 @@ class StdioCommand:
         start_seconds: Seconds until the process has to answer ``initialize``. A command such as ``uvx`` may have to
             install the server first.
         stop_seconds: Seconds that the process may take to end after the client has closed its stdin. After that the
-            client terminates the process.
+            client terminates the process and, on POSIX, the processes that it has started in its group.
         stderr: A file, or the number of an open file, for the process's stderr. None for this process's stderr.
 
     Raises:

@@ -211,9 +211,16 @@ class Context:
 
     @property
     def trace(self) -> dict[str, str]:
-        """The client's W3C trace context: those of ``traceparent``, ``tracestate`` and ``baggage`` that it sent."""
+        """The client's W3C trace context: those of ``traceparent``, ``tracestate`` and ``baggage`` that it sent.
+
+        They are those of the request's ``_meta``. If it has none of them, they are those of the HTTP headers.
+        """
         meta = self.meta
-        return {name: meta[name] for name in _TRACE if isinstance(meta.get(name), str)}
+        trace = {name: meta[name] for name in _TRACE if isinstance(meta.get(name), str)}
+        http = self._context.http
+        if trace or http is None:
+            return trace
+        return {name: http.headers[name] for name in _TRACE if name in http.headers}
 
     @property
     def lifespan_context(self) -> Any:
