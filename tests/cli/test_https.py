@@ -173,7 +173,7 @@ def status_over_tls(url: str, folder: Path, authority: str | None) -> int:
 
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
 def test_with_an_authority_of_clients_only_its_clients_connect(authorities: Path, options: list[str]) -> None:
-    files = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--client-ca", "ours.pem"]
+    files = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--client-ca", "ours.pem", "--log-level", "info"]
     with running([*FUNCMCP, "run", "sums.py", "--port", "0", *files, *options], folder=authorities) as process:
         url = url_of(process)
         assert status_over_tls(url, authorities, "ours") == 200

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -119,6 +120,9 @@ class Worker:
         connection = http.client.HTTPConnection(url.split("/")[2], timeout=PATIENCE)
         self._connection = stack.enter_context(contextlib.closing(connection))
 
+    def close(self) -> None:
+        self._connection.close()
+
     def begin(self) -> str:
         """Begin a session and return its id."""
         status, session, _ = self.send("POST", "", "initialize", INITIALIZE)
@@ -144,11 +148,13 @@ class Worker:
 def worker_of_each(stack: contextlib.ExitStack, url: str, count: int, living: str = "") -> dict[int, Worker]:
     """Return a connection to each of so many worker processes."""
     workers: dict[int, Worker] = {}
-    for _ in range(2000):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
         worker = Worker(stack, url)
         with contextlib.suppress(OSError, http.client.HTTPException):  # a worker that has just been killed
             living = living or worker.begin()
-            workers.setdefault(worker.pid(living), worker)
+            if workers.setdefault(worker.pid(living), worker) is not worker:
+                worker.close()
         if len(workers) == count:
             return workers
     raise AssertionError(f"only {len(workers)} of {count} workers answered")

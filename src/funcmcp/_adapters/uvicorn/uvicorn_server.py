@@ -132,14 +132,17 @@ class _LoggedHandshake(ssl.SSLObject):
     """TLS of a connection whose client needs a certificate. asyncio ends one that is refused without a line."""
 
     def do_handshake(self) -> None:
-        """Continue the handshake; write a line if it fails because of the client's certificate."""
+        """Continue the handshake; write a line if it fails because of the client's certificate.
+
+        Its level is that of the lines of requests, because any client can cause it.
+        """
         try:
             super().do_handshake()
         except ssl.SSLError as error:
             if isinstance(error, ssl.SSLCertVerificationError):
-                _log.warning("A client is refused: its certificate is not valid: %s.", quote(error.verify_message))
+                _log.info("A client is refused: its certificate is not valid: %s.", quote(error.verify_message))
             elif error.reason == _NO_CERTIFICATE:
-                _log.warning("A client is refused: it has no certificate.")
+                _log.info("A client is refused: it has no certificate.")
             raise
 
 
