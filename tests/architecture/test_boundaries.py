@@ -50,6 +50,7 @@ WHO_MAY = {
     "_oauth_proxy/client_documents.py": "public hosts that clients name, at port 443, guarded; with an OAuthProxy only",
     "_oauth_proxy/upstream.py": "the identity provider that the operator names",
     "_client/http_exchange.py": "the server that the caller of the client names",
+    "_client/targets.py": "nobody: an option has the type of ssl",
     "_client/oauth.py": "the authorization server of the endpoint that the user of the client names",
     "_functions_host/blob_service.py": "the storage account of the function app's settings, with --storage azure",
     "_functions_host/custom_handler.py": "the program that it has started, at its port on loopback",
