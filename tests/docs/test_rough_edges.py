@@ -23,7 +23,7 @@ from funcmcp._adapters.uvicorn.wsproto_protocol import WsprotoServerProtocol
 from funcmcp._authoring.values.json_schema import arranged
 from funcmcp.auth import APIKeys, Auth
 from funcmcp.client import Client
-from funcmcp.compat import FastMCP, Middleware, MiddlewareContext, TextResource
+from funcmcp.compat import FastMCP, ResourceError
 from tests.docs.test_security import names_in
 from tests.instances import HEADERS, Caller
 
@@ -127,24 +127,17 @@ async def test_formatters_that_print_exceptions_themselves_are_not_bounded(caplo
     assert len(JsonFormatter().format(record)) > 1_000_000
 
 
-async def test_middleware_of_compat_gets_an_mcp_error_for_an_unknown_resource() -> None:
+async def test_a_resource_error_of_compat_is_invalid_params() -> None:
     mcp = FastMCP("shop")
-    errors: list[type] = []
 
-    class Catching(Middleware):
-        async def on_read_resource(self, context: MiddlewareContext, call_next: Any) -> Any:
-            try:
-                return await call_next(context)
-            except MCPError as error:
-                errors.append(type(error))
-                raise
+    @mcp.resource("shop://menu")
+    def menu() -> str:
+        raise ResourceError("closed")
 
-    mcp.add_middleware(Catching())
-    mcp.add_resource(TextResource("shop://menu", "tea"))
     async with Client(mcp) as client:
-        with pytest.raises(MCPError):
-            await client.read_resource("shop://nothing")
-    assert errors == [MCPError]
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource("shop://menu")
+    assert caught.value.code == -32602
 
 
 async def test_a_filtered_list_calls_the_authorize_functions_one_after_the_other() -> None:
