@@ -69,7 +69,6 @@ async def test_bytes_are_base64(stocked: Offering, revision: str) -> None:
         "menu://unheard_of",
         "menu://gone",
         "news://sunday",
-        "MENU://today",
         "menu://today/",
         "menu://today?",
         " menu://today",

@@ -984,11 +984,13 @@ async def test_a_task_of_a_newer_version_is_unavailable_and_its_key_creates_no_o
         with newer_version():
             assert (await get(served, task_id))["status"] == "working"
             assert (await repeat(served, "k" * 16, {"a": 1}))["result"]["taskId"] == task_id
+    await store.aclose()
 
 
 @pytest.mark.parametrize("revision", [NEWEST, PER_REQUEST])
 async def test_a_client_learns_that_another_process_can_read_a_task(tmp_path: Path, revision: str) -> None:
-    mcp = MCPServer("Tasks", tasks=SQLiteTasks(tmp_path / "tasks.db", concurrency=0), auth=APIKeys({"ada": "k" * 32}))
+    store = SQLiteTasks(tmp_path / "tasks.db", concurrency=0)
+    mcp = MCPServer("Tasks", tasks=store, auth=APIKeys({"ada": "k" * 32}))
 
     @mcp.tool(task="required")
     def job() -> str:
@@ -1009,6 +1011,7 @@ async def test_a_client_learns_that_another_process_can_read_a_task(tmp_path: Pa
             assert (error.code, error.message) == (INTERNAL_ERROR, text)
         if revision == NEWEST:
             assert (await client.request("tasks/list", {}))["tasks"] == []
+    await store.aclose()
 
 
 async def test_of_two_equal_calls_at_once_both_get_one_task() -> None:

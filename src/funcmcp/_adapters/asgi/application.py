@@ -459,13 +459,18 @@ async def _body_in_parts(message: Message, receive: Receive, limit: int, receive
 async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send, seconds: float) -> None:
     """Send a body in parts. Stop when the client disconnects or does not read a part in time."""
     run = Run()
+    has_left = False
 
     async def watch() -> None:
+        nonlocal has_left
         await _disconnected(receive)
+        has_left = True
         run.cancel()
 
     async def pump() -> None:
         async for part in body:
+            if has_left:  # the part is the end of a stream that is cancelled, for a client that is still there
+                return
             message = {"type": "http.response.body", "body": part, "more_body": True}
             await send_in_time(send, message, seconds=seconds)
             del message, part  # a long stream must not hold its last part in memory

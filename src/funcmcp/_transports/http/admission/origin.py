@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._protocol.loopback import address_of, is_loopback
-from funcmcp._server.log import quote
 from funcmcp._transports.http.messages import READ_METHODS
 from funcmcp._transports.http.options import hosts_of_environment, hosts_of_platform
 from funcmcp._transports.http.status import refuse
@@ -72,7 +71,7 @@ class OriginCheck:
                 return refuse(400, INVALID_REQUEST, "The Host header is missing.")
             host = b""
         elif len(host) > _MAX_LENGTH or not self._allows_host(host, request.server):
-            self._log_refused_host(host[:_MAX_LENGTH])
+            self._log_refused_host()
             return refuse(421, INVALID_REQUEST, "This Host is not allowed; list it in allowed_hosts if it is yours.")
         if origin is None:
             return refuse(403, INVALID_REQUEST, "An Origin header is required.") if self._require_origin else None
@@ -80,15 +79,14 @@ class OriginCheck:
             return None
         return refuse(403, INVALID_REQUEST, _REFUSED_ORIGIN)
 
-    def _log_refused_host(self, field: bytes) -> None:
-        """Log the first Host that is refused: it may be a name of the server that the operator has not listed."""
+    def _log_refused_host(self) -> None:
+        """Log that a Host is refused, once: it may be a name of the server that the operator has not listed."""
         if self._has_logged_host:
             return
         self._has_logged_host = True
         _log.warning(
-            "A request for the host %s is refused with 421. If it is a name of this server, list it in allowed_hosts, "
-            "or with --allowed-host. This is logged once.",
-            quote(_text(field)),
+            "A request is refused with 421, because its Host is not allowed. If it is a name of this server, list it in "
+            "allowed_hosts, or with --allowed-host. This is logged once."
         )
 
     def _host_is_allowed(self, field: bytes, server: str | None) -> bool:
