@@ -85,8 +85,8 @@ class OriginCheck:
             return
         self._has_logged_host = True
         _log.warning(
-            "A request is refused with 421, because its Host is not allowed. If it is a name of this server, list it in "
-            "allowed_hosts, or with --allowed-host. This is logged once."
+            "A request is refused with 421, because its Host is not allowed. If it is a name of this server, list it "
+            "in allowed_hosts, or with --allowed-host. This is logged once."
         )
 
     def _host_is_allowed(self, field: bytes, server: str | None) -> bool:
