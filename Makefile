@@ -2,7 +2,7 @@
 # Without bytecode, each process would compile all its modules again: a half of the time of most tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run run-host test setup node servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz fuzz-memory differential soak soak-tasks corpus converters shutdown sign-in-attacks dist clean
+.PHONY: run run-host test setup node servers slow-servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz fuzz-memory differential soak soak-tasks corpus converters shutdown sign-in-attacks dist clean
 
 # PORT=8001 takes another port than 8000, or 7071.
 run: .venv/.ready
@@ -11,8 +11,9 @@ run: .venv/.ready
 run-host: .venv/.ready
 	.venv/bin/funcmcp host samples/azure/mcp_triggers $(if $(PORT),--port $(PORT))
 
+# What a developer runs before a commit. CI=true runs all tests, also on Python 3.13 and with the lowest versions.
 test:
-	$(MAKE) --no-print-directory --jobs=4 node servers .venv-3.13 .venv-lowest lint
+	$(MAKE) --no-print-directory --jobs=4 node servers $(if $(filter true,$(CI)),.venv-3.13 .venv-lowest) lint
 	scripts/test.sh
 
 setup:
@@ -27,14 +28,19 @@ servers: .venv/.ready
 	scripts/setup-redis.sh
 	scripts/setup-postgres.sh
 	scripts/setup-fastmcp.sh
+	$(if $(filter true,$(CI)),$(MAKE) --no-print-directory slow-servers)
+
+# What only tests marked slow need, and some tests that are skipped without it.
+slow-servers:
 	scripts/setup-differential.sh
 	scripts/setup-docs.sh
 	scripts/setup-frameworks.sh
 	scripts/setup-proxies.sh
 	scripts/setup-firefox.sh
-	if [ "$$CI" = true ]; then scripts/setup-converters.sh; fi
+	scripts/setup-converters.sh
+	scripts/setup-upstreams.sh
 
-# The suite also runs on Python 3.13, where there is one.
+# A part of the suite also runs on Python 3.13, where there is one.
 .venv-3.13: .venv/.ready
 	scripts/setup-python-3.13.sh
 
@@ -45,7 +51,7 @@ servers: .venv/.ready
 # The same part with the newest version of each package, also of those that the tests use. Failures are only reported.
 newest: .venv/.ready
 	scripts/setup-versions.sh newest
-	scripts/test-versions.sh newest || echo "Some tests failed with the newest versions."
+	scripts/pass.sh .venv-newest -m lowest || echo "Some tests failed with the newest versions."
 
 lint: .venv/.ready
 	scripts/lint.sh

@@ -17,9 +17,9 @@ from funcmcp._auth.protected_resource import ProtectedResource
 from funcmcp._auth.tokens.bearer import BearerTokens
 from funcmcp._auth.tokens.claims import TokenRules
 from funcmcp._auth.tokens.keys import StaticKeys
-from funcmcp._authoring.values.content import ResourceInfo
+from funcmcp._authoring.results.content import ResourceInfo
 from funcmcp._server.limits import Limits
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp.state import KeyRing, MemorySessions, SignedSessions
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def serving() -> Exchange:
 
     async def serve(request: HttpRequest) -> HttpResponse:
         is_guarded = request.path.startswith(("/guarded", "/.well-known"))
-        return await serving_of(guarded if is_guarded else free).exchange(request)
+        return await runtime_of(guarded if is_guarded else free).exchange(request)
 
     return serve
 

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from funcmcp._adapters.asgi.application import ASGIApplication, Served
-from funcmcp._adapters.http1.connection import HIGH_WATER_BYTES, LAST_REQUEST_SECONDS, LINGER_SECONDS, State
+from funcmcp._adapters.asgi.application import ASGIApplication, HTTPRuntime
+from funcmcp._adapters.http1.connection import HIGH_WATER_BYTES, LAST_REQUEST_SECONDS, LINGER_SECONDS
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.http1.h11_parser import H11Parser
 from funcmcp._adapters.http1.parser import MAX_FIELDS, SLICE_BYTES
+from funcmcp._adapters.http1.states import TIMED, State
 from funcmcp._adapters.uvicorn.protocols import http_protocol
 from funcmcp._server.limits import Limits
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
@@ -112,7 +113,7 @@ class Recorder:
         await send({"type": "http.response.body", "body": b""})
 
 
-class RecordingExchange(Served):
+class RecordingExchange(HTTPRuntime):
     """An exchange that records its requests like `Recorder`. The body chooses the response."""
 
     def __init__(self) -> None:
@@ -250,14 +251,17 @@ class Transport(asyncio.Transport):
 
 
 def check_timer(protocol: Any) -> None:
-    """Fail unless a connection that is neither HELD nor ENDED has one timer, which ends the time of its state."""
+    """Fail unless a connection that waits for its client has one timer, which ends the time of its state."""
     state, transport = protocol.state, protocol.transport
     if transport.is_closing() or state is State.ENDED:
-        assert transport.lost or not transport.unread or protocol.timers, f"{state}: unsent bytes have no timer"
+        assert not transport.get_write_buffer_size() or protocol.timers, f"{state}: unsent bytes have no timer"
         return
-    if state is State.HELD:
+    if state not in TIMED:
         assert protocol.cycle.is_complete, "an incomplete request has no timer"
         assert not protocol.cycle.has_ended, "a connection without a request has no timer"
+        return
+    if state is State.IDLE and protocol.writable is not None:
+        assert protocol._write_timer is not None, "a client that does not read has no timer"  # noqa: SLF001 - as below
         return
     seconds = {
         State.RECEIVING: max(protocol.limits.message_seconds, LAST_REQUEST_SECONDS),
@@ -374,7 +378,7 @@ async def _readable(protocol: Any) -> bool:
 
 
 async def _turns(state: ServerState, protocol: Any) -> None:
-    """Let tasks run until nothing changes any more."""
+    """Run tasks until nothing changes any more."""
     await asyncio.sleep(0)  # a timer may start a task
     for _ in range(_MOST_TURNS):
         await asyncio.sleep(0)

@@ -209,7 +209,7 @@ def _check_event(data: bytes) -> None:
 
 
 async def _end_tasks() -> None:
-    """Let what goes on end, and cancel what does not."""
+    """Wait for running requests to end, and cancel those that do not."""
     await asyncio.sleep(0)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
@@ -230,7 +230,7 @@ def check(data: bytes) -> None:
 
 
 def close() -> None:
-    """Let go of the servers."""
+    """Close the servers."""
     global _endpoint  # noqa: PLW0603 - as above
     if _endpoint is not None:
         _endpoint.close()

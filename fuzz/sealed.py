@@ -9,7 +9,8 @@ from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import InvalidParams
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._server.calls.channel import ClosedChannel
-from funcmcp._server.calls.rounds import InputRequired, Rounds
+from funcmcp._server.calls.rounds import InputRequired, Rounds, UsedStates
+from funcmcp._state.bus import LocalBus
 from funcmcp._state.seal import KeyRing
 from funcmcp._state.sessions.signed import SignedSessions
 from funcmcp._state.sessions.store import Handshake
@@ -19,12 +20,13 @@ SESSION, STATE = "session", "request state"
 OLD, NEW = b"o" * 32, b"n" * 32
 RING, FOREIGN_RING = KeyRing([NEW, OLD]), KeyRing([b"x" * 32])
 _PARAMS = {"name": "ask", "arguments": {"a": 1}}
+_USED = UsedStates(LocalBus())
 _CHANNEL = ClosedChannel()
 
 
 def _question_state() -> str:
     """Return the request state of a question."""
-    rounds = Rounds(_CHANNEL, Request(1, "tools/call", _PARAMS), RING, owner="alice")
+    rounds = Rounds(_CHANNEL, Request(1, "tools/call", _PARAMS), RING, _USED, owner="alice")
     try:
         drive(rounds.ask({"q": {"method": "roots/list"}}))
     except InputRequired as required:
@@ -72,7 +74,7 @@ def _check_state(token: str, owner: str | None) -> None:
         return
     params = {**_PARAMS, "requestState": token}
     try:
-        Rounds(_CHANNEL, Request(1, "tools/call", params), RING, owner=owner)
+        Rounds(_CHANNEL, Request(1, "tools/call", params), RING, _USED, owner=owner)
     except InvalidParams:
         assert (token, owner) != (_GENUINE[2][1], "alice"), "rejected, although it belongs to the caller"
     else:

@@ -9,10 +9,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from funcmcp._cli.client_rules.rules import RULES
+from funcmcp_cli.client_rules.rules import RULES
 
 if TYPE_CHECKING:
-    from funcmcp._cli.client_rules.rules import Loss, Rule
+    from funcmcp_cli.client_rules.rules import Loss, Rule
 
 PAGE = Path(__file__).parents[1] / "docs" / "guides" / "compatibility.md"
 _TITLES: dict[Loss, str] = {

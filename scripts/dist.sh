@@ -7,13 +7,14 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python=.venv/bin/python
 rm -f "$target"/funcmcp*.whl "$target"/funcmcp*.tar.gz
-cp -r distributions/funcmcp "$work/"
-cp README.md LICENSE "$work/funcmcp/" # a project can't refer to files outside of its folder
+cp -rL distributions/funcmcp "$work/"
+mkdir "$work/funcmcp/src"
+cp -r src/funcmcp_cli src/funcmcp_host "$work/funcmcp/src/" # a project can't refer to files outside of its folder
 "$python" -m hatchling build -d "$target"
 builder=$(realpath -s "$python")
 (cd "$work/funcmcp" && "$builder" -m hatchling build -d "$target")
 if [ ! -f .servers/dist/.ready ]; then exit 0; fi
 .servers/dist/bin/twine check --strict "$target"/*
-# W004: PyInstaller finds hook-funcmcp.py by its name, which is not that of a module. W007, W008: funcmcp has only metadata.
+# W004: PyInstaller finds hook-funcmcp.py by its name, which is not that of a module. W009: funcmcp has two packages.
 .servers/dist/bin/check-wheel-contents --ignore W004 "$target"/funcmcp_slim-*.whl
-.servers/dist/bin/check-wheel-contents --ignore W007,W008 "$target"/funcmcp-*.whl
+.servers/dist/bin/check-wheel-contents --ignore W009 "$target"/funcmcp-*.whl

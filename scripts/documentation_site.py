@@ -187,7 +187,7 @@ def _write(app: Sphinx, exception: Exception | None) -> None:
 
 
 def _link_to_repository(_: Sphinx, page: str, source: list[str]) -> None:
-    """Let links to Markdown files outside of docs lead to the repository on the web: the site does not have them."""
+    """Point links to Markdown files outside of docs to the repository on the web: the site does not have them."""
     folder = posixpath.dirname(page)
 
     def address(match: re.Match[str]) -> str:

@@ -28,13 +28,17 @@ MODULES = [
     "funcmcp.client",
     "funcmcp.compat",
     "funcmcp.content",
+    "funcmcp.extensions",
     "funcmcp.http",
     "funcmcp.middleware",
     "funcmcp.postgres",
+    "funcmcp.providers",
     "funcmcp.redis",
     "funcmcp.state",
     "funcmcp.tasks",
     "funcmcp.testing",
+    "funcmcp.transforms",
+    "funcmcp.upstreams",
 ]
 """The public modules."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from funcmcp._functions_host.return_contracts import CONTRACTS
+from funcmcp_host.return_contracts import CONTRACTS
 
 if TYPE_CHECKING:
-    from funcmcp._functions_host.return_contracts import ReturnContract
+    from funcmcp_host.return_contracts import ReturnContract
 
 PAGE = Path(__file__).parents[1] / "docs" / "guides" / "functions-host.md"
 _BEGIN, _END = "<!-- returns: begin, written by make reference -->", "<!-- returns: end -->"

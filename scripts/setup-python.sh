@@ -9,7 +9,7 @@ fi
 "$python" -m venv --clear "$folder"
 pip=("$folder/bin/python" -m pip install --quiet --disable-pip-version-check)
 "${pip[@]}" --upgrade "pip>=25.1" "uv>=0.9" # the first pip that knows dependency groups
-scripts/install.sh "$folder/bin/python" --editable ".[cli]" --group dev
+scripts/install.sh "$folder/bin/python" --editable . --editable distributions/funcmcp --group dev
 # Microsoft's Python worker runs with packages of its own year. It is not installed beside the packages of the tests.
 "${pip[@]}" --no-deps --ignore-requires-python --target "$folder/function-worker" --group function-worker
 touch "$folder/.ready"

@@ -6,5 +6,5 @@ folder=.venv-$versions
 if [ "$versions" = lowest ] && [ "$folder/.ready" -nt pyproject.toml ]; then exit 0; fi
 .venv/bin/python -m venv --clear --without-pip "$folder"
 .venv/bin/python scripts/versions.py "$versions" > "$folder/requirements.txt"
-scripts/install.sh "$folder/bin/python" --editable . --requirement "$folder/requirements.txt"
+scripts/install.sh "$folder/bin/python" --editable . --editable distributions/funcmcp --requirement "$folder/requirements.txt"
 touch "$folder/.ready"

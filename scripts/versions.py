@@ -14,6 +14,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
+COMMAND = tomllib.loads(Path("distributions/funcmcp/pyproject.toml").read_text(encoding="utf-8"))
+OURS = {PROJECT["project"]["name"], COMMAND["project"]["name"]}
 RELEASED_TOGETHER = {"opentelemetry-sdk": "opentelemetry-api"}
 """Test packages that require one version of a dependency: their own."""
 TOO_NEW = frozenset({"fastapi", "import-linter"})
@@ -21,11 +23,12 @@ TOO_NEW = frozenset({"fastapi", "import-linter"})
 
 
 def dependencies() -> list[Requirement]:
-    """Return the requirements of funcmcp and of its extras."""
-    project = PROJECT["project"]
-    listed = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
-    requirements = map(Requirement, listed)
-    return [requirement for requirement in requirements if requirement.name != project["name"]]
+    """Return the requirements of both distributions and of their extras."""
+    listed = chain.from_iterable(
+        [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+        for project in (PROJECT["project"], COMMAND["project"])
+    )
+    return [requirement for requirement in map(Requirement, listed) if requirement.name not in OURS]
 
 
 def test_packages() -> list[Requirement]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import logging
+import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,11 +18,14 @@ from tests.clock import Clock
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-pytest.register_assert_rewrite("funcmcp._task_store_tests")
+pytest.register_assert_rewrite("funcmcp.testing._state_stores", "funcmcp.testing._task_stores")
 
 # No deadline: on a busy machine it would measure the neighbours. The same commit gets the same verdict.
 settings.register_profile("suite", deadline=None, derandomize=True)
 settings.load_profile("suite")
+
+COVERED = [Path(__file__).with_name(name) for name in ("protocol", "server")]
+"""The folders with the tests of the packages that `[tool.coverage.run]` of pyproject.toml names."""
 
 _LOOPBACK = ("127.", "::1", "localhost")
 
@@ -49,6 +55,44 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import a module that lacks the one mark of a pass: it may need packages that the pass does not have."""
+    mark: str = config.option.markexpr
+    if not mark.isidentifier() or collection_path.suffix != ".py":
+        return None
+    if mark == "branches" and is_covered(collection_path):
+        return None
+    return f"pytest.mark.{mark}(" not in collection_path.read_text(encoding="utf-8") or None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests of the packages whose branches are measured."""
+    if is_covered(item.path):
+        item.add_marker(pytest.mark.branches("They are the tests of these packages."))
+
+
+def is_covered(module: Path) -> bool:
+    """Return whether a module has tests of a package whose branches are measured."""
+    return any(module.is_relative_to(folder) for folder in COVERED)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _default_signals() -> None:
+    """Let the processes of tests have the default actions of signals, also where a parent such as nohup ignores some.
+
+    A process inherits that a signal is ignored, and does not inherit a handler.
+    """
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+@pytest.fixture(autouse=True)
+def _own_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore the format of records without a handler, which a server of the test sets in this process."""
+    monkeypatch.setattr(logging.lastResort, "formatter", None)
 
 
 @pytest.fixture

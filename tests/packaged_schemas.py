@@ -13,9 +13,9 @@ import subprocess
 from typing import Any
 
 from tests import nodejs
+from tests.patience import PATIENCE
 
 _SUITE = "conformance-0.2"
-_SECONDS = 60
 _REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 """In the order of the bundle."""
 
@@ -99,7 +99,7 @@ def _bundled() -> dict[str, dict[str, Any]]:
     script = nodejs.HOME / "official-schemas.mjs"
     bundle = nodejs.package(_SUITE) / "dist" / "index.js"
     command = [str(nodejs.node()), str(script), str(bundle)]
-    printed = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=True).stdout
+    printed = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True).stdout
     return dict(zip(_REVISIONS, json.loads(printed), strict=True))
 
 

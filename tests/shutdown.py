@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.adapters.asgi.test_application_servers import free_port, wait_for
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-_START_SECONDS = 60.0
 _CALL_SECONDS = 1.0
 """Seconds for which the call runs whose stream is open."""
 
@@ -144,7 +144,7 @@ SERVERS = {
     "granian": ["granian", "--interface", "asgi", "--port", "{port}", "served:app"],
     "hypercorn --workers 0": ["hypercorn", "--workers", "0", "--bind", "127.0.0.1:{port}", "served:app"],
     "hypercorn": ["hypercorn", "--bind", "127.0.0.1:{port}", "served:app"],
-    "funcmcp run": ["funcmcp._cli.main", "run", "--port", "{port}", "served:mcp"],
+    "funcmcp run": ["funcmcp_cli.main", "run", "--port", "{port}", "served:mcp"],
 }
 """The commands of the servers, as ``python -m`` takes them."""
 
@@ -197,7 +197,7 @@ class Stream:
         self.received = b""
         self._changed = threading.Condition()
         self._ended = False
-        self._line = socket.create_connection(("127.0.0.1", port), _START_SECONDS)
+        self._line = socket.create_connection(("127.0.0.1", port), PATIENCE)
         self._line.settimeout(None)
         self._line.sendall(request)
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -219,7 +219,7 @@ class Stream:
         with self._changed:
             self._changed.wait_for(
                 lambda: self._ended or re.search(pattern, self.received) or _REFUSAL.match(self.received),
-                _START_SECONDS,
+                PATIENCE,
             )
             match = re.search(pattern, self.received)
             if match is None:
@@ -235,7 +235,7 @@ class Stream:
         with contextlib.suppress(OSError):
             self._line.shutdown(socket.SHUT_RDWR)
         self._line.close()
-        self._thread.join(_START_SECONDS)
+        self._thread.join(PATIENCE)
 
 
 def _http(port: int, method: str, path: str, message: object = None, **headers: str) -> bytes:
@@ -416,7 +416,7 @@ def _running(
 
 def _first_start(events: Path, process: subprocess.Popen[bytes]) -> int:
     """Wait until the application has started, and return the id of its process."""
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = time.monotonic() + PATIENCE
     while not events.exists() or "\n" not in events.read_text():
         assert process.poll() is None, (events.parent / "log").read_text()
         assert time.monotonic() < deadline, (events.parent / "log").read_text()

@@ -7,7 +7,7 @@ import sys
 
 import funcmcp
 import funcmcp.content
-from funcmcp._authoring.values.content import Image
+from funcmcp._authoring.results.content import Image
 from tests.patience import PATIENCE
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import Auth, HTTPOptions, MCPServer
-from funcmcp._client.streamable_http import MemoryRequest
+from funcmcp._client.http_messages import MemoryRequest
 from funcmcp._protocol.errors import ToolError
-from funcmcp._request_log import Entry, write_text_record
 from funcmcp._server.log import LoggedRequest
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
+from funcmcp._serving.request_log import Entry, write_text_record
 from funcmcp.auth import APIKeys
 from tests.server.parts import answer, context
 
@@ -37,13 +37,13 @@ async def post(mcp: MCPServer, value: object, *headers: tuple[bytes, bytes], pee
             return peer
 
     body = json.dumps(value).encode()
-    return await serving_of(mcp).exchange(FromPeer("POST", "/mcp", [*HEADERS, *headers], body))
+    return await runtime_of(mcp).exchange(FromPeer("POST", "/mcp", [*HEADERS, *headers], body))
 
 
 def logged(mcp: MCPServer) -> list[Entry]:
     """Return a list of entries, which grows with each request."""
     entries: list[Entry] = []
-    serving_of(mcp).log_requests(entries.append)
+    runtime_of(mcp).log_requests(entries.append)
     return entries
 
 
@@ -104,7 +104,7 @@ async def test_an_error_id_is_that_of_the_record_about_the_failure(caplog: pytes
 
     await post(mcp, message("tools/call", name="fail"))
     await post(mcp, message("tools/call", name="refuse"))
-    await serving_of(mcp).exchange(MemoryRequest("GET", "/broken", HEADERS, b""))
+    await runtime_of(mcp).exchange(MemoryRequest("GET", "/broken", HEADERS, b""))
     ids = [record.__dict__["error_id"] for record in caplog.records if record.levelname == "ERROR"]
     assert [entry.request.error_id for entry in entries] == [ids[0], "", ids[1]]
     assert [entry.text.rpartition(" ")[0].rpartition(" ")[0] for entry in entries] == [
@@ -127,7 +127,7 @@ async def test_a_middleware_that_refuses_is_part_of_the_outcome() -> None:
 async def test_a_request_without_http_is_an_entry_without_status() -> None:
     mcp = MCPServer("Shop")
     entries = logged(mcp)
-    await answer(serving_of(mcp).server, context("tools/list"))
+    await answer(runtime_of(mcp).server, context("tools/list"))
     assert (entries[0].status, entries[0].request.caller, entries[0].text.split(" ")[:2]) == (
         0,
         "",

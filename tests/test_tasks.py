@@ -11,13 +11,19 @@ import pytest
 from funcmcp import CancellationToken, Context, MCPServer, RegistrationError, ToolError
 from funcmcp._protocol.tasks import EXTENSION
 from funcmcp._server.calls.feature import TimeLimit
-from funcmcp._serving import serving_of
+from funcmcp._server.drain import VARIABLE
+from funcmcp._serving.composition import runtime_of
 from funcmcp.tasks import MemoryTasks, Retry, SQLiteTasks, TaskOptions
 from tests.patience import PATIENCE
 from tests.server.task_parts import ask, create, get, until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = [
+    pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio."),
+    pytest.mark.branches("Tasks of authors take every way to their end."),
+]
 
 
 def definition(mcp: MCPServer, name: str) -> dict[str, Any]:
@@ -100,7 +106,7 @@ async def test_a_task_knows_its_id_and_reports_progress_without_a_token() -> Non
     assert task["result"]["content"][0]["text"] == task_id
     plain = await ask(mcp._server, "tools/call", {"name": "count"}, capabilities={})
     assert plain["result"]["content"][0]["text"] == "None"
-    await serving_of(mcp).aclose()
+    await runtime_of(mcp).aclose()
 
 
 async def test_a_plain_function_learns_of_its_cancellation() -> None:
@@ -121,7 +127,7 @@ async def test_a_plain_function_learns_of_its_cancellation() -> None:
     await ask(mcp._server, "tasks/cancel", {"taskId": task_id})
     await asyncio.wait_for(stopped.wait(), PATIENCE)
     assert (await get(mcp._server, task_id))["status"] == "cancelled"
-    await serving_of(mcp).aclose()
+    await runtime_of(mcp).aclose()
 
 
 def failing(*errors: Exception, retry: Retry | None) -> tuple[MCPServer, list[float]]:
@@ -147,7 +153,7 @@ def failing(*errors: Exception, retry: Retry | None) -> tuple[MCPServer, list[fl
 
 async def test_a_task_runs_again_after_an_exception_and_then_ends_with_the_result() -> None:
     mcp, times = failing(OSError("no disk"), TimeoutError("slow"), retry=Retry(3, delay=0.02))
-    server = serving_of(mcp).server
+    server = runtime_of(mcp).server
     async with mcp.lifespan():
         task = await until(server, await create(server, "job"), "completed")
     assert task["result"]["content"] == [{"type": "text", "text": "stored in run 1"}]
@@ -172,7 +178,7 @@ async def test_a_task_ends_with_the_failure_after_which_it_may_not_run_again(
     errors: list[Exception], retry: Retry | None, runs: int, text: str
 ) -> None:
     mcp, times = failing(*errors, retry=retry)
-    server = serving_of(mcp).server
+    server = runtime_of(mcp).server
     async with mcp.lifespan():
         task = await until(server, await create(server, "job"), "completed")
     assert task["result"]["isError"] is True
@@ -182,7 +188,7 @@ async def test_a_task_ends_with_the_failure_after_which_it_may_not_run_again(
 
 async def test_a_client_sees_why_a_task_waits_for_its_next_run_and_can_cancel_it() -> None:
     mcp, times = failing(OSError("no disk"), retry=Retry(delay=600, max_delay=600))
-    server = serving_of(mcp).server
+    server = runtime_of(mcp).server
     async with mcp.lifespan():
         task_id = await create(server, "job")
         async with asyncio.timeout(PATIENCE):
@@ -202,7 +208,7 @@ async def test_a_task_with_a_delay_runs_after_it() -> None:
     async def job() -> None:
         times.append(asyncio.get_running_loop().time())
 
-    server = serving_of(mcp).server
+    server = runtime_of(mcp).server
     async with mcp.lifespan():
         began = asyncio.get_running_loop().time()
         await until(server, await create(server, "job"), "completed")
@@ -221,7 +227,7 @@ async def test_invalid_arguments_make_no_task() -> None:
     assert (result["resultType"], result["isError"]) == ("complete", True)
     task = await until(mcp._server, await create(mcp._server, "square", {"number": 4}), "completed")
     assert task["result"]["structuredContent"] == {"result": 16}
-    await serving_of(mcp).aclose()
+    await runtime_of(mcp).aclose()
 
 
 async def test_the_extension_is_declared_beside_others() -> None:
@@ -240,7 +246,7 @@ async def test_a_task_of_an_earlier_start_runs_when_the_server_begins(tmp_path: 
 
     first = server(concurrency=0)
     task_id = await create(first._server, "job")
-    await serving_of(first).aclose()
+    await runtime_of(first).aclose()
     second = server()
     async with second.lifespan():
         task = await until(second._server, task_id, "completed")
@@ -349,9 +355,10 @@ async def test_a_process_that_never_runs_the_tasks_in_its_memory_is_warned_of(
         assert "orders stores tasks in this process's memory, and this process runs none" in caplog.text
 
 
-async def test_to_stop_without_tasks_takes_no_time() -> None:
+async def test_a_server_without_tasks_stops_before_its_drain_seconds_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(10 * PATIENCE))
     mcp = MCPServer("orders", tasks=MemoryTasks())
-    async with asyncio.timeout(0.5), mcp.lifespan():
+    async with asyncio.timeout(PATIENCE), mcp.lifespan():
         pass
-    async with asyncio.timeout(0.5), MCPServer("orders", tasks=None).lifespan():
+    async with asyncio.timeout(PATIENCE), MCPServer("orders", tasks=None).lifespan():
         pass

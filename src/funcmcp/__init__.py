@@ -1,9 +1,10 @@
 """MCP servers from typed Python functions.
 
 `MCPServer` is the server. The other names are what its functions and options need. The other public modules are
-`funcmcp.auth`, `funcmcp.azure`, `funcmcp.client`, `funcmcp.compat`, `funcmcp.content`, `funcmcp.http`,
-`funcmcp.middleware`, `funcmcp.postgres`, `funcmcp.redis`, `funcmcp.state`, `funcmcp.tasks` and `funcmcp.testing`. All
-remaining modules are private and may change in any release.
+`funcmcp.auth`, `funcmcp.azure`, `funcmcp.client`, `funcmcp.compat`, `funcmcp.content`, `funcmcp.extensions`,
+`funcmcp.http`, `funcmcp.middleware`, `funcmcp.postgres`, `funcmcp.providers`, `funcmcp.redis`, `funcmcp.state`,
+`funcmcp.tasks`, `funcmcp.testing` and `funcmcp.transforms`. All remaining modules are private and may change in any
+release.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._public_names import lazy_names
+from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp import content
-    from funcmcp._app import MCPServer
+    from funcmcp._app.mcp_server import MCPServer
     from funcmcp._auth.policy import Auth
     from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.feature_context import (
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from funcmcp._authoring.features.prompts import prompt
     from funcmcp._authoring.features.resources import resource
     from funcmcp._authoring.features.tools import tool
+    from funcmcp._authoring.schemas.string_formats import Format
     from funcmcp._authoring.signatures.signature import Arguments, Header
-    from funcmcp._authoring.values.string_formats import Format
     from funcmcp._protocol.completion import Completion
     from funcmcp._protocol.errors import InvalidParams, MCPError, ResourceNotFound, ToolError
     from funcmcp._server.catalog.registry import RegistrationError
@@ -68,7 +69,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_app": ["MCPServer"],
+    "_app.mcp_server": ["MCPServer"],
     "_auth.policy": ["Auth"],
     "_auth.principal": ["Principal"],
     "_authoring.calling.feature_context": ["CancellationToken", "Context"],
@@ -77,7 +78,7 @@ _HOMES = {
     "_authoring.features.resources": ["resource"],
     "_authoring.features.tools": ["tool"],
     "_authoring.signatures.signature": ["Arguments", "Header"],
-    "_authoring.values.string_formats": ["Format"],
+    "_authoring.schemas.string_formats": ["Format"],
     "content": ["content"],
     "_protocol.errors": ["InvalidParams", "MCPError", "ResourceNotFound", "ToolError"],
     "_protocol.completion": ["Completion"],
@@ -97,7 +98,7 @@ if not TYPE_CHECKING:  # a type checker reports a name that the module does not 
         except AttributeError:
             if name.startswith("_"):  # a private module, which an import asks for before it is loaded
                 raise
-            from funcmcp._other_frameworks import IMPORTS  # noqa: PLC0415 - only errors need it
+            from funcmcp._text.other_frameworks import IMPORTS  # noqa: PLC0415 - only errors need it
 
             if name not in IMPORTS:
                 raise

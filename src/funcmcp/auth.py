@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp._public_names import lazy_names
+from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp._auth.api_key import APIKeys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.easy_auth import EasyAuth
     from funcmcp._auth.entra_id import entra
     from funcmcp._auth.policy import Auth
-    from funcmcp._auth.principal import Principal, UpstreamTokenError
+    from funcmcp._auth.principal import Principal, UpstreamTokenError, VerifiedToken
     from funcmcp._auth.protected_resource import ProtectedResource, unauthorized
     from funcmcp._auth.tokens.bearer import BearerTokens
     from funcmcp._auth.tokens.claims import TokenRules
@@ -53,6 +53,7 @@ __all__ = [
     "Upstream",
     "UpstreamTokenError",
     "User",
+    "VerifiedToken",
     "entra",
     "first_of",
     "unauthorized",
@@ -64,7 +65,7 @@ _HOMES = {
     "_auth.easy_auth": ["EasyAuth"],
     "_auth.entra_id": ["entra"],
     "_auth.policy": ["Auth"],
-    "_auth.principal": ["Principal", "UpstreamTokenError"],
+    "_auth.principal": ["Principal", "UpstreamTokenError", "VerifiedToken"],
     "_auth.protected_resource": ["ProtectedResource", "unauthorized"],
     "_auth.tokens.bearer": ["BearerTokens"],
     "_auth.tokens.claims": ["TokenRules"],

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funcmcp._adapters.azure import settings as azure_settings
-from funcmcp._adapters.azure.sign_ins import AzureSignIns
+from funcmcp._adapters.azure.key_values import AzureSignIns, AzureState
 from funcmcp._adapters.azure.triggers.extra_bindings import Bindings, Input, Output
 from funcmcp._auth.well_known import WELL_KNOWN
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
     from funcmcp._adapters.azure.http_function_tools import HTTPFunctionOptions
     from funcmcp._adapters.azure.http_trigger import AuthLevel, FunctionApp
-    from funcmcp._app import MCPServer
+    from funcmcp._app.mcp_server import MCPServer
     from funcmcp._auth.protected_resource import ProtectedResource
 
 __all__ = [
     "AzureSignIns",
+    "AzureState",
     "Bindings",
     "Input",
     "Output",
@@ -77,7 +78,7 @@ def http_app(
     if streams:
         import funcmcp._adapters.azure.http_streams  # noqa: PLC0415, F401 - the import switches streams on
     function_app = azure_http.FunctionApp() if app is None else app
-    azure_http.register(serving_of(mcp), function_app, route=route, auth_level=auth_level)
+    azure_http.register(runtime_of(mcp), function_app, route=route, auth_level=auth_level)
     return function_app
 
 
@@ -108,7 +109,7 @@ def trigger_app(
     from funcmcp._adapters.azure.triggers import registration as azure_triggers  # noqa: PLC0415 - vendor code, loaded when it is used
 
     function_app = azure_triggers.FunctionApp() if app is None else app
-    azure_triggers.register(serving_of(mcp), function_app, bindings or {})
+    azure_triggers.register(runtime_of(mcp), function_app, bindings or {})
     return function_app
 
 
@@ -129,7 +130,7 @@ def tool_from_http_function(
     from funcmcp._adapters.azure import http_function_tools  # noqa: PLC0415 - vendor code, loaded when it is used
 
     tool = http_function_tools.tool_from_http_function(app, function, options, mcp.services)
-    serving_of(mcp).server.catalog.add(tool)
+    runtime_of(mcp).server.catalog.add(tool)
 
 
 def public_url(route: str = "mcp", *, host: str | None = None) -> str:

@@ -14,10 +14,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp._public_names import lazy_names
+from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
-    from funcmcp._client.connection import Client
+    from funcmcp._client.credentials import (
+        ClientCredentials,
+        EnterpriseSignIn,
+        IdentityProvider,
+        PrivateKeyJWT,
+        WorkloadIdentity,
+    )
     from funcmcp._client.errors import (
         AuthenticationError,
         ConnectionFailedError,
@@ -26,10 +32,14 @@ if TYPE_CHECKING:
         SignInError,
         TaskCancelledError,
     )
-    from funcmcp._client.notifications import LogMessage, ProgressUpdate
+    from funcmcp._client.notifications import Change, LogMessage, ProgressUpdate
+    from funcmcp._client.skills import Skill, SkillError, SkillFile
+    from funcmcp._client.subscriptions import Changes
     from funcmcp._client.targets import HTTPEndpoint, SignIn, StdioCommand
+    from funcmcp._client.token_file import KeyringFile
     from funcmcp._client.tool_tasks import ToolTask
     from funcmcp._client.transport import Transport
+    from funcmcp._client_api.connection import Client
     from funcmcp._protocol.completion import Completion
     from funcmcp._protocol.errors import ClientError, InvalidResponseError
     from funcmcp._protocol.objects import (
@@ -50,15 +60,22 @@ if TYPE_CHECKING:
 __all__ = [
     "AuthenticationError",
     "CallToolResult",
+    "Change",
+    "Changes",
     "Client",
+    "ClientCredentials",
     "ClientError",
     "Completion",
     "ConnectionFailedError",
     "ContentBlock",
+    "EnterpriseSignIn",
     "GetPromptResult",
     "HTTPEndpoint",
+    "IdentityProvider",
     "InvalidResponseError",
+    "KeyringFile",
     "LogMessage",
+    "PrivateKeyJWT",
     "ProgressUpdate",
     "Prompt",
     "PromptArgument",
@@ -71,16 +88,27 @@ __all__ = [
     "SessionEndedError",
     "SignIn",
     "SignInError",
+    "Skill",
+    "SkillError",
+    "SkillFile",
     "StdioCommand",
     "Task",
     "TaskCancelledError",
     "Tool",
     "ToolTask",
     "Transport",
+    "WorkloadIdentity",
 ]
 
 _HOMES = {
-    "_client.connection": ["Client"],
+    "_client_api.connection": ["Client"],
+    "_client.credentials": [
+        "ClientCredentials",
+        "EnterpriseSignIn",
+        "IdentityProvider",
+        "PrivateKeyJWT",
+        "WorkloadIdentity",
+    ],
     "_client.errors": [
         "AuthenticationError",
         "ConnectionFailedError",
@@ -89,7 +117,9 @@ _HOMES = {
         "SignInError",
         "TaskCancelledError",
     ],
-    "_client.notifications": ["LogMessage", "ProgressUpdate"],
+    "_client.notifications": ["Change", "LogMessage", "ProgressUpdate"],
+    "_client.skills": ["Skill", "SkillError", "SkillFile"],
+    "_client.subscriptions": ["Changes"],
     "_protocol.completion": ["Completion"],
     "_protocol.errors": ["ClientError", "InvalidResponseError"],
     "_protocol.objects": [
@@ -107,6 +137,7 @@ _HOMES = {
         "Tool",
     ],
     "_client.targets": ["HTTPEndpoint", "SignIn", "StdioCommand"],
+    "_client.token_file": ["KeyringFile"],
     "_client.tool_tasks": ["ToolTask"],
     "_client.transport": ["Transport"],
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._public_names import lazy_names
+from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp._compat.annotations import ToolAnnotations
@@ -87,11 +87,13 @@ if TYPE_CHECKING:
         StructuredLoggingMiddleware,
         TimingMiddleware,
     )
+    from funcmcp._compat.openapi import MCPType, RouteMap
     from funcmcp._compat.options import RequestStateSecurity, ResourceSecurity
     from funcmcp._compat.request_parts import AccessToken
     from funcmcp._compat.resolvers import Elicit, ListRoots, Resolve, Sample
     from funcmcp._compat.sampling import SamplingResult
-    from funcmcp._compat.server import FastMCP, MCPServer
+    from funcmcp._compat.search_transforms import BM25SearchTransform, RegexSearchTransform
+    from funcmcp._compat.server import FastMCP, MCPServer, create_proxy
     from funcmcp._compat.server_settings import Settings
     from funcmcp._compat.task_config import TaskConfig
 
@@ -167,11 +169,13 @@ _HOMES = {
         "StructuredLoggingMiddleware",
         "TimingMiddleware",
     ],
+    "_compat.openapi": ["MCPType", "RouteMap"],
     "_compat.options": ["RequestStateSecurity", "ResourceSecurity"],
     "_compat.request_parts": ["AccessToken"],
     "_compat.resolvers": ["Elicit", "ListRoots", "Resolve", "Sample"],
     "_compat.sampling": ["SamplingResult"],
-    "_compat.server": ["FastMCP", "MCPServer"],
+    "_compat.search_transforms": ["BM25SearchTransform", "RegexSearchTransform"],
+    "_compat.server": ["FastMCP", "MCPServer", "create_proxy"],
     "_compat.server_settings": ["Settings"],
     "_compat.task_config": ["TaskConfig"],
 }
@@ -183,6 +187,7 @@ __all__ = [
     "Audio",
     "AuthProvider",
     "AuthorizationError",
+    "BM25SearchTransform",
     "BinaryResource",
     "CallArgument",
     "CallNext",
@@ -215,6 +220,7 @@ __all__ = [
     "ListRoots",
     "LoggingMiddleware",
     "MCPServer",
+    "MCPType",
     "McpError",
     "Message",
     "Middleware",
@@ -224,6 +230,7 @@ __all__ = [
     "Prompt",
     "PromptError",
     "PromptResult",
+    "RegexSearchTransform",
     "RequestStateSecurity",
     "Resolve",
     "Resource",
@@ -233,6 +240,7 @@ __all__ = [
     "ResourceResult",
     "ResourceSecurity",
     "ResourceTemplate",
+    "RouteMap",
     "Sample",
     "SamplingResult",
     "Settings",
@@ -251,6 +259,7 @@ __all__ = [
     "UserMessage",
     "ValidationError",
     "configure_logging",
+    "create_proxy",
     "get_access_token",
     "get_context",
     "get_http_headers",
@@ -262,8 +271,10 @@ __all__ = [
 
 _ELSEWHERE = {
     "Client": "Use funcmcp.client.Client, or funcmcp.testing.Client in tests.",
-    "FastMCPProxy": "funcmcp has no proxy yet.",
-    "create_proxy": "funcmcp has no proxy yet.",
+    "FastMCPProxy": "Use create_proxy of funcmcp.compat, or mcp.mount(funcmcp.upstreams.Upstream(target)).",
+    "MCPConfig": "Pass the dict to create_proxy, or the dict or the file to funcmcp.client.Client.",
+    "ProxyClient": "Pass its target to create_proxy, or to funcmcp.upstreams.Upstream.",
+    "StatefulProxyClient": "Pass its target to create_proxy, or to funcmcp.upstreams.Upstream.",
     "Server": "funcmcp has no low-level server. Use @mcp.tool(input_schema=...) of funcmcp.MCPServer.",
     "OAuthProxy": "Use funcmcp.auth.OAuthProxy with MCPServer(auth=...).",
     "GitHubProvider": "Use funcmcp.auth.OAuthProxy with the upstream GitHub.",
@@ -291,7 +302,33 @@ _ELSEWHERE = {
     "RateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
     "SlidingWindowRateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
     "ResponseCachingMiddleware": "Use funcmcp.middleware.cache_results.",
-    "RetryMiddleware": "Retry inside of the tool.",
+    "ResponseLimitingMiddleware": "Use limits=funcmcp.Limits(result_characters=...).",
+    "RetryMiddleware": "Use funcmcp.middleware.retry_calls.",
+    "ArgTransform": "Use funcmcp.transforms.ArgumentChange.",
+    "ArgTransformConfig": "Use funcmcp.transforms.ArgumentChange.",
+    "CodeMode": "funcmcp runs no programs of a model. Use mcp.tool_search().",
+    "Namespace": "Use funcmcp.transforms.Namespace, or mcp.mount(server, prefix=...).",
+    "PromptsAsTools": "Use funcmcp.transforms.PromptsAsTools.",
+    "ResourcesAsTools": "Use funcmcp.transforms.ResourcesAsTools.",
+    "ToolTransform": "Use funcmcp.transforms.ToolTransform.",
+    "ToolTransformConfig": "Use funcmcp.transforms.ToolChange.",
+    "Transform": "Use funcmcp.transforms.Transform.",
+    "TransformedTool": "Use funcmcp.transforms.ToolTransform.",
+    "VersionFilter": "Use funcmcp.transforms.VersionFilter.",
+    "Visibility": "Use funcmcp.transforms.Hide, or mcp.disable.",
+    "FastMCPProvider": "Use mcp.mount(server).",
+    "FileSystemProvider": "Use funcmcp.providers.FileSystemProvider.",
+    "LocalProvider": "Register the functions with @mcp.tool, or write a funcmcp.providers.Provider.",
+    "OpenAPIProvider": "Use mcp.tools_from_openapi.",
+    "Provider": "Use funcmcp.providers.Provider.",
+    "ProxyProvider": "Use mcp.mount(funcmcp.upstreams.Upstream(target)).",
+    "SkillProvider": "Use mcp.add_files(folder, uri).",
+    "SkillsDirectoryProvider": "Use mcp.add_files(folder, uri).",
+    "ClaudeSkillsProvider": "Use mcp.add_files(folder, uri).",
+    "Approval": "Use confirm= of the tool, which the model can't leave out.",
+    "FileUpload": "Use HTTPOptions(uploads=funcmcp.http.Uploads()).",
+    "SessionId": "Use funcmcp.state.StateHandle.",
+    "UserSession": "Use context.state of funcmcp.Context.",
 }
 """Names of other frameworks that are not here, and what to use."""
 

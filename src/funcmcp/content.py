@@ -1,19 +1,20 @@
-"""Content blocks, messages and results that tools, resources and prompts return."""
+"""Content blocks, messages and results that tools, resources and prompts return, and files that tools take."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp._public_names import lazy_names
+from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
+    from funcmcp._authoring.calling.uploaded_file import UploadedFile
     from funcmcp._authoring.features.ui import UI, UIResource
-    from funcmcp._authoring.signatures.signature import JSONRPCRequest, JSONRPCResponse
-    from funcmcp._authoring.values.content import (
+    from funcmcp._authoring.results.content import (
         Audio,
         Content,
         Contents,
         EmbeddedResource,
+        File,
         Icon,
         Image,
         Message,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         Text,
         ToolResult,
     )
+    from funcmcp._authoring.signatures.signature import JSONRPCRequest, JSONRPCResponse
 
 __all__ = [
     "UI",
@@ -30,6 +32,7 @@ __all__ = [
     "Content",
     "Contents",
     "EmbeddedResource",
+    "File",
     "Icon",
     "Image",
     "JSONRPCRequest",
@@ -41,16 +44,19 @@ __all__ = [
     "Text",
     "ToolResult",
     "UIResource",
+    "UploadedFile",
 ]
 
 _HOMES = {
+    "_authoring.calling.uploaded_file": ["UploadedFile"],
     "_authoring.features.ui": ["UI", "UIResource"],
     "_authoring.signatures.signature": ["JSONRPCRequest", "JSONRPCResponse"],
-    "_authoring.values.content": [
+    "_authoring.results.content": [
         "Audio",
         "Content",
         "Contents",
         "EmbeddedResource",
+        "File",
         "Icon",
         "Image",
         "Message",

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp._public_names import lazy_names
+from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
+    from funcmcp._middleware.failures import handle_errors, retry_calls
     from funcmcp._middleware.hooks import on_list, on_tool_call
     from funcmcp._middleware.request_log import Timing, log_requests, time_requests
-    from funcmcp._middleware.response_cache import cache_results
+    from funcmcp._middleware.response_cache import ResultCache, cache_results
+    from funcmcp._middleware.sizes import limit_sizes
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.middleware import CallNext, Middleware
@@ -35,18 +37,24 @@ __all__ = [
     "Middleware",
     "Reply",
     "RequestContext",
+    "ResultCache",
     "Timing",
     "cache_results",
+    "handle_errors",
+    "limit_sizes",
     "log_requests",
     "on_list",
     "on_tool_call",
+    "retry_calls",
     "time_requests",
 ]
 
 _HOMES = {
+    "_middleware.failures": ["handle_errors", "retry_calls"],
     "_middleware.hooks": ["on_list", "on_tool_call"],
     "_middleware.request_log": ["Timing", "log_requests", "time_requests"],
-    "_middleware.response_cache": ["cache_results"],
+    "_middleware.response_cache": ["ResultCache", "cache_results"],
+    "_middleware.sizes": ["limit_sizes"],
     "_protocol.replies": ["Reply"],
     "_server.calls.context": ["RequestContext"],
     "_server.middleware": ["CallNext", "Middleware"],

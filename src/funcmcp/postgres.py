@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp._public_names import lazy_names
+from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
-    from funcmcp._adapters.postgres.sign_ins import PostgresSignIns
+    from funcmcp._adapters.postgres.key_values import PostgresSignIns, PostgresState
 
-__all__ = ["PostgresSignIns"]
+__all__ = ["PostgresSignIns", "PostgresState"]
 
-_HOMES = {"_adapters.postgres.sign_ins": ["PostgresSignIns"]}
+_HOMES = {"_adapters.postgres.key_values": ["PostgresSignIns", "PostgresState"]}
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

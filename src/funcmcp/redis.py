@@ -12,25 +12,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp._public_names import lazy_names
+from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp._adapters.redis.bus import RedisBus
+    from funcmcp._adapters.redis.key_values import RedisSignIns, RedisState
     from funcmcp._adapters.redis.link import RedisLink
     from funcmcp._adapters.redis.rates import RedisRates
     from funcmcp._adapters.redis.revocations import RedisRevocations
     from funcmcp._adapters.redis.sessions import RedisSessions
-    from funcmcp._adapters.redis.sign_ins import RedisSignIns
 
-__all__ = ["RedisBus", "RedisLink", "RedisRates", "RedisRevocations", "RedisSessions", "RedisSignIns"]
+__all__ = ["RedisBus", "RedisLink", "RedisRates", "RedisRevocations", "RedisSessions", "RedisSignIns", "RedisState"]
 
 _HOMES = {
     "_adapters.redis.bus": ["RedisBus"],
+    "_adapters.redis.key_values": ["RedisSignIns", "RedisState"],
     "_adapters.redis.link": ["RedisLink"],
     "_adapters.redis.rates": ["RedisRates"],
     "_adapters.redis.revocations": ["RedisRevocations"],
     "_adapters.redis.sessions": ["RedisSessions"],
-    "_adapters.redis.sign_ins": ["RedisSignIns"],
 }
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have

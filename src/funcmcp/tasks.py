@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp._public_names import lazy_names
+from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp._adapters.azure.tasks import AzureTasks

@@ -25,12 +25,12 @@ from pydantic import BaseModel
 
 from funcmcp import Context, HTTPOptions, MCPServer, ToolError
 from funcmcp._adapters import opentelemetry as opentelemetry_adapter
-from funcmcp._authoring.values.content import ToolResult
+from funcmcp._authoring.results.content import ToolResult
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import MCPError
-from funcmcp._request_log import write_json_record
 from funcmcp._server.log_output import JSONFormatter
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
+from funcmcp._serving.request_log import write_json_record
 from funcmcp._transports.connection import Connection
 from funcmcp.client import InvalidResponseError
 from funcmcp.middleware import log_requests
@@ -45,6 +45,11 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from funcmcp._transports.http.messages import HttpResponse
+
+pytestmark = [
+    pytest.mark.every_python("Exceptions and tracebacks have other texts."),
+    pytest.mark.branches("Observed requests use their context, prompts and the format of the log."),
+]
 
 EVERY_ERA = pytest.mark.parametrize("revision", [NEWEST, PER_REQUEST])
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -236,7 +241,7 @@ async def ping(traced: Traced, meta: dict[str, Any], headers: dict[str, str]) ->
         message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": meta}}
         session = {"mcp-session-id": str(client.session_id), "mcp-protocol-version": NEWEST}
         answer = await answered(
-            await post(serving_of(traced.mcp).exchange, "/mcp", encode(message), {**session, **headers})
+            await post(runtime_of(traced.mcp).exchange, "/mcp", encode(message), {**session, **headers})
         )
     assert answer == {"jsonrpc": "2.0", "id": 1, "result": {}}
 
@@ -362,7 +367,7 @@ async def test_the_span_of_a_listening_stream_ends_with_it(traced: Traced) -> No
             assert (await heard.get())["method"] == "notifications/subscriptions/acknowledged"
             await client.call_tool("look", {"what": "x"})
             assert not traced.spans("subscriptions/listen")
-            serving_of(traced.mcp).server.hub.close()
+            runtime_of(traced.mcp).server.hub.close()
             await listening
     assert traced.span("subscriptions/listen").status.status_code is StatusCode.UNSET
 
@@ -434,7 +439,7 @@ async def test_spans_contain_the_text_of_an_exception_if_the_author_wants_it() -
 
 async def test_a_transport_without_http_is_a_pipe(traced: Traced) -> None:
     said: asyncio.Queue[bytes] = asyncio.Queue()
-    connection = Connection(serving_of(traced.mcp).server, said.put)
+    connection = Connection(runtime_of(traced.mcp).server, said.put)
     async with asyncio.timeout(PATIENCE):
         ask = {"jsonrpc": "2.0", "id": "a", "method": "ping", "params": {"_meta": {"traceparent": TRACEPARENT}}}
         await connection.receive(encode(ask))
@@ -478,10 +483,10 @@ async def main():
         await client.call_tool("add", {"a": 1, "b": 2}, meta={"traceparent": "%s"})
 
 asyncio.run(main())
-from funcmcp._request_log import write_json_record
+from funcmcp._serving.request_log import write_json_record
 from funcmcp._server.log_output import JSONFormatter
-from funcmcp._serving import serving_of
-server = serving_of(mcp).server
+from funcmcp._serving.composition import runtime_of
+server = runtime_of(mcp).server
 assert not server.has_middleware
 print([name for name in sys.modules if "opentelemetry" in name])
 """
@@ -518,7 +523,7 @@ class Agreement(BaseModel):
 async def traced_tasks(traced: Traced) -> AsyncIterator[Traced]:
     offer_tasks(traced.mcp)
     yield traced
-    await serving_of(traced.mcp).aclose()
+    await runtime_of(traced.mcp).aclose()
 
 
 @EVERY_ERA
@@ -591,7 +596,7 @@ async def test_a_run_that_is_cancelled_has_a_span_without_a_status(traced_tasks:
 
 
 async def test_a_task_that_was_created_without_a_trace_has_no_link(traced_tasks: Traced) -> None:
-    tasks = serving_of(traced_tasks.mcp).server.tasks
+    tasks = runtime_of(traced_tasks.mcp).server.tasks
     assert tasks is not None
     tasks._tracer = None  # as in another process that creates tasks and is not traced
     async with Client(traced_tasks.mcp) as client:
@@ -601,7 +606,7 @@ async def test_a_task_that_was_created_without_a_trace_has_no_link(traced_tasks:
 
 @pytest.mark.parametrize("traceparent", ["00-x", "", "00-00000000000000000000000000000000-0000000000000000-01"])
 async def test_a_stored_trace_that_cannot_be_read_is_no_link(traced_tasks: Traced, traceparent: str) -> None:
-    tasks = serving_of(traced_tasks.mcp).server.tasks
+    tasks = runtime_of(traced_tasks.mcp).server.tasks
     assert tasks is not None
     assert tasks._tracer is not None
     tasks._tracer.traceparent = lambda: traceparent  # type: ignore[method-assign] # a record of another version
@@ -683,7 +688,7 @@ def add_logging(mcp: MCPServer) -> None:
 async def test_the_lines_of_a_request_belong_to_its_span(revision: str, tool: str, lines: Lines) -> None:
     traced = Traced()
     add_logging(traced.mcp)
-    serving_of(traced.mcp).log_requests(write_json_record)
+    runtime_of(traced.mcp).log_requests(write_json_record)
     async with Client(traced.mcp, revision=revision) as client:
         await client.call_tool(tool, meta={"traceparent": TRACEPARENT})
         records, current = lines.fields[-3:], lines.current[-3:]  # behind those of a list that the client may ask for
@@ -696,8 +701,8 @@ async def test_the_lines_of_a_request_belong_to_its_span(revision: str, tool: st
 
 async def test_lines_of_requests_without_http_belong_to_their_span(lines: Lines) -> None:
     traced = Traced()
-    serving_of(traced.mcp).log_requests(write_json_record)
-    await answer(serving_of(traced.mcp).server, context("tools/list"))
+    runtime_of(traced.mcp).log_requests(write_json_record)
+    await answer(runtime_of(traced.mcp).server, context("tools/list"))
     (record,) = lines.fields
     assert (record["logger"], record["trace_id"]) == ("funcmcp.requests", lines.current[0])
     assert record["span_id"] == id_of(traced.span("tools/list"))
@@ -707,7 +712,7 @@ async def test_the_lines_of_the_middleware_belong_to_the_span_within_it(lines: L
     provider = TracerProvider()
     mcp = MCPServer("Logged", middleware=[log_requests()])
     mcp.trace(provider)
-    await answer(serving_of(mcp).server, context("tools/list"))
+    await answer(runtime_of(mcp).server, context("tools/list"))
     assert [record["logger"] for record in lines.fields] == ["funcmcp.requests"]
     assert lines.fields[0]["trace_id"] == lines.current[0]
 
@@ -738,10 +743,10 @@ async def test_spans_that_wait_are_exported_when_the_server_ends() -> None:
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1000 * PATIENCE))
     mcp = MCPServer("Batched")
     mcp.trace(provider)
-    await serving_of(mcp).start()
-    await answer(serving_of(mcp).server, context("tools/list"))
+    await runtime_of(mcp).start()
+    await answer(runtime_of(mcp).server, context("tools/list"))
     assert exporter.count == 0
-    await serving_of(mcp).aclose()
+    await runtime_of(mcp).aclose()
     assert exporter.count == 1
 
 
@@ -751,10 +756,10 @@ async def test_a_collector_that_is_away_does_not_keep_the_server(monkeypatch: py
     provider.add_span_processor(BatchSpanProcessor(exporter))
     mcp = MCPServer("Batched")
     mcp.trace(provider)
-    await answer(serving_of(mcp).server, context("tools/list"))
-    await serving_of(mcp).aclose()
+    await answer(runtime_of(mcp).server, context("tools/list"))
+    await runtime_of(mcp).aclose()
     monkeypatch.setattr(opentelemetry_adapter, "_FLUSH_SECONDS", 1000.0 * PATIENCE)
-    await serving_of(mcp).aclose()  # the first attempt still runs
+    await runtime_of(mcp).aclose()  # the first attempt still runs
     assert exporter.count == 0
     exporter.going_on.set()
 
@@ -762,4 +767,4 @@ async def test_a_collector_that_is_away_does_not_keep_the_server(monkeypatch: py
 async def test_a_program_without_an_sdk_has_nothing_to_send() -> None:
     mcp = MCPServer("Bare")
     mcp.trace()
-    await serving_of(mcp).aclose()
+    await runtime_of(mcp).aclose()

@@ -19,7 +19,8 @@ from funcmcp._adapters.opentelemetry_metrics import Names
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.tasks import backlog
-from funcmcp._serving import TASK_CONCURRENCY_VARIABLE, serving_of
+from funcmcp._serving.composition import runtime_of
+from funcmcp._serving.environment import TASK_CONCURRENCY_VARIABLE
 from funcmcp.tasks import AzureTasks, MemoryTasks, PostgresTasks, RedisTasks, Retry, SQLiteTasks, TaskOptions, TaskStore
 from funcmcp.testing import Client, accept
 from tests.patience import PATIENCE
@@ -29,6 +30,8 @@ from tests.redis_server import redis_server
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+pytestmark = pytest.mark.lowest("OpenTelemetry keeps spans and metrics.")
 
 SERVER, TOOL, STATUS = "funcmcp.server.name", "gen_ai.tool.name", "mcp.task.status"
 COMPLETED, TOOL_ERROR = {STATUS: "completed"}, {STATUS: "completed", "error.type": "tool_error"}
@@ -122,7 +125,7 @@ async def serving(measured: Measured, store: TaskStore, name: str = "measured") 
     try:
         yield mcp
     finally:
-        await serving_of(mcp).aclose()
+        await runtime_of(mcp).aclose()
 
 
 async def test_tasks_and_their_runs_are_counted_on_every_store(measured: Measured, store: TaskStore) -> None:
@@ -170,7 +173,7 @@ async def test_tasks_that_wait_are_measured_on_every_store_also_by_a_process_tha
 async def test_the_waiting_tasks_of_a_store_that_is_away_have_no_number(measured: Measured) -> None:
     with redis_server() as server:
         async with serving(measured, RedisTasks(server.url)) as mcp:
-            await serving_of(mcp).start()
+            await runtime_of(mcp).start()
             await measured.becomes(0, "funcmcp.task.waiting")
             server.stop()
             await measured.becomes(None, "funcmcp.task.waiting")
@@ -188,7 +191,7 @@ async def test_a_run_after_one_whose_process_stopped_is_counted_as_such(measured
 
     mcp.measure(measured.provider)
     async with Client(mcp) as client:
-        tasks = serving_of(mcp).server.tasks
+        tasks = runtime_of(mcp).server.tasks
         assert tasks is not None
         tasks.set_concurrency(0)
         task = await client.start_tool("export", {})
@@ -197,7 +200,7 @@ async def test_a_run_after_one_whose_process_stopped_is_counted_as_such(measured
         tasks.set_concurrency(1)
         tasks.start()
         assert (await task.result()).text == "done"
-    await serving_of(mcp).aclose()
+    await runtime_of(mcp).aclose()
     await first.aclose()
     assert measured.value("funcmcp.task.retried", {TOOL: "export", "funcmcp.task.retry.reason": "interrupted"}) == 1
     assert not measured.points("funcmcp.task.start.duration")
@@ -367,7 +370,7 @@ async def test_without_a_provider_the_processs_own_is_used_and_a_server_without_
     mcp.measure()
     async with Client(mcp) as client:
         assert (await client.call_tool("export")).text == "done"
-    await serving_of(mcp).aclose()
+    await runtime_of(mcp).aclose()
     MCPServer("no tasks", tasks=None).measure()
 
 
@@ -382,5 +385,5 @@ async def test_metrics_are_exported_once_more_when_the_server_ends() -> None:
     reader = Exporter()
     mcp = MCPServer("Measured")
     mcp.measure(MeterProvider([reader]))
-    await serving_of(mcp).aclose()
+    await runtime_of(mcp).aclose()
     assert reader.flushed == 1

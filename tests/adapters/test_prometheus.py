@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from funcmcp import MCPServer
 from funcmcp._adapters import prometheus
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp.auth import APIKeys
 from tests.patience import PATIENCE
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from prometheus_client.core import Metric
+
+pytestmark = pytest.mark.lowest("OpenTelemetry keeps spans and metrics.")
 
 KEY = "0123456789abcdef"
 
@@ -71,8 +73,8 @@ def test_a_path_that_shows_one_of_several_processes_is_a_warning_at_the_start(
         monkeypatch.setenv("SERVER_SOFTWARE", "gunicorn/23.0.0")
     mcp = server(auth=APIKeys({"ann": KEY}))
     mcp.serve_metrics(path="/numbers")
-    serving_of(mcp).has_predecessor = has_predecessor
-    serving_of(mcp).begin()
+    runtime_of(mcp).has_predecessor = has_predecessor
+    runtime_of(mcp).begin()
     assert ("a request to /numbers gets the metrics of one of them" in caplog.text) is warns
 
 
@@ -84,12 +86,12 @@ async def test_metrics_have_a_port_of_their_own_while_the_server_runs(caplog: py
     mcp.serve_metrics(port)
     async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
         async with mcp.lifespan():
-            serving_of(mcp).begin()
+            runtime_of(mcp).begin()
             await mcp.call_tool("find")
             assert durations_in((await client.get("/metrics")).text).samples
             second = server()
             second.serve_metrics(port)
-            await serving_of(second).start()
+            await runtime_of(second).start()
             assert f"The metrics are not served on 127.0.0.1:{port}: Address already in use." in caplog.text
             caplog.clear()
         async with asyncio.timeout(PATIENCE):  # the first one has ended
@@ -99,7 +101,7 @@ async def test_metrics_have_a_port_of_their_own_while_the_server_runs(caplog: py
                     break
                 await asyncio.sleep(0.1)
         assert [record.levelname for record in caplog.records if "are served on" in record.message] == ["WARNING"]
-        await serving_of(second).aclose()
+        await runtime_of(second).aclose()
         with pytest.raises(httpx2.ConnectError):
             await client.get("/metrics")
 
@@ -137,4 +139,4 @@ def test_metrics_without_authentication_need_a_port() -> None:
 def test_a_server_that_ends_without_a_start_has_no_port_to_close() -> None:
     mcp = server()
     mcp.serve_metrics(1)
-    asyncio.run(serving_of(mcp).aclose())
+    asyncio.run(runtime_of(mcp).aclose())

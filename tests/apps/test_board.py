@@ -22,6 +22,8 @@ from tests.serving import REPOSITORY, serve
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow("A browser goes through many pages.")
+
 HERE = Path(__file__).parent
 PLAY_SECONDS = 60
 EXTENSION = "io.modelcontextprotocol/ui"

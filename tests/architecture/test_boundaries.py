@@ -24,51 +24,58 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "funcmcp"
+SOURCE = ROOT / "src"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 REACHING_OUT = {"aiohttp", "ftplib", "grpc", "http.client", "httpx", "httpx2", "redis", "requests", "smtplib", "socket"}
 REACHING_OUT |= {"azure.identity", "azure.storage", "ssl", "telnetlib", "urllib.request", "urllib3", "xmlrpc"}
 REACHING_OUT.add("psycopg")
 WHO_MAY = {
-    "_adapters/azure/storage.py": "the storage account that the operator names",
-    "_adapters/postgres/link.py": "the PostgreSQL that the operator names",
-    "_adapters/postgres/presence.py": "the same",
-    "_adapters/redis/sessions.py": "the Redis that the operator names",
-    "_adapters/redis/bus.py": "the same",
-    "_adapters/redis/shared_pipeline.py": "the same",
-    "_adapters/redis/task_records.py": "the same",
-    "_adapters/redis/task_scripts.py": "the same",
-    "_adapters/redis/tasks.py": "the same",
-    "_adapters/redis/link.py": "the same",
-    "_adapters/redis/masters.py": "the same, or the Sentinels and the nodes of a cluster",
-    "_adapters/uvicorn/listeners.py": "listens only",
-    "_adapters/uvicorn/supervisor.py": "passes the sockets on that listen",
-    "_adapters/uvicorn/systemd.py": "systemd, at the socket that it names",
-    "_adapters/uvicorn/uvicorn_server.py": "listens only, with the certificate that the operator names",
-    "_auth/tokens/jwks.py": "the issuer's keys, at the URL that the operator names",
-    "_oauth_proxy/client_documents.py": "public hosts that clients name, at port 443, guarded; with an OAuthProxy only",
-    "_oauth_proxy/upstream.py": "the identity provider that the operator names",
-    "_client/http_exchange.py": "the server that the caller of the client names",
-    "_client/targets.py": "nobody: an option has the type of ssl",
-    "_client/oauth.py": "the authorization server of the endpoint that the user of the client names",
-    "_functions_host/blob_service.py": "the storage account of the function app's settings, with --storage azure",
-    "_functions_host/custom_handler.py": "the program that it has started, at its port on loopback",
-    "_functions_host/http_proxy.py": "the port on loopback that the worker names, for requests of HTTP triggers",
-    "_functions_host/workers/process.py": "the worker that it has started, over a socket pair",
-    "_cli/host.py": "nobody: a socket that sends nothing has the address of this machine in its network",
-    "_functions_host/workers/python_main.py": "the host that has started it, over the same",
-    "_functions_host/workers/rpc_stream.py": "listens only",
+    "funcmcp/_adapters/openapi/api_client.py": "the API whose document the author names",
+    "funcmcp/_adapters/azure/storage.py": "the storage account that the operator names",
+    "funcmcp/_adapters/postgres/link.py": "the PostgreSQL that the operator names",
+    "funcmcp/_adapters/postgres/presence.py": "the same",
+    "funcmcp/_adapters/redis/sessions.py": "the Redis that the operator names",
+    "funcmcp/_adapters/redis/bus.py": "the same",
+    "funcmcp/_adapters/redis/shared_pipeline.py": "the same",
+    "funcmcp/_adapters/redis/task_records.py": "the same",
+    "funcmcp/_adapters/redis/task_scripts.py": "the same",
+    "funcmcp/_adapters/redis/tasks.py": "the same",
+    "funcmcp/_adapters/redis/link.py": "the same",
+    "funcmcp/_adapters/redis/masters.py": "the same, or the Sentinels and the nodes of a cluster",
+    "funcmcp/_processes/listeners.py": "listens only",
+    "funcmcp/_processes/supervisor.py": "passes the sockets on that listen",
+    "funcmcp/_processes/systemd.py": "systemd, at the socket that it names",
+    "funcmcp/_processes/uvicorn_server.py": "listens only, with the certificate that the operator names",
+    "funcmcp/_auth/tokens/jwks.py": "the issuer's keys, at the URL that the operator names",
+    "funcmcp/_oauth_proxy/client_documents.py": "public hosts that clients name, at port 443; with an OAuthProxy only",
+    "funcmcp/_oauth_proxy/upstream.py": "the identity provider that the operator names",
+    "funcmcp/_adapters/http1/tls_handshake.py": "nobody: an argument has the type of ssl",
+    "funcmcp/_client/http_exchange.py": "the server that the caller of the client names",
+    "funcmcp/_client/public_addresses.py": "the resolver of the machine, for the host of an endpoint with public_only",
+    "funcmcp/_client/targets.py": "nobody: an option has the type of ssl",
+    "funcmcp/_client/http_connections.py": "the same: it reads which proxy the environment names for the server",
+    "funcmcp/_client/token_requests.py": "the authorization server of the endpoint that the user of the client names",
+    "funcmcp_host/blob_service.py": "the storage account of the function app's settings, with --storage azure",
+    "funcmcp_host/custom_handler.py": "the program that it has started, at its port on loopback",
+    "funcmcp_host/http_proxy.py": "the port on loopback that the worker names, for requests of HTTP triggers",
+    "funcmcp_host/workers/process.py": "the worker that it has started, over a socket pair",
+    "funcmcp_cli/host.py": "nobody: a socket that sends nothing has the address of this machine in its network",
+    "funcmcp_host/workers/python_main.py": "the host that has started it, over the same",
+    "funcmcp_host/workers/rpc_stream.py": "listens only",
 }
 
 RUNNING_CODE = {"eval", "exec", "compile", "__import__"}
 FROM_DATA = {"code", "dill", "jsonpickle", "marshal", "pickle", "shelve", "subprocess", "yaml", "xml", "pty", "ctypes"}
-STARTS_A_PROCESS = {"_cli/doctor/project.py": "Python itself, to import the code that the person at the command names"}
-STARTS_A_SERVER = {
-    "_client/stdio.py": "the command that the caller of the client names",
-    "_functions_host/workers/child_process.py": "the worker of the function app that the person at the command names",
+READS_EVENTS = {"funcmcp/_adapters/yaml_text.py": "it makes values of JSON from the events of PyYAML's parser"}
+STARTS_A_PROCESS = {
+    "funcmcp_cli/doctor/project.py": "Python itself, to import the code that the person at the command names",
+    "funcmcp/_client/orphans.py": "Python itself, to end the commands of the client when this process has ended",
 }
-CALLS_THE_KERNEL = {"_functions_host/workers/python_main.py": "prctl, so that a worker ends with its host"}
+STARTS_A_SERVER = {
+    "funcmcp/_client/process_group.py": "the command of the client, or the worker of a function app",
+}
+CALLS_THE_KERNEL = {"funcmcp_host/workers/python_main.py": "prctl, so that a worker ends with its host"}
 CALLS_OF_THE_SYSTEM = re.compile(r"os\.(system|popen|exec\w*|spawn\w*|posix_spawn\w*)")
 
 
@@ -104,23 +111,28 @@ def test_no_data_is_ever_code() -> None:
         tree = tree_of(path)
         allowed = {"subprocess"} if name_of(path) in STARTS_A_PROCESS else set()
         allowed |= {"ctypes"} if name_of(path) in CALLS_THE_KERNEL else set()
+        allowed |= {"yaml"} if name_of(path) in READS_EVENTS else set()
         assert not uses(tree, FROM_DATA - allowed), path
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
                 assert called not in RUNNING_CODE, f"{path}:{node.lineno}"
                 assert not CALLS_OF_THE_SYSTEM.fullmatch(called), f"{path}:{node.lineno}"
-                assert "create_subprocess" not in called or name_of(path) in STARTS_A_SERVER, f"{path}:{node.lineno}"
+                starts = "create_subprocess" in called or "subprocess_exec" in called or "subprocess_shell" in called
+                assert not starts or name_of(path) in STARTS_A_SERVER, f"{path}:{node.lineno}"
 
 
 def test_the_authorization_server_is_in_the_package_of_the_proxy_only() -> None:
     """Elsewhere there is no confused deputy. tests/sign_in/test_attacks.py has the attacks on the proxy.
 
-    The client signs its own user in, and no server imports it.
+    The client signs its own user in. A server is a client of the authorization server of an upstream, for itself or for
+    its user: tests/upstreams/test_auth.py and test_user_grants.py have the attacks on that.
     """
+    clients_of_upstreams = {"funcmcp/_upstreams/auth.py", "funcmcp/_upstreams/user_grants.py"}
     client_names = {"authorize_url", "redirect_uri", "code_verifier", "client_secret", "refresh_token"}
     for path in MODULES:
-        if name_of(path).startswith(("_oauth_proxy/", "_client/")):
+        is_client = name_of(path).startswith("funcmcp/_client/") or name_of(path) in clients_of_upstreams
+        if is_client or name_of(path).startswith("funcmcp/_oauth_proxy/"):
             continue
         names = {node.id for node in ast.walk(tree_of(path)) if isinstance(node, ast.Name)}
         texts = {node.value for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant)}
@@ -130,8 +142,8 @@ def test_the_authorization_server_is_in_the_package_of_the_proxy_only() -> None:
 EXPRESSIONS = {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub"}
 APART = {_EXPRESSION.pattern}
 """It parses the templates of authors only, and the comma separates its repeats."""
-OF_AUTHORS = {"_authoring/values/ecma_patterns.py"}
-"""Modules that compile the patterns of authors, but match nothing with them."""
+OF_AUTHORS = {"funcmcp/_authoring/schemas/ecma_patterns.py", "funcmcp/_compat/openapi.py"}
+"""Modules that compile the patterns of authors, and match no text of a client with them."""
 
 
 def makes_an_expression(called: ast.expr) -> bool:
@@ -149,7 +161,7 @@ def patterns() -> dict[str, str]:
     for path in MODULES:
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Call) and makes_an_expression(node.func):
-                if name_of(path) in OF_AUTHORS and isinstance(node.args[0], ast.Name):
+                if name_of(path) in OF_AUTHORS and isinstance(node.args[0], ast.Name | ast.Attribute):
                     continue
                 text = ast.literal_eval(node.args[0])
                 if text not in APART:

@@ -12,8 +12,10 @@ import pytest
 
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.every_python("Each version of Python loads other modules.")
+
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "funcmcp"
+SOURCE = ROOT / "src"
 MODULES = sorted(SOURCE.rglob("*.py"))
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc", "manager"}
 
@@ -23,7 +25,7 @@ def named(path: Path) -> str:
 
 
 def test_private_packages_have_empty_init_files() -> None:
-    inits = [path for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE]
+    inits = [path for path in SOURCE.rglob("__init__.py") if path.parent.name not in {"funcmcp", "testing"}]
     assert inits
     assert not [named(path) for path in inits if path.read_text()]
 
@@ -47,8 +49,8 @@ def test_packages_of_azure_are_imported_in_its_adapters_alone() -> None:
     importing = {named(path) for path in MODULES if imported(path) & {"azure", "azurefunctions"}}
     outside = {name for name in importing if not name.startswith("src/funcmcp/_adapters/azure/")}
     assert outside == {
-        "src/funcmcp/_functions_host/blob_service.py",
-        "src/funcmcp/_functions_host/workers/python_main.py",
+        "src/funcmcp_host/blob_service.py",
+        "src/funcmcp_host/workers/python_main.py",
     }
 
 
@@ -60,14 +62,16 @@ def loaded(code: str) -> set[str]:
 
 
 FOR_FEW_SERVERS = {
-    "funcmcp._other_frameworks",
+    "funcmcp._text.other_frameworks",
     "funcmcp._adapters.asgi.websocket",
     "funcmcp._auth.authenticator",
     "funcmcp._auth.policy",
     "funcmcp._auth.principal",
     "funcmcp._auth.protected_resource",
+    "funcmcp._authoring.calling.uploaded_file",
+    "funcmcp._authoring.features.files",
     "funcmcp._authoring.signatures.docstring",
-    "funcmcp._authoring.values.handwritten_schema",
+    "funcmcp._authoring.schemas.handwritten_schema",
     "funcmcp._server.calls.task_call",
     "funcmcp._protocol.completion",
     "funcmcp._server.catalog.task_options",
@@ -75,6 +79,7 @@ FOR_FEW_SERVERS = {
     "funcmcp._server.handlers.tasks",
     "funcmcp._server.tasks.service",
     "funcmcp._state.sessions.memory",
+    "funcmcp._state.uploads",
     "funcmcp._state.tasks.any_store",
     "funcmcp._state.tasks.memory",
     "funcmcp._state.tasks.record",
@@ -84,6 +89,7 @@ FOR_FEW_SERVERS = {
     "funcmcp._transports.http.admission.cors",
     "funcmcp._transports.http.endpoints.custom_routes",
     "funcmcp._transports.http.endpoints.http_sse",
+    "funcmcp._transports.http.endpoints.uploads",
     "funcmcp._transports.http.endpoints.resource_metadata",
     "funcmcp._transports.websocket",
 }
@@ -102,7 +108,7 @@ def add(a: int, b: int) -> int:
 def test_a_server_with_a_tool_loads_only_what_the_tool_needs() -> None:
     modules = loaded(SERVER)
     assert not modules & {"azure", "httpx2", "jsonschema_rs", "rich", "typer", "uvicorn"}
-    assert "funcmcp._serving" in modules
+    assert "funcmcp._serving.composition" in modules
     assert not modules & FOR_FEW_SERVERS
 
 

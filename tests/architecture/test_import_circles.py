@@ -6,7 +6,6 @@ import ast
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
-PACKAGE = SOURCE / "funcmcp"
 
 
 def name_of(path: Path) -> str:
@@ -39,7 +38,7 @@ def circles_of(graph: dict[str, set[str]]) -> list[str]:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    files = {name_of(path): path for path in PACKAGE.rglob("*.py") if "templates" not in path.parts}
+    files = {name_of(path): path for path in SOURCE.rglob("*.py") if "templates" not in path.parts}
     graph = {module: imported_by(path, set(files)) for module, path in files.items()}
     circular = circles_of(graph)
     assert not circular, "\n".join(f"{module} imports {sorted(graph[module])}" for module in circular)

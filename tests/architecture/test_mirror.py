@@ -1,4 +1,4 @@
-"""The folders of tests mirror the package: tests of `src/funcmcp/_a/b.py` are in `tests/a/test_b.py`.
+"""The folders of tests mirror the packages: tests of `src/funcmcp/_a/b.py` are in `tests/a/test_b.py`.
 
 A file `tests/a/test_b_<subject>.py` also belongs to this module. `EXCEPTIONS` has all other files.
 """
@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = Path("src/funcmcp")
+PACKAGES = {
+    Path("src/funcmcp"): Path(),
+    Path("src/funcmcp_cli"): Path("cli"),
+    Path("src/funcmcp_host"): Path("functions_host"),
+}
+"""The packages, and the folders of their tests."""
 TESTS = Path("tests")
 
 BESIDE_THE_MIRROR = {
@@ -30,6 +35,7 @@ BESIDE_THE_MIRROR = {
     "fuzz": "the fuzz targets",
     "loops": "one server in the event loops of test frameworks, threads and notebooks",
     "page": "the page at the endpoint in a browser",
+    "proxy": "proxies in front of published, scripted and hostile servers",
     "samples": "the samples",
     "sign_in": "attacks on a sign-in with a proxy, and clients that sign in",
     "transcripts": "recorded conversations",
@@ -47,26 +53,47 @@ EXCEPTIONS = {
     "tests/cli/test_reload.py": "It runs `funcmcp run` in a process of its own and sends SIGHUP.",
     "tests/cli/test_unix_socket.py": "It runs `funcmcp run --uds` in a process of its own.",
     "tests/cli/test_run.py": "It runs a command in a process of its own, with most modules of the package.",
+    "tests/client/test_client_methods.py": "It tests the methods of the public client in memory, through all layers.",
+    "tests/client/test_resumption.py": "It tests event streams that break, with the public client, through all layers.",
+    "tests/upstreams/test_hostile_messages.py": "It tests messages of broken upstreams, through all layers.",
+    "tests/upstreams/test_children.py": "It tests upstreams on stdio with real processes, through all layers.",
+    "tests/upstreams/test_failures.py": "It tests failures of upstreams over HTTP, through all layers.",
+    "tests/upstreams/test_telemetry.py": "It tests spans and metrics of requests to upstreams, through all layers.",
+    "src/funcmcp/_client/orphans.py": "tests/upstreams/test_children",
+    "src/funcmcp/_upstreams/connection.py": "tests/upstreams/test_failures",
+    "src/funcmcp/_client/http_messages.py": "tests/client/test_http_exchange",
+    "src/funcmcp/_upstreams/link_changes.py": "tests/upstreams/test_subscriptions",
+    "src/funcmcp/_upstreams/metadata.py": "tests/upstreams/test_forwarding",
+    "src/funcmcp/_upstreams/questions.py": "tests/upstreams/test_forwarding and test_hostile_messages",
+    "src/funcmcp/_upstreams/running.py": "tests/upstreams/test_hostile_messages",
+    "src/funcmcp/_upstreams/upstream_request.py": "tests/upstreams/test_forwarding",
+    "src/funcmcp/_upstreams/limits.py": "tests/upstreams/test_status",
+    "src/funcmcp/_upstreams/sessions.py": "tests/upstreams/test_links",
     "tests/pyinstaller_hooks/test_frozen_server.py": "It tests the hooks with PyInstaller.",
+    "tests/testing/test_testing.py": "It tests the names of the package itself.",
+    "tests/test_request_log.py": "It tests _serving/request_log.py; tests/serving.py has the name of its folder.",
+    "src/funcmcp/_serving/request_log.py": "tests/test_request_log",
     "tests/test_schemas.py": "It tests tests/schemas.py, which other tests use.",
     "tests/transports/http/test_buffered.py": "It tests the endpoints on platforms that do not stream.",
     "tests/transports/http/test_stateless.py": "It tests the endpoints without sessions.",
     "tests/transports/test_asgi_servers.py": "It tests HTTP+SSE and WebSocket under several ASGI servers.",
     "tests/transports/test_known_callers.py": "It tests authentication on HTTP+SSE, WebSocket and stdio.",
     "tests/transports/test_limited_connections.py": "It tests limits on HTTP+SSE, WebSocket and stdio.",
+    "src/funcmcp/_providers/remote.py": "tests/upstreams/test_features",
+    "src/funcmcp/_upstreams/upstream.py": "tests/upstreams/test_features",
+    "src/funcmcp_cli/hidden_characters.py": "tests/cli/test_pin",
     "src/funcmcp/_pyinstaller_hooks/folder.py": "tests/pyinstaller_hooks/test_frozen_server",
     "src/funcmcp/_pyinstaller_hooks/hook-funcmcp.py": "tests/pyinstaller_hooks/test_frozen_server",
-    "src/funcmcp/__main__.py": "It calls _cli/main.py, which tests/cli/test_main runs.",
-    "src/funcmcp/_cli/client_rules/checks.py": "tests/cli/client_rules/test_rules",
-    "src/funcmcp/_cli/client_rules/subjects.py": "tests/cli/client_rules/test_problems",
+    "src/funcmcp/__main__.py": "It calls funcmcp_cli/main.py, which tests/cli/test_main runs.",
+    "src/funcmcp_cli/client_rules/checks.py": "tests/cli/client_rules/test_rules",
+    "src/funcmcp_cli/client_rules/subjects.py": "tests/cli/client_rules/test_problems",
     "src/funcmcp/_adapters/asgi/in_process_calls.py": "tests/adapters/asgi/test_openapi_tools",
     "src/funcmcp/_adapters/asgi/websocket.py": "tests/transports/test_websocket and test_asgi_servers",
     "src/funcmcp/_adapters/azure/app_functions.py": "tests/azure/test_http_app",
     "src/funcmcp/_adapters/azure/http_trigger.py": "tests/azure/test_http_app",
-    "src/funcmcp/_adapters/azure/route_templates.py": "tests/adapters/azure/test_http_function_tools",
     "src/funcmcp/_adapters/azure/triggers/extra_bindings.py": "tests/azure/test_triggers_in_worker",
     "src/funcmcp/_adapters/azure/triggers/registration.py": "tests/azure/test_triggers_in_worker",
-    "src/funcmcp/_adapters/uvicorn/uvicorn_server.py": "tests/adapters/uvicorn/test_server",
+    "src/funcmcp/_processes/uvicorn_server.py": "tests/processes/test_server",
     "src/funcmcp/_state/tasks/any_store.py": "tests/state/tasks/test_memory and test_sqlite",
     "src/funcmcp/_adapters/azure/worker_lifetime.py": "tests/azure/test_http_app",
     "src/funcmcp/_adapters/postgres/presence.py": "tests/adapters/postgres/test_tasks",
@@ -80,12 +107,17 @@ EXCEPTIONS = {
     "src/funcmcp/_auth/well_known.py": "tests/auth/test_protected_resource",
     "src/funcmcp/_oauth_proxy/access_tokens.py": "tests/oauth_proxy/test_proxy",
     "src/funcmcp/_oauth_proxy/clients.py": "tests/oauth_proxy/test_proxy and tests/sign_in/test_attacks",
+    "src/funcmcp/_oauth_proxy/refresh_tokens.py": "tests/oauth_proxy/test_flows and test_stored_sign_ins",
     "src/funcmcp/_oauth_proxy/redirect_uris.py": "tests/oauth_proxy/test_proxy and tests/sign_in/test_attacks",
     "src/funcmcp/_oauth_proxy/settings.py": "tests/sign_in/test_attacks",
     "src/funcmcp/_oauth_proxy/sign_in.py": "tests/sign_in/test_attacks",
     "src/funcmcp/_oauth_proxy/token_endpoint.py": "tests/oauth_proxy/test_proxy and tests/sign_in/test_attacks",
     "src/funcmcp/_oauth_proxy/upstream.py": "tests/oauth_proxy/test_oidc",
     "src/funcmcp/_oauth_proxy/web.py": "tests/oauth_proxy/test_proxy and tests/sign_in/test_attacks",
+    "src/funcmcp/testing/_rules.py": "tests/testing/test_state_stores and tests/testing/test_task_stores",
+    "src/funcmcp/testing/_cassette_server.py": "tests/testing/test_pytest_plugin and tests/client/test_bridge",
+    "src/funcmcp/_authoring/calling/uploaded_file.py": "tests/transports/http/endpoints/test_uploads",
+    "src/funcmcp/_serving/upload_features.py": "tests/transports/http/endpoints/test_uploads",
     "src/funcmcp/_authoring/calling/prompt_call.py": "tests/authoring/features/test_prompts",
     "src/funcmcp/_authoring/calling/resource_read.py": "tests/authoring/features/test_resources",
     "src/funcmcp/_authoring/calling/tool_call.py": "tests/authoring/calling/test_function_call",
@@ -94,30 +126,32 @@ EXCEPTIONS = {
     "src/funcmcp/_authoring/openapi/http_requests.py": "tests/authoring/openapi/test_operations",
     "src/funcmcp/_authoring/openapi/http_responses.py": "tests/adapters/asgi/test_openapi_tools",
     "src/funcmcp/_authoring/openapi/schemas.py": "tests/authoring/openapi/test_operations",
+    "src/funcmcp/_authoring/openapi/references.py": "tests/authoring/openapi/test_operations",
+    "src/funcmcp/_adapters/openapi/operation_tools.py": "tests/adapters/openapi/test_remote_tools",
     "src/funcmcp/_authoring/signatures/annotations.py": "tests/authoring/signatures/test_signature",
-    "src/funcmcp/_authoring/values/json_values.py": "tests/authoring/features/test_tools and test_resources",
-    "src/funcmcp/_authoring/values/prompt_results.py": "tests/authoring/features/test_prompts",
-    "src/funcmcp/_authoring/values/pydantic_argument_schemas.py": "tests/authoring/calling/test_arguments",
-    "src/funcmcp/_authoring/values/pydantic_result_schemas.py": "tests/authoring/values/test_tool_results",
-    "src/funcmcp/_authoring/values/resource_contents.py": "tests/authoring/features/test_resources",
+    "src/funcmcp/_authoring/schemas/json_values.py": "tests/authoring/features/test_tools and test_resources",
+    "src/funcmcp/_authoring/results/prompt_results.py": "tests/authoring/features/test_prompts",
+    "src/funcmcp/_authoring/schemas/pydantic_argument_schemas.py": "tests/authoring/calling/test_arguments",
+    "src/funcmcp/_authoring/schemas/pydantic_result_schemas.py": "tests/authoring/results/test_tool_results",
+    "src/funcmcp/_authoring/results/resource_contents.py": "tests/authoring/features/test_resources",
     "src/funcmcp/_transports/http/endpoints/application_response.py": "tests/compat/test_transports_custom_routes",
     "src/funcmcp/azure.py": "tests/azure",
     "src/funcmcp/http.py": "tests/transports/http/endpoints/test_custom_routes",
-    "src/funcmcp/_cli/client_commands.py": "tests/cli/test_inspect, test_call and test_read",
-    "src/funcmcp/_cli/commands.py": "tests/cli runs each command in a process of its own.",
-    "src/funcmcp/_cli/doctor/app_checks.py": "tests/cli/doctor/test_examine",
-    "src/funcmcp/_cli/doctor/file_checks.py": "tests/cli/doctor/test_examine",
-    "src/funcmcp/_cli/doctor/probe.py": "tests/cli/doctor/test_examine",
-    "src/funcmcp/_cli/doctor/project.py": "tests/cli/doctor/test_examine",
-    "src/funcmcp/_cli/failure.py": "tests/cli/test_targets",
-    "src/funcmcp/_cli/faults.py": "tests/cli/test_run",
-    "src/funcmcp/_cli/diff/differences.py": "tests/cli/diff/test_schemas and test_compare",
-    "src/funcmcp/_cli/diff/snapshots.py": "tests/cli/diff/test_command",
-    "src/funcmcp/_cli/install/entries.py": "tests/cli/install/test_clients",
-    "src/funcmcp/_cli/migrate/names.py": "tests/cli/migrate/test_server_rewriting",
-    "src/funcmcp/_cli/migrate/notes.py": "tests/cli/migrate/test_command",
-    "src/funcmcp/_cli/show.py": "tests/cli/test_inspect",
-    "src/funcmcp/_cli/function_app.py": "tests/cli/test_host",
+    "src/funcmcp/_client/process_group.py": "tests/client/test_stdio and functions_host/workers",
+    "src/funcmcp_cli/client_commands.py": "tests/cli/test_inspect, test_call and test_read",
+    "src/funcmcp_cli/commands.py": "tests/cli runs each command in a process of its own.",
+    "src/funcmcp_cli/doctor/app_checks.py": "tests/cli/doctor/test_examine",
+    "src/funcmcp_cli/doctor/file_checks.py": "tests/cli/doctor/test_examine",
+    "src/funcmcp_cli/doctor/probe.py": "tests/cli/doctor/test_examine",
+    "src/funcmcp_cli/doctor/project.py": "tests/cli/doctor/test_examine",
+    "src/funcmcp_cli/failure.py": "tests/cli/test_targets",
+    "src/funcmcp_cli/faults.py": "tests/cli/test_run",
+    "src/funcmcp_cli/diff/differences.py": "tests/cli/diff/test_schemas and test_compare",
+    "src/funcmcp_cli/diff/snapshots.py": "tests/cli/diff/test_command",
+    "src/funcmcp_cli/migrate/names.py": "tests/cli/migrate/test_server_rewriting",
+    "src/funcmcp_cli/migrate/notes.py": "tests/cli/migrate/test_command",
+    "src/funcmcp_cli/show.py": "tests/cli/test_inspect",
+    "src/funcmcp_cli/function_app.py": "tests/cli/test_host",
     "src/funcmcp/_compat/annotations.py": "tests/compat/test_server",
     "src/funcmcp/_compat/completion.py": "tests/compat/test_server",
     "src/funcmcp/_compat/components.py": "tests/compat/test_server",
@@ -131,32 +165,46 @@ EXCEPTIONS = {
     "src/funcmcp/_compat/result_types.py": "tests/compat/test_server",
     "src/funcmcp/_compat/sampling.py": "tests/compat/test_context",
     "src/funcmcp/_compat/server_settings.py": "tests/compat/test_server and test_options",
-    "src/funcmcp/_functions_host/features.py": "tests/functions_host/test_served",
-    "src/funcmcp/_functions_host/workers/rpc_stream.py": "tests/functions_host/workers/test_rpc",
-    "src/funcmcp/_functions_host/workers/worker.py": "Types only; tests/functions_host/workers/test_process has uses.",
+    "src/funcmcp/_state/caller_state.py": "tests/test_state",
+    "src/funcmcp/_authoring/calling/state_access.py": "tests/test_state",
+    "src/funcmcp_host/features.py": "tests/functions_host/test_served",
+    "src/funcmcp_host/workers/rpc_stream.py": "tests/functions_host/workers/test_rpc",
+    "src/funcmcp_host/workers/worker.py": "Types only; tests/functions_host/workers/test_process has uses.",
+    "src/funcmcp/_page/app_frame.py": "tests/page/test_app_frame",
+    "src/funcmcp/_page/page.py": "tests/page/test_page_response",
     "src/funcmcp/_client/transport.py": "It is a protocol; tests/client has tests of its implementations.",
-    "src/funcmcp/_launch.py": "tests/test_app_run",
-    "src/funcmcp/_other_frameworks.py": "tests/test_app and tests/authoring/calling/test_feature_context",
-    "src/funcmcp/_public_names.py": "tests/architecture/test_public_names",
+    "src/funcmcp/_app/launch.py": "tests/app/test_mcp_server_run",
+    "src/funcmcp/_text/other_frameworks.py": "tests/app/test_mcp_server, tests/authoring/calling/test_feature_context",
+    "src/funcmcp/_objects/public_names.py": "tests/architecture/test_public_names",
     "src/funcmcp/_server/handlers/task_calls.py": "tests/server/handlers/test_tasks",
     "src/funcmcp/_server/connections/cancellation.py": "tests/server/connections/test_conversation",
-    "src/funcmcp/_option_errors.py": "tests/test_app",
+    "src/funcmcp/_app/option_errors.py": "tests/app/test_mcp_server",
     "src/funcmcp/auth.py": "tests/architecture/test_public_names",
     "src/funcmcp/client.py": "tests/architecture/test_public_names",
     "src/funcmcp/compat.py": "tests/architecture/test_public_names",
     "src/funcmcp/middleware.py": "tests/architecture/test_public_names",
+    "src/funcmcp/extensions.py": "tests/architecture/test_public_names",
+    "src/funcmcp/providers.py": "tests/architecture/test_public_names",
+    "src/funcmcp/_providers/provider.py": "tests/providers/test_provided",
+    "src/funcmcp/_providers/schema_tools.py": "tests/providers/test_provided",
+    "src/funcmcp/_app/providing.py": "tests/providers/test_provided",
+    "src/funcmcp/_server/catalog/session_view.py": "tests/authoring/calling/test_session_rules",
+    "src/funcmcp/transforms.py": "tests/architecture/test_public_names",
+    "src/funcmcp/upstreams.py": "tests/architecture/test_public_names",
     "src/funcmcp/postgres.py": "tests/architecture/test_public_names",
     "src/funcmcp/redis.py": "tests/architecture/test_public_names",
-    "src/funcmcp/state.py": "tests/architecture/test_public_names",
-    "src/funcmcp/_serving.py": "tests/test_app and tests/test_app_run",
+    "src/funcmcp/_serving/composition.py": "tests/app/test_mcp_server and tests/app/test_mcp_server_run",
+    "src/funcmcp/_serving/environment.py": "tests/app/test_mcp_server and tests/test_tasks",
+    "src/funcmcp/_serving/health.py": "tests/cluster/test_readiness",
+    "src/funcmcp/_serving/warnings.py": "tests/app/test_mcp_server and tests/test_tasks",
     "src/funcmcp/_transports/batch.py": "tests/transports/test_connection and tests/wire/test_wire_jsonrpc",
-    "src/funcmcp/_transports/http/admission/cors.py": "tests/wire/test_wire_auth",
-    "src/funcmcp/_transports/http/admission/credentials.py": "tests/transports/http/admission/test_authentication",
     "src/funcmcp/_transports/http/admission/rate_limits.py": "tests/wire/test_wire_limits",
+    "src/funcmcp/_transports/http/admission/cors.py": "tests/wire/test_wire_auth",
+    "src/funcmcp/_page/mcp_clients.py": "tests/cli/install/test_entries and tests/page/test_page",
     "src/funcmcp/_transports/http/endpoints/resource_metadata.py": "tests/wire/test_wire_auth",
     "src/funcmcp/_transports/http/admission/caller.py": "tests/wire/test_wire_limits",
     "src/funcmcp/_transports/http/endpoints/streamable_headers.py": (
-        "tests/transports/http/admission/test_header_checks"
+        "tests/transports/http/admission/test_admission_headers"
     ),
     "src/funcmcp/_transports/http/endpoints/handshake_client.py": "tests/transports/http/endpoints/test_handshake",
     "src/funcmcp/_transports/http/streams/disconnect.py": "tests/transports/http/endpoints/test_per_request",
@@ -170,7 +218,7 @@ PARTS_WITHOUT_TESTS = {"__init__.py", "templates"}
 @functools.cache
 def modules() -> set[Path]:
     """Return the modules that need tests, as paths in the repository."""
-    paths = {path.relative_to(ROOT) for path in (ROOT / PACKAGE).rglob("*.py")}
+    paths = {path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
     return {path for path in paths if not PARTS_WITHOUT_TESTS.intersection(path.parts)}
 
 
@@ -183,8 +231,10 @@ def mirrored_tests() -> set[Path]:
 
 @functools.cache
 def public_path(module: Path) -> str:
-    """Return the path of a module below the package without the underscore at its start and the suffix."""
-    return module.relative_to(PACKAGE).with_suffix("").as_posix().removeprefix("_")
+    """Return the path of a module's tests below their folder, without `test_` and the suffix."""
+    package = next(package for package in PACKAGES if module.is_relative_to(package))
+    path = PACKAGES[package] / module.relative_to(package).with_suffix("")
+    return "/".join(part.removeprefix("_") for part in path.parts)
 
 
 @functools.cache

@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src" / "funcmcp"
+SOURCE = Path(__file__).parents[2] / "src"
 _OTHER_THREADS = re.compile(r"asyncio\.to_thread|run_in_executor|ThreadPoolExecutor\(")
 
 ALLOWED = {
-    "_serving.py": "closes the port of the metrics, once for each server",
-    "_state/tasks/sqlite_file.py": "a connection belongs to a thread: one for reads, one for writes",
-    "_adapters/asgi/openapi_tools.py": "runs the event loop that reads a document while a server is made",
-    "_client/sign_in.py": "opens a browser, once for each sign-in",
-    "_cli/connect.py": "opens a browser, once for each command",
-    "_cli/host.py": "imports modules while the host starts",
-    "_cli/migrate/plan.py": "reads a project in a command",
-    "_functions_host/workers/python_main.py": "runs in the app's process, which has no modules of funcmcp",
-    "_functions_host/workers/rpc.py": "one at a time: checks who has opened a connection",
+    "funcmcp/_providers/files.py": "looks for files that have changed, at most once in a second",
+    "funcmcp/_serving/composition.py": "closes the port of the metrics, once for each server",
+    "funcmcp/_state/tasks/sqlite_file.py": "a connection belongs to a thread: one for reads, one for writes",
+    "funcmcp/_state/uploads.py": "writes files of callers, one part at a time for each request",
+    "funcmcp/_adapters/asgi/openapi_tools.py": "runs the event loop that reads a document while a server is made",
+    "funcmcp/_providers/skills.py": "looks for skills that have changed, at most once in a second",
+    "funcmcp/_client/token_file.py": "reads the key of the file from the keyring, once for each file",
+    "funcmcp/_client/sign_in.py": "opens a browser, once for each sign-in",
+    "funcmcp/testing/_state_stores.py": "runs event loops of their own in a test",
+    "funcmcp_cli/connect.py": "opens a browser, once for each command",
+    "funcmcp_cli/host.py": "imports modules while the host starts",
+    "funcmcp_cli/migrate/plan.py": "reads a project in a command",
+    "funcmcp_host/workers/python_main.py": "runs in the app's process, which has no modules of funcmcp",
+    "funcmcp_host/workers/rpc.py": "one at a time: checks who has opened a connection",
 }
 """Modules with other threads, and why calls can't use up the threads of each other there."""
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 TESTS = Path(__file__).parents[1]
 CLOCKS = {"monotonic", "perf_counter", "process_time", "time", "perf_counter_ns", "monotonic_ns"}
 
@@ -77,6 +79,37 @@ def fast_lines(source: str) -> list[int]:
     return sorted({line for function in functions for line in Durations(function).lines})
 
 
+def expects_timeout(node: ast.AST) -> bool:
+    """Return whether a statement expects that a time limit passes in its block."""
+    match node:
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            calls = [item.context_expr for item in items if isinstance(item.context_expr, ast.Call)]
+            expected = [
+                x for call in calls if ast.unparse(call.func) in {"pytest.raises", "suppress"} for x in call.args
+            ]
+        case ast.Try(handlers=handlers):
+            expected = [handler.type for handler in handlers if handler.type is not None]
+        case _:
+            return False
+    return any("TimeoutError" in ast.unparse(error) for error in expected)
+
+
+def short_limits(source: str) -> list[int]:
+    """Return the lines with a time limit of less than `PATIENCE` around code that must not reach it."""
+    tree = ast.parse(source)
+    expecting = [node for node in ast.walk(tree) if expects_timeout(node)]
+    expected = {id(part) for node in expecting for part in ast.walk(node)}
+    lines = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="timeout", value=ast.Name(id="asyncio")), args=[ast.Constant(value=limit)]
+            ):
+                if id(node) not in expected and isinstance(limit, int | float) and 0 < limit < PATIENCE:
+                    lines.append(node.lineno)
+    return lines
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -109,4 +142,19 @@ def test_no_test_asserts_that_something_was_fast() -> None:
     modules = [path for path in TESTS.rglob("*.py") if "node_modules" not in path.parts]
     assert modules
     found = {f"{path.relative_to(TESTS)}:{line}" for path in modules for line in fast_lines(path.read_text("utf-8"))}
+    assert not found
+
+
+def test_a_short_time_limit_is_noticed_where_none_should_pass() -> None:
+    limit = "async with asyncio.timeout(0.5):\n    await stop()\n"
+    nested = limit.replace("\n    ", "\n        ")
+    assert short_limits(limit) == [1]
+    assert short_limits(f"with pytest.raises(TimeoutError):\n    {nested}") == []
+    assert short_limits(f"try:\n    {nested}except TimeoutError:\n    pass\n") == []
+    assert short_limits(limit.replace("0.5", "PATIENCE")) == []
+
+
+def test_no_test_has_a_short_time_limit_that_a_busy_machine_exceeds() -> None:
+    modules = [path for path in TESTS.rglob("*.py") if "node_modules" not in path.parts]
+    found = {f"{path.relative_to(TESTS)}:{x}" for path in modules for x in short_limits(path.read_text("utf-8"))}
     assert not found

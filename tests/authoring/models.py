@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict
 
-from funcmcp._authoring.values.string_formats import Format
+from funcmcp._authoring.schemas.string_formats import Format
 
 
 class Camel(BaseModel):

@@ -23,6 +23,11 @@ from funcmcp._server.catalog.features import RawResponse
 from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring.tool_calls import call, schema_of, tool_of
 
+pytestmark = [
+    pytest.mark.every_python("Python's modules read signatures, annotations and docstrings."),
+    pytest.mark.lowest("pydantic reads values, writes JSON and makes schemas."),
+]
+
 
 class Status(Enum):
     OPEN = "open"

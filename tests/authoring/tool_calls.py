@@ -12,7 +12,7 @@ from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.catalog.features import JSONResult
-from funcmcp._server.connections.client import Client
+from funcmcp._server.connections.client import ConnectedClient
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ def context(
 ) -> RequestContext:
     """Return the context of one request."""
     params: dict[str, Any] = {} if meta is None else {"_meta": dict(meta)}
-    client = Client(REVISIONS[revision], capabilities, {"name": "tester", "version": "1"}, session_id="session-1")
+    client = ConnectedClient(
+        REVISIONS[revision], capabilities, {"name": "tester", "version": "1"}, session_id="session-1"
+    )
     return RequestContext(RoutedRequest(Request(7, "tools/call", params)), client, peer or Peer(), http=http)
 
 

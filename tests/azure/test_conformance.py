@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from tests.azurite import Azurite
     from tests.serving import Served
 
-pytestmark = needs_worker
+pytestmark = [
+    needs_worker,
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+]
 
 # Questions on the stream of a call.
 LIVE = [

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.azure.messages import TypedData
 from tests.azure.serving import write_app
 from tests.azure.worker import http_input, needs_worker, worker
@@ -12,7 +14,10 @@ from tests.azure.worker import http_input, needs_worker, worker
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = needs_worker
+pytestmark = [
+    needs_worker,
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+]
 
 APP = """
 import json

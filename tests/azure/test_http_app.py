@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 
 from funcmcp import Context, HTTPOptions, MCPServer
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.messages import HttpResponse
 from tests.azure.serving import write_app, write_sample
 from tests.azure.worker import http_input, needs_worker, worker
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from funcmcp._transports.http.messages import HttpRequest
     from tests.azure.worker import Invoked, Worker
+
+pytestmark = pytest.mark.every_python("Python 3.13 has another azure-functions.")
 
 URL = "https://shop.azurewebsites.net/api/mcp"
 DEPLOYED = {"WEBSITE_HOSTNAME": "shop.azurewebsites.net"}
@@ -337,8 +339,8 @@ async def test_lines_of_one_header_are_joined_as_the_platform_keeps_one_but_for_
         return HttpResponse(401, lines, body())
 
     mcp = MCPServer("joining")
-    serving_of(mcp).exchange = exchange
-    answer = await Site(serving_of(mcp)).answer(func.HttpRequest("POST", URL, body=b""), "/mcp")
+    runtime_of(mcp).exchange = exchange
+    answer = await Site(runtime_of(mcp)).answer(func.HttpRequest("POST", URL, body=b""), "/mcp")
     assert answer.headers.getlist("www-authenticate") == ["Bearer, Basic"]
     assert answer.headers.getlist("set-cookie") == ["a=1", "b=2"]
     assert (answer.status_code, answer.get_body()) == (401, b"one two")

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from funcmcp._cli.new import create
+from funcmcp_cli.new import create
 from tests.azure.messages import TypedData
 from tests.azure.serving import serve_app
 from tests.azure.worker import needs_worker, worker
 from tests.cli.test_new import CLIENT, INITIALIZE, SIGN_IN, add
+
+pytestmark = pytest.mark.every_python("Python 3.13 has another azure-functions.")
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,14 @@ import socket
 import sys
 
 import httpx2
+import pytest
 
 from tests.azure.worker import needs_worker, worker
 from tests.cli.processes import running
 from tests.patience import PATIENCE
 from tests.serving import REPOSITORY
+
+pytestmark = pytest.mark.every_python("Python 3.13 has another azure-functions.")
 
 SAMPLES = REPOSITORY / "samples/azure"
 HOST = "clock.azurewebsites.net"

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from tests.azure.worker import Invoked, Worker
     from tests.azurite import Azurite
 
-pytestmark = needs_worker
+pytestmark = [
+    needs_worker,
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+]
 
 URL = "https://shop.azurewebsites.net/api/mcp"
 EXTENSION = "io.modelcontextprotocol/tasks"

@@ -33,7 +33,10 @@ def say(context: str) -> str:
     return context
 """
 
-pytestmark = needs_worker
+pytestmark = [
+    needs_worker,
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+]
 
 
 def test_a_bare_http_function_is_indexed_and_invoked(tmp_path: Path) -> None:

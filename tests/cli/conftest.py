@@ -28,7 +28,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from funcmcp import MCPServer, Context, ToolError
-from funcmcp._authoring.values.content import EmbeddedResource, Image, ResourceLink, Text, ToolResult
+from funcmcp._authoring.results.content import EmbeddedResource, Image, ResourceLink, Text, ToolResult
 
 mcp = MCPServer("Kinds")
 

@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cli.processes import PYTHON, environment
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-SECONDS = 60
 
 
 @dataclass
@@ -34,7 +33,7 @@ class _Server:
 
     def close(self) -> None:
         self.connection.close()
-        self.process.wait(SECONDS)
+        self.process.wait(PATIENCE)
 
 
 @functools.cache
@@ -48,7 +47,7 @@ def _server() -> _Server:
             stdout=subprocess.DEVNULL,
             pass_fds=[its_end.fileno()],
         )
-    connection.settimeout(SECONDS)
+    connection.settimeout(PATIENCE)
     server = _Server(process, connection)
     atexit.register(server.close)
     return server

@@ -17,16 +17,15 @@ from typing import IO, Any
 import httpx2  # noqa: F401 - the commands import it later
 import pydantic.types  # noqa: F401 - servers import it
 
-import funcmcp._app
-import funcmcp._cli.commands
-import funcmcp._cli.connect
-import funcmcp._cli.diff.command
-import funcmcp._cli.host
-import funcmcp._cli.install.command
-import funcmcp._cli.main
-import funcmcp._cli.migrate.command
-import funcmcp._cli.show
-import funcmcp._cli.worker
+import funcmcp_cli.commands
+import funcmcp_cli.connect
+import funcmcp_cli.diff.command
+import funcmcp_cli.host
+import funcmcp_cli.install.command
+import funcmcp_cli.main
+import funcmcp_cli.migrate.command
+import funcmcp_cli.show
+import funcmcp_cli.worker
 
 
 def serve(connection: socket.socket) -> dict[str, Any] | None:
@@ -50,13 +49,13 @@ def serve(connection: socket.socket) -> dict[str, Any] | None:
 
 
 def become(request: dict[str, Any], stdout: IO[bytes], stderr: IO[bytes]) -> None:
-    """Make this process like one that has just been started with ``python -m funcmcp._cli.main`` or ``python FILE``."""
+    """Make this process like one that has just been started with ``python -m funcmcp_cli.main`` or ``python FILE``."""
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     sys.path[0] = request["folder"]
-    sys.argv = [request.get("file") or str(funcmcp._cli.main.__file__), *request["arguments"]]
-    sys.modules["__main__"] = funcmcp._cli.main
+    sys.argv = [request.get("file") or str(funcmcp_cli.main.__file__), *request["arguments"]]
+    sys.modules["__main__"] = funcmcp_cli.main
     os.dup2(stdout.fileno(), 1)
     os.dup2(stderr.fileno(), 2)
     stdout.close()
@@ -73,4 +72,4 @@ if __name__ == "__main__":
             del sys.modules[name]
         runpy.run_path(requested["file"], run_name="__main__")
     elif requested is not None:
-        funcmcp._cli.main.main()
+        funcmcp_cli.main.main()

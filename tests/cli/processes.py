@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PYTHON = sys.executable
-FUNCMCP = (PYTHON, "-m", "funcmcp._cli.main")
+FUNCMCP = (PYTHON, "-m", "funcmcp_cli.main")
 
 _ENDPOINT = re.compile(r"http://\S+")
 _OUTPUT_VARIABLES = {

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._cli.arguments import read_json, read_pairs, read_value, warnings_of
-from funcmcp._cli.failure import Failure
+from funcmcp._protocol.media_types import FILE_HINT
+from funcmcp_cli.arguments import read_json, read_pairs, read_value, warnings_of
+from funcmcp_cli.failure import Failure
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SCHEMA = {
     "properties": {
@@ -99,3 +103,12 @@ def test_unknown_arguments_cause_a_warning_unless_the_schema_accepts_them() -> N
     assert warnings_of({"a": 1}, {"additionalProperties": True}) == []
     assert warnings_of({"a": 1}, {"patternProperties": {".*": {}}}) == []
     assert warnings_of({"a": 1}, {}) == ["The tool's schema has no argument 'a'. Its arguments: none."]
+
+
+def test_a_file_is_a_data_uri_for_a_tool_that_takes_files(tmp_path: Path) -> None:
+    photo = tmp_path / "my photo.png"
+    photo.write_bytes(b"\x89PNG")
+    argument = {"type": "string", "description": f"The photo. {FILE_HINT}"}
+    for schema in (argument, {"anyOf": [argument, {"type": "null"}]}):
+        arguments = read_pairs([f"photo=@{photo}"], {"properties": {"photo": schema}})
+        assert arguments == {"photo": "data:image/png;name=my%20photo.png;base64,iVBORw=="}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp import MCPServer
-from funcmcp._cli.calls import outcome_of, read_calls
-from funcmcp._cli.failure import Failure
 from funcmcp.client import Client
+from funcmcp_cli.calls import outcome_of, read_calls
+from funcmcp_cli.failure import Failure
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._cli.show import print_server
+from funcmcp_cli.show import print_server
 from tests.cli.forking import funcmcp
 from tests.cli.processes import FUNCMCP, running
 from tests.client.servers import NOT_INITIALIZED, OK, answering, redirect, results_of, sending
@@ -265,7 +265,7 @@ def test_a_message_of_too_many_values_is_one_clear_line() -> None:
 def test_a_table_has_a_bounded_number_of_rows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("funcmcp._cli.console.SafeConsole.is_terminal", True)
+    monkeypatch.setattr("funcmcp_cli.console.SafeConsole.is_terminal", True)
     tools = [{"name": f"tool-{number}", "inputSchema": {"type": "object"}} for number in range(1_500)]
     lists: dict[str, Any] = {"resources": [], "resourceTemplates": [], "prompts": []}
     facts = {"server": {}, "revision": "2026-07-28", "capabilities": {}, "instructions": None, "tools": tools, **lists}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from funcmcp._cli.console import SafeConsole, ask, confirm, styled
+from funcmcp_cli.console import SafeConsole, ask, confirm, styled
 
 if TYPE_CHECKING:
     import pytest

@@ -20,9 +20,9 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from funcmcp._cli import host as host_module
-from funcmcp._cli.targets import function_app_in
 from funcmcp._protocol.loopback import is_loopback
+from funcmcp_cli import host as host_module
+from funcmcp_cli.targets import function_app_in
 from tests.cli.processes import FUNCMCP, PYTHON, funcmcp, running
 from tests.functions_host.apps import KINDS, write_app
 from tests.functions_host.workers.test_process import is_running
@@ -263,8 +263,8 @@ def guarded(req: func.HttpRequest) -> str:
     return "in"
 
 
-@app.route(route="admin", auth_level=func.AuthLevel.ADMIN)
-def admin(req: func.HttpRequest) -> str:
+@app.route(route="master", auth_level=func.AuthLevel.ADMIN)
+def master(req: func.HttpRequest) -> str:
     return "in"
 
 
@@ -282,14 +282,14 @@ def test_an_endpoint_that_host_json_opens_leaves_the_levels_closed(tmp_path: Pat
     with running(command) as process:
         url = process.endpoint()
         assert httpx2.post(url, json=message).status_code == 200
-        for path, status in (("guarded", 401), ("admin", 401), ("public", 200)):
+        for path, status in (("guarded", 401), ("master", 401), ("public", 200)):
             assert httpx2.get(url.replace("/runtime/webhooks/mcp", f"/api/{path}")).status_code == status
         assert "The MCP endpoint is open to every machine that reaches 0.0.0.0" in process.output
         assert "open to every machine that reaches the app: public." in process.output
         assert "guarded (level function) answers every request with 401. Set FUNCMCP_HOST_KEYS=default=KEY." in (
             process.output
         )
-        assert "admin (level admin) answers every request with 401. Set FUNCMCP_HOST_KEYS=_master=KEY." in (
+        assert "master (level admin) answers every request with 401. Set FUNCMCP_HOST_KEYS=_master=KEY." in (
             process.output
         )
         addresses = re.findall(r"Other machines reach it at http://([\d.]+):(\d+)/runtime/webhooks/mcp", process.output)

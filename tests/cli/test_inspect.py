@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._cli.client_rules.rules import CLIENTS
+from funcmcp_cli.client_rules.rules import CLIENTS
 from tests.cli.forking import funcmcp
 from tests.cli.processes import FUNCMCP, environment, running
 from tests.patience import PATIENCE

@@ -7,7 +7,9 @@ import signal
 
 import pytest
 
-from funcmcp._cli import interrupts
+from funcmcp_cli import interrupts
+
+pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
 
 
 def test_the_result_of_a_coroutine_is_returned_and_the_signal_handler_restored() -> None:

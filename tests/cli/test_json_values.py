@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp._cli.json_values import as_list, as_object, first_line
+from funcmcp_cli.json_values import as_list, as_object, first_line
 
 
 @pytest.mark.parametrize("value", [None, 1, "text", True, [{}]])

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer
-from funcmcp._cli.log_options import LogOptions, configure
-from funcmcp._client.streamable_http import MemoryRequest
+from funcmcp._client.http_messages import MemoryRequest
 from funcmcp._server.limits import LimitReachedError
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp.compat import FastMCP
 from funcmcp.compat import MCPServer as SDKServer
+from funcmcp_cli.log_options import LogOptions, configure
 from tests.cli.processes import FUNCMCP, environment, funcmcp, running
 from tests.patience import PATIENCE
 
@@ -55,6 +55,13 @@ async def count(context: Context) -> str:
 @mcp.tool
 def fail() -> None:
     raise KeyError("nope")
+"""
+WARNING = """
+
+@mcp.tool
+def warn(text: str) -> None:
+    log.warning("no such dish: %s", text)
+    logging.getLogger("uvicorn.error").warning("no such dish: %s", text)
 """
 CLIENT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
 MILLISECONDS = r"\d+\.\d ms"
@@ -308,6 +315,22 @@ def test_a_program_that_reads_stderr_gets_no_lines_of_requests_unless_it_asks(se
         assert bool(lines) is logged
 
 
+@pytest.mark.parametrize("options", [[], ["--log-level", "warning"]], ids=["default", "with a level"])
+def test_a_text_of_a_client_in_a_record_of_another_logger_is_no_record_of_its_own(
+    server: Path, options: list[str]
+) -> None:
+    server.write_text(server.read_text().replace('"Sums"', '"Sums", sessions=None') + WARNING)
+    with running([*FUNCMCP, "run", str(server), "--port", "0", *options]) as process:
+        arguments = {"name": "warn", "arguments": {"text": "a\nERROR forged \x1b[31m"}}
+        assert send(process.endpoint().split("/")[2], "tools/call", arguments) == 200
+        process.process.terminate()
+        assert process.ended() == 0
+    for name in ("sums", "uvicorn.error"):
+        [first] = [index for index, line in enumerate(process.lines) if f"WARNING {name} no such dish: a" in line]
+        assert re.match(r"[-\d]+ [:,\d]+ WARNING", process.lines[first])
+        assert process.lines[first + 1] == r"    ERROR forged \x1b[31m"
+
+
 def test_a_terminal_is_spared_where_the_level_is_above_info(server: Path) -> None:
     with at_a_terminal(server, "--log-level", "error") as terminal:
         assert terminal.send("tools/list", {}) == 200
@@ -345,13 +368,13 @@ async def test_requests_of_routes_that_are_added_later_have_lines(caplog: pytest
     async def health() -> str:
         return "ok"
 
-    await serving_of(mcp).exchange(MemoryRequest("GET", "/health", [(b"host", b"127.0.0.1")], b""))
+    await runtime_of(mcp).exchange(MemoryRequest("GET", "/health", [(b"host", b"127.0.0.1")], b""))
     assert re.fullmatch(rf"GET /health 200 {MILLISECONDS} request_id=[0-9a-f]{{16}}", requests_in(caplog))
 
 
 async def test_a_request_that_is_refused_before_it_runs_has_the_status(caplog: pytest.LogCaptureFixture) -> None:
     mcp = configure(MCPServer("Sums"), LogOptions("info"))
-    await serving_of(mcp).exchange(MemoryRequest("POST", "/mcp", [(b"host", b"evil.example")], b"{}"))
+    await runtime_of(mcp).exchange(MemoryRequest("POST", "/mcp", [(b"host", b"evil.example")], b"{}"))
     assert re.fullmatch(rf"POST /mcp 421 {MILLISECONDS} request_id=[0-9a-f]{{16}}", requests_in(caplog))
 
 
@@ -360,7 +383,7 @@ async def test_a_request_that_a_limit_refuses_has_its_method_and_the_status(capl
     mcp.add_middleware(refuse_all)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"accept", b"application/json")]
-    await serving_of(mcp).exchange(MemoryRequest("POST", "/mcp", headers, json.dumps(message).encode()))
+    await runtime_of(mcp).exchange(MemoryRequest("POST", "/mcp", headers, json.dumps(message).encode()))
     assert re.fullmatch(rf"tools/list 503 {MILLISECONDS} request_id=[0-9a-f]{{16}}", requests_in(caplog))
 
 
@@ -372,7 +395,7 @@ async def test_requests_to_servers_with_the_names_of_other_frameworks_have_lines
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"accept", b"application/json")]
     mcp = configure(kind("Sums"), LogOptions("info"))
-    response = await serving_of(mcp).exchange(MemoryRequest("POST", "/mcp", headers, json.dumps(message).encode()))
+    response = await runtime_of(mcp).exchange(MemoryRequest("POST", "/mcp", headers, json.dumps(message).encode()))
     assert response.status == 200
     assert re.fullmatch(rf"initialize ok {MILLISECONDS} request_id=[0-9a-f]{{16}}", requests_in(caplog))
 

@@ -11,6 +11,10 @@ from funcmcp import __version__
 from tests.cli.processes import PYTHON, funcmcp
 from tests.patience import PATIENCE
 
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
+
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -24,14 +28,14 @@ def test_the_console_script_prints_the_version() -> None:
 
 def test_the_version_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from funcmcp._cli.main import main\n"
+        "import sys; from funcmcp_cli.main import main\n"
         "sys.argv[1:] = ['--version']\n"
         "try: main()\n"
         "finally: print(*sys.modules)"
     )
     loaded = set(python(code).stdout.split())
     assert "typer" in loaded
-    assert not loaded & {"uvicorn", "httpx2", "pydantic", "watchfiles", "rich", "funcmcp._app"}
+    assert not loaded & {"uvicorn", "httpx2", "pydantic", "watchfiles", "rich", "funcmcp._app.mcp_server"}
 
 
 @pytest.mark.parametrize("command", ["run", "inspect", "call"])
@@ -47,7 +51,7 @@ def test_a_missing_library_is_one_line_with_the_command_that_installs_it(library
     arguments = {"uvicorn": ["run", "x.py"]}.get(library, ["inspect", "http://127.0.0.1:1/mcp"])
     ended = python(
         f"import sys; sys.modules[{library!r}] = None; sys.argv[1:] = {arguments!r}\n"
-        "from funcmcp._cli.main import main; main()"
+        "from funcmcp_cli.main import main; main()"
     )
     assert ended.returncode == 1
     assert ended.stderr == f"{library} is not installed. The command line needs: pip install funcmcp\n"
@@ -69,13 +73,31 @@ def test_an_extra_that_the_server_needs_is_named_with_the_line_that_needs_it(
     server.write_text(f"import funcmcp\nimport {imported}\n{needs}\n")
     ended = python(
         f"import sys; sys.modules[{library!r}] = None; sys.argv[1:] = ['run', {str(server)!r}]\n"
-        "from funcmcp._cli.main import main; main()"
+        "from funcmcp_cli.main import main; main()"
     )
     assert ended.returncode == 1
     [line] = ended.stderr.splitlines()
     assert line.startswith(f"{server}, line ")
     assert line.endswith(f': pip install "funcmcp[{extra}]"')
     assert line.count("pip install") == 1
+
+
+def test_the_library_alone_says_how_to_install_the_command(tmp_path: Path) -> None:
+    (tmp_path / "funcmcp").symlink_to(ROOT / "src" / "funcmcp")
+    shown = subprocess.run(
+        [
+            PYTHON,
+            "-I",
+            "-S",
+            "-c",
+            f"import runpy, sys; sys.path.insert(0, {str(tmp_path)!r}); runpy.run_module('funcmcp')",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (shown.returncode, shown.stderr) == (1, "The command line is not installed. Run: pip install funcmcp\n")
 
 
 def test_a_command_of_another_library_is_named_as_it_is_here() -> None:

@@ -17,16 +17,16 @@ import httpx2
 import pytest
 
 from funcmcp import __version__
-from funcmcp._cli.failure import Failure
-from funcmcp._cli.new import add_to, create, title_of, versions
 from funcmcp.client import Client
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.new import add_to, create, title_of, versions
 from tests.cli.processes import FUNCMCP, PYTHON, environment, funcmcp, running
 from tests.patience import PATIENCE
 from tests.requirements import require
 from tests.serving import REPOSITORY
 
 if TYPE_CHECKING:
-    from funcmcp._cli.new import Hosting
+    from funcmcp_cli.new import Hosting
 
 HOSTINGS: tuple[Hosting, ...] = ("http", "triggers", "self-hosted")
 WITHOUT_FUNCTIONS: tuple[Hosting, ...] = ("docker", "aca", "kubernetes", "systemd", "none")
@@ -222,7 +222,7 @@ async def test_azure_starts_the_self_hosted_project_on_the_port_of_its_choice(pr
 @pytest.mark.parametrize("hosting", ["http", "self-hosted"])
 def test_with_an_application_of_entra_callers_must_sign_in(projects: dict[str, Path], hosting: str) -> None:
     settings = {**SIGN_IN, "WEBSITE_HOSTNAME": "localhost:7071"}
-    shown = "import server; from funcmcp._serving import serving_of; r = serving_of(server.mcp).metadata; "
+    shown = "import server; from funcmcp._serving.composition import runtime_of; r = runtime_of(server.mcp).metadata; "
     shown += "print(r.resource, *r.authorization_servers, *r.scopes)"
     run = subprocess.run(
         [PYTHON, "-c", shown], cwd=projects[hosting], env=environment(settings), capture_output=True, text=True,
@@ -514,17 +514,23 @@ def test_azure_lets_users_in_through_named_client_applications_only(projects: di
     assert "unauthenticatedClientAction: 'Return401'" in app
 
 
-def test_the_wheel_has_the_templates_and_the_page(tmp_path: Path) -> None:
+def test_the_wheels_have_the_files_of_their_packages_and_no_others(tmp_path: Path) -> None:
     require("hatchling", find_spec("hatchling"))
-    command = [PYTHON, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    command = ["scripts/dist.sh", str(tmp_path)]
     subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, timeout=PATIENCE)
-    (wheel,) = tmp_path.glob("*.whl")
-    source = REPOSITORY / "src"
-    templates = {str(path.relative_to(source)) for path in source.rglob("*.template")}
-    assert len(templates) > 20
-    page = {str(path.relative_to(source)) for path in source.rglob("page_files/*")}
-    assert len(page) > 10
-    assert templates | page <= set(zipfile.ZipFile(wheel).namelist())
+    assert files_of_wheel(tmp_path, "funcmcp_slim") == files_of_packages("funcmcp")
+    assert files_of_wheel(tmp_path, "funcmcp") == files_of_packages("funcmcp_cli", "funcmcp_host")
+
+
+def files_of_wheel(folder: Path, name: str) -> set[str]:
+    (wheel,) = folder.glob(f"{name}-*.whl")
+    return {file for file in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in file}
+
+
+def files_of_packages(*packages: str) -> set[str]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *(f"src/{name}" for name in packages)]
+    listed = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True, timeout=PATIENCE)
+    return {file.removeprefix("src/") for file in listed.stdout.split() if (REPOSITORY / file).exists()}
 
 
 SERVER = """from funcmcp import MCPServer

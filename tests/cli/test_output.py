@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from funcmcp._cli import output
+from funcmcp_cli import output
 
 COMMAND_LINE = Path(output.__file__).parent
 WRITERS = {"output.py", "console.py"}

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
+
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
 RELOADED = "Reloaded: the new code serves."
 FAILED = "The reload failed, so the earlier code serves on. The reason is above."
@@ -57,14 +59,6 @@ async def wait() -> str:
 def state() -> str:
     return "state"
 """
-
-
-@pytest.fixture(autouse=True)
-def _hang_up() -> Iterator[None]:
-    """Let SIGHUP reach the servers, also where the tests run under nohup."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -277,19 +271,29 @@ mcp.serve_metrics({port})
 def test_a_reload_that_works_leaves_the_server_ready_and_logs_no_error(
     tmp_path: Path, options: list[str], has_metrics: bool
 ) -> None:
-    """One connection asks again after the reload, and another one remains idle until the time of the drain is over."""
+    """One connection asks again after the reload, and the client closes another one that is idle."""
     code = SERVER
     if has_metrics:  # workers would need a port each
         code += METRICS.format(port=free_port())
-    with deployed(tmp_path, "--drain", "1", "--log-level", "info", *options, code=code) as server:
+    with deployed(tmp_path, "--drain", "120", "--log-level", "info", *options, code=code) as server:
         asking, idle = (http.client.HTTPConnection(server.host, timeout=PATIENCE) for _ in range(2))
         assert [probe(asking), probe(idle)] == [(200, None)] * 2
         server.reload(code)
         assert probe(asking) == (200, "close")
-        assert idle.sock.recv(1) == b""
         idle.close()
         if has_metrics:
             server.process.line_with("The metrics are served on")
+        assert server.end() == 0
+    assert "ERROR" not in server.process.output
+
+
+def test_an_idle_connection_ends_when_the_time_of_the_drain_is_over(tmp_path: Path) -> None:
+    with deployed(tmp_path, "--drain", "1", "--log-level", "info") as server:
+        idle = http.client.HTTPConnection(server.host, timeout=PATIENCE)
+        assert probe(idle) == (200, None)
+        server.reload(2)
+        assert idle.sock.recv(1) == b""
+        idle.close()
         assert server.end() == 0
     assert "ERROR" not in server.process.output
 
@@ -364,6 +368,7 @@ def test_code_that_does_not_load_leaves_the_earlier_code_running(tmp_path: Path,
         server.reload("def", FAILED)
         assert version_at(server, session) == "2"
         assert server.end() == 0
+    assert "Traceback" not in server.process.output
 
 
 def test_ten_signals_in_a_second_and_some_while_the_earlier_code_ends_give_one_server(tmp_path: Path) -> None:

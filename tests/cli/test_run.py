@@ -91,6 +91,22 @@ def test_a_key_that_is_none_is_told_without_showing_it(folder: Path) -> None:
     assert "hunter2" not in ended.stdout + ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("code", "place"),
+    [
+        ("mcp = MCPServer('Shop', http=HTTPOptions(uploads=Uploads()))", "a temporary folder of each process"),
+        ("mcp = MCPServer('Shop')\n@mcp.tool(task='optional')\nasync def run(): ...", "the memory of each process"),
+    ],
+)
+def test_what_workers_would_not_share_is_one_clear_line(folder: Path, code: str, place: str) -> None:
+    imports = "from funcmcp import HTTPOptions, MCPServer\nfrom funcmcp.http import Uploads\n"
+    (folder / "alone.py").write_text(imports + code)
+    ended = funcmcp("run", "alone.py", "--workers", "2", folder=folder)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert place in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
 def test_workers_know_the_sessions_of_each_other(folder: Path) -> None:
     with served(folder, "server.py", "--workers", "2") as (_, url):
         for _ in range(16):  # each request opens a connection of its own, which either worker may get
@@ -503,7 +519,7 @@ def test_an_invalid_port_in_the_environment_is_one_clear_line(folder: Path) -> N
 EARLY = """
 import os, signal, sys
 from funcmcp import MCPServer
-from funcmcp._adapters.uvicorn import server as uvicorn_server
+from funcmcp._processes import server as uvicorn_server
 
 mcp = MCPServer("shop")
 origin_of = uvicorn_server.origin_of

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._cli.failure import Failure
-from funcmcp._cli.saving import save_block
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.saving import save_block
 
 if TYPE_CHECKING:
     from pathlib import Path

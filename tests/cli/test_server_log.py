@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from funcmcp._cli.server_log import LogLines
+from funcmcp_cli.server_log import LogLines
 from tests.cli.processes import funcmcp
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import math
 import os
 from typing import TYPE_CHECKING
 
-from funcmcp._cli.server_stderr import ServerStderr
+from funcmcp_cli.server_stderr import ServerStderr
 
 if TYPE_CHECKING:
     import pytest

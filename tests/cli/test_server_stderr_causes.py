@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from funcmcp._cli import server_stderr
-from funcmcp._cli.server_stderr import cause_of, place_in
+from funcmcp_cli import server_stderr
+from funcmcp_cli.server_stderr import cause_of, place_in
 
 TRACEBACK = """Starting
 Traceback (most recent call last):

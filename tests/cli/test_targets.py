@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from funcmcp import __version__
-from funcmcp._cli.failure import Failure
-from funcmcp._cli.targets import load
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.targets import load
 from tests.cli import processes
-from tests.cli.forking import SECONDS, funcmcp
+from tests.cli.forking import funcmcp
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 NOT_INSTALLED = (
@@ -145,7 +146,7 @@ def test_the_orders_sample_is_a_target_from_anywhere(tmp_path: Path) -> None:
 
 def test_two_changes_of_a_file_within_a_second_are_both_seen(tmp_path: Path) -> None:
     file = tmp_path / "server.py"
-    moment = time.time() + SECONDS  # so that the file is new however long the command takes
+    moment = time.time() + PATIENCE  # so that the file is new however long the command takes
     for text in ("first", "later"):
         file.write_text(f"from funcmcp import MCPServer\nmcp = MCPServer('{text}')\n")
         os.utime(file, (moment, moment))

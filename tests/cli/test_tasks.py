@@ -13,9 +13,9 @@ import pytest
 
 from funcmcp._server.tasks.service import task_digest
 from funcmcp._state.tasks.record import NewTask, Outcome, Question, TaskKey
-from funcmcp._task_store_tests import newer_version
 from funcmcp.client import Client
 from funcmcp.tasks import SQLiteTasks
+from funcmcp.testing._task_stores import newer_version
 from tests.cli.processes import FUNCMCP, funcmcp, running
 from tests.patience import PATIENCE
 

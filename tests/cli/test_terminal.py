@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._cli.terminal import ProgressDisplay, answer
 from funcmcp._client.notifications import LogMessage, ProgressUpdate, progress_of
+from funcmcp_cli.terminal import ProgressDisplay, answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ async def test_a_form_of_any_type_can_be_answered(schema: Any, monkeypatch: pyte
 
     answers: dict[str, Callable[..., object]] = {"confirm": yes, "ask": text}
     for name, function in answers.items():
-        monkeypatch.setattr(f"funcmcp._cli.terminal.{name}", function)
+        monkeypatch.setattr(f"funcmcp_cli.terminal.{name}", function)
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stdin", terminal)

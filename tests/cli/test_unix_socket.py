@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
+
 SERVER = """
 from funcmcp import MCPServer
 

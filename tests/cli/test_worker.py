@@ -15,6 +15,8 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
+
 SERVER = """
 import asyncio
 import os

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -12,11 +14,12 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from funcmcp import MCPServer
-from funcmcp._adapters.uvicorn.server import listen, origin_of
+from funcmcp._processes.server import origin_of
 from tests.clients.signing_in import serving_in_thread
+from tests.sockets import listen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from starlette.requests import Request
 
@@ -33,8 +36,13 @@ class Authorizing:
         returned: What the browser brings back beside the state.
         answers: The status and the JSON of the next answers of the token endpoint; by default new tokens.
         requests: The paths and the forms of requests to the authorization server.
+        token_headers: The headers of requests to the token endpoint.
+        calls: The headers of requests to the server.
         valid: The tokens that the server accepts.
+        token_type: The type of tokens.
+        nonces: The nonces that proofs need, by path: ``/token`` and ``/mcp``. Empty: proofs need none.
         scopes: The scopes of the tokens.
+        accepts_nothing: Whether the server refuses every token.
     """
 
     def __init__(self, origin: str) -> None:
@@ -45,6 +53,14 @@ class Authorizing:
         @mcp.tool
         def greet() -> str:
             return "hello"
+
+        @mcp.resource("menu://today")
+        def menu() -> str:
+            return "soup"
+
+        @mcp.prompt
+        def suggest() -> str:
+            return "Suggest a dish."
 
         self._mcp = mcp
         self.reset()
@@ -64,18 +80,31 @@ class Authorizing:
         self.returned = {"code": "the-code", "iss": origin}
         self.answers: list[tuple[int, Any]] = []
         self.requests: list[tuple[str, dict[str, str]]] = []
+        self.token_headers: list[dict[str, str]] = []
+        self.calls: list[dict[str, str]] = []
+        self.token_type = "Bearer"
+        self.nonces: dict[str, str] = {}
+        self.expires_in: object = 3600
+        self.refresh_token = True
         self.valid: set[str] = set()
         self.lacks_scope = False
+        self.accepts_nothing = False
         self._count = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or scope["path"] != "/mcp":
             await (self._pages if scope["type"] == "http" else self._mcp)(scope, receive, send)
             return
-        header = dict(scope["headers"]).get(b"authorization", b"").decode()
-        if header.removeprefix("Bearer ") not in self.valid:
-            challenge = f'Bearer resource_metadata="{self.origin}/metadata", scope="orders.read"'
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        self.calls.append({"method": scope["method"], **headers})
+        nonce = self.nonces.get("/mcp")
+        token_type, _, token = headers.get("authorization", "").rpartition(" ")
+        if self.accepts_nothing or token not in self.valid or token_type != self.token_type:
+            challenge = f'{self.token_type} resource_metadata="{self.origin}/metadata", scope="orders.read"'
             await Response(status_code=401, headers={"www-authenticate": challenge})(scope, receive, send)
+        elif nonce is not None and nonce_of(headers) != nonce:
+            answer = {"www-authenticate": 'DPoP error="use_dpop_nonce"', "dpop-nonce": nonce}
+            await Response(status_code=401, headers=answer)(scope, receive, send)
         elif self.lacks_scope:
             challenge = 'Bearer error="insufficient_scope", scope="orders.write"'
             await Response(status_code=403, headers={"www-authenticate": challenge})(scope, receive, send)
@@ -114,17 +143,31 @@ class Authorizing:
 
     async def _token(self, request: Request) -> Response:
         self.requests.append(("token", dict(parse_qsl((await request.body()).decode()))))
+        self.token_headers.append(dict(request.headers))
+        nonce = self.nonces.get("/token")
+        if nonce is not None and nonce_of(request.headers) != nonce:
+            return JSONResponse({"error": "use_dpop_nonce"}, 400, {"dpop-nonce": nonce})
         if self.answers:
             status, answer = self.answers.pop(0)
             return answer if isinstance(answer, Response) else JSONResponse(answer, status)
         self._count += 1
         self.valid = {f"token-{self._count}"}
-        tokens = {"access_token": f"token-{self._count}", "refresh_token": f"refresh-{self._count}"}
-        return JSONResponse({**tokens, "token_type": "Bearer", "expires_in": 3600})
+        tokens = {"access_token": f"token-{self._count}", "token_type": self.token_type, "expires_in": self.expires_in}
+        if self.refresh_token:
+            tokens["refresh_token"] = f"refresh-{self._count}"
+        return JSONResponse(tokens)
 
     def those(self, path: str) -> list[dict[str, str]]:
         """Return the requests to a path."""
         return [values for name, values in self.requests if name == path]
+
+
+def nonce_of(headers: Mapping[str, str]) -> str | None:
+    """Return the nonce in the proof of a request; None without."""
+    proof = headers.get("dpop", "..").split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(proof + "=" * (-len(proof) % 4)) or "{}")
+    nonce: str | None = claims.get("nonce")
+    return nonce
 
 
 @contextmanager

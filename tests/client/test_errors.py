@@ -17,6 +17,11 @@ from funcmcp.client import (
 )
 from funcmcp.compat import McpError, NotFoundError
 
+pytestmark = [
+    pytest.mark.every_python("Exceptions and tracebacks have other texts."),
+    pytest.mark.branches("Errors of clients are pickled."),
+]
+
 
 @pytest.mark.parametrize(
     ("status", "challenge", "text"),

@@ -13,7 +13,7 @@ import pytest
 
 from funcmcp import MCPError
 from funcmcp._protocol.revisions import REVISIONS
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp.client import Client, InvalidResponseError, SessionEndedError, StdioCommand
 from tests.client import next_revision as next_module
@@ -150,7 +150,7 @@ async def agreed(target: Any) -> str:
 
 
 @contextlib.contextmanager
-def served_by(revisions: list[str], transport: str) -> Iterator[Any]:
+def http_runtime_of(revisions: list[str], transport: str) -> Iterator[Any]:
     """Serve in a process of its own; yield the target for a client."""
     environment = {VARIABLE: ",".join(revisions)}
     if transport == "stdio":
@@ -180,15 +180,15 @@ async def test_an_old_client_uses_an_older_revision_of_a_new_server_in_memory(
 @pytest.mark.usefixtures("next_revision")
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 async def test_a_new_client_uses_a_revision_of_an_old_process(transport: str) -> None:
-    with served_by([NEWEST, PER_REQUEST], transport) as target:
+    with http_runtime_of([NEWEST, PER_REQUEST], transport) as target:
         assert await agreed(target) == PER_REQUEST
 
 
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 async def test_an_old_client_uses_a_revision_of_a_new_process(transport: str) -> None:
-    with served_by([PER_REQUEST, NEXT], transport) as target:
+    with http_runtime_of([PER_REQUEST, NEXT], transport) as target:
         assert await agreed(target) == PER_REQUEST
-    with served_by([NEWEST, PER_REQUEST, NEXT], transport) as target:
+    with http_runtime_of([NEWEST, PER_REQUEST, NEXT], transport) as target:
         assert await agreed(target) == PER_REQUEST
 
 
@@ -196,7 +196,7 @@ async def test_an_old_client_uses_a_revision_of_a_new_process(transport: str) ->
 @pytest.mark.parametrize("revision", [None, NEXT])
 async def test_a_request_that_reaches_an_older_instance_is_sent_in_its_revision(revision: str | None) -> None:
     instances = [server_of([NEWEST, PER_REQUEST, NEXT]), server_of([NEWEST, PER_REQUEST])]
-    used = [serving_of(mcp).exchange for mcp in instances]
+    used = [runtime_of(mcp).exchange for mcp in instances]
 
     async def exchange(request: MemoryRequest) -> HttpResponse:
         return await used[0](request)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import stat
 import webbrowser
+from time import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.client.authorizing import Authorizing
+
+pytestmark = pytest.mark.lowest("httpx2 sends the requests.")
 
 
 async def greet(server: Authorizing, **options: Any) -> str:
@@ -49,7 +52,7 @@ async def test_the_file_has_the_tokens_for_its_owner_only_and_spares_the_next_pr
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert await greet(server, open_browser=visitor, file=file) == "hello"
     assert len(visitor.addresses) == 1
-    assert [entry.name for entry in file.parent.iterdir()] == ["tokens.json"]
+    assert sorted(entry.name for entry in file.parent.iterdir()) == ["tokens.json", "tokens.json.lock"]
 
 
 def change(file: Path, url: str, **members: Any) -> None:
@@ -84,6 +87,24 @@ async def test_a_renewal_that_is_refused_before_the_end_of_a_token_is_no_failure
     server.answers = [(400, {"error": "invalid_grant"})]
     assert await greet(server, open_browser=visitor, file=file) == "hello"
     assert len(visitor.addresses) == 1
+
+
+async def test_a_refresh_token_that_was_refused_is_not_sent_again(server: Authorizing, tmp_path: Path) -> None:
+    file = tmp_path / "tokens.json"
+    await greet(server, open_browser=Visitor(), file=file)
+    server.valid, server.answers = set(), [(400, {"error": "invalid_grant"})] * 4
+    change(file, server.url, expires=1)
+    with pytest.raises(SignInError):
+        await greet(server, open_browser=Visitor(), file=file)
+    assert [form["grant_type"] for form in server.those("token")].count("refresh_token") == 1
+
+
+async def test_an_entry_of_an_earlier_version_has_no_lifetime(server: Authorizing, tmp_path: Path) -> None:
+    file = tmp_path / "tokens.json"
+    await greet(server, open_browser=Visitor(), file=file)
+    change(file, server.url, lifetime=None, expires=time() + 20)
+    await greet(server, open_browser=Visitor(), file=file)
+    assert server.those("token")[-1]["grant_type"] == "refresh_token"
 
 
 async def test_an_outage_of_the_authorization_server_signs_nobody_out(server: Authorizing, tmp_path: Path) -> None:
@@ -214,6 +235,23 @@ async def test_a_browser_that_returns_without_a_usable_code_is_a_clear_error(
     with pytest.raises(SignInError, match=message):
         await greet(server, open_browser=Visitor())
     assert server.those("token") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"code_challenge_methods_supported": ["plain"]}, "PKCE"),
+        ({"code_challenge_methods_supported": None}, "PKCE"),
+        ({"authorization_endpoint": None}, "no authorization endpoint"),
+    ],
+)
+async def test_no_user_signs_in_where_a_code_could_be_stolen(
+    server: Authorizing, changes: dict[str, Any], message: str
+) -> None:
+    server.issuer |= changes
+    with pytest.raises(SignInError, match=message):
+        await greet(server, open_browser=Visitor())
+    assert server.requests == []
 
 
 async def test_an_answer_without_its_issuer_is_refused_where_the_issuer_is_promised(server: Authorizing) -> None:

@@ -25,6 +25,8 @@ from funcmcp.client import (
 from tests import schemas
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 SERVER = '''
 import asyncio
 import os
@@ -253,7 +255,7 @@ async def test_responses_with_ids_of_any_type_are_left_alone(monkeypatch: pytest
 
 
 async def test_a_server_that_closes_its_stdout_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp._client.stdio._KILL_SECONDS", 0.2)
+    monkeypatch.setattr("funcmcp._client.stdio.KILL_SECONDS", 0.2)
     command = script("import os, sys", "sys.stdin.readline()", "os.close(1)", "for line in sys.stdin: pass")
     with pytest.raises(ConnectionFailedError, match=r"has closed its stdout\."):
         await connect(command, revision="2025-11-25")
@@ -419,7 +421,7 @@ async def test_the_children_of_a_process_that_does_not_end_are_terminated() -> N
 
 @posix
 async def test_a_child_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp._client.stdio._KILL_SECONDS", 0.2)
+    monkeypatch.setattr("funcmcp._client.process_group.KILL_SECONDS", 0.2)
     lines = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
     command = script(
         *ANSWERING,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._client.streamable_http import post, read_messages
+from funcmcp._client.http_messages import post, read_messages
 from funcmcp._protocol.errors import InvalidResponseError
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp._transports.http.status import JSON_HEADERS
@@ -15,6 +15,8 @@ from funcmcp._transports.http.streams import sse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+pytestmark = pytest.mark.lowest("httpx2 sends the requests.")
 
 FIRST = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}
 ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {"text": "two\n\nlines"}}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from funcmcp.client import Client, HTTPEndpoint, StdioCommand
+from funcmcp.upstreams import Upstream
 from tests.patience import PATIENCE
 
 
@@ -35,6 +38,23 @@ def test_a_target_of_another_type_is_an_error_at_once() -> None:
         Client(5)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("target", [None, ["python", "server.py"], Path("server.py")])
+def test_an_upstream_of_another_type_is_an_error_at_once(target: Any) -> None:
+    with pytest.raises(TypeError, match=f"a StdioCommand or a transport; got {type(target).__name__}"):
+        Upstream(target)
+
+
+@pytest.mark.parametrize("target", ["server.py", "uvx mcp-server-time", "127.0.0.1:8000/mcp"])
+def test_an_upstream_that_is_not_a_url_is_an_error_at_once(target: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a URL of an endpoint, such as .* A program is a StdioCommand"):
+        Upstream(target)
+
+
+def test_a_script_is_not_read_as_a_configuration() -> None:
+    with pytest.raises(ValueError, match=r"server\.py is a script\. Pass the command that runs it"):
+        Client(Path("server.py"))
+
+
 def test_headers_are_for_http() -> None:
     with pytest.raises(ValueError, match="headers are for HTTP"):
         Client(StdioCommand("python"), headers={"a": "b"})
@@ -43,8 +63,8 @@ def test_headers_are_for_http() -> None:
 @pytest.mark.parametrize(
     ("target", "absent"),
     [
-        ('"http://127.0.0.1:1/mcp"', {"funcmcp._app", "funcmcp._client.stdio", "pydantic", "uvicorn"}),
-        ('StdioCommand("python")', {"funcmcp._app", "httpx2", "pydantic", "uvicorn"}),
+        ('"http://127.0.0.1:1/mcp"', {"funcmcp._app.mcp_server", "funcmcp._client.stdio", "pydantic", "uvicorn"}),
+        ('StdioCommand("python")', {"funcmcp._app.mcp_server", "httpx2", "pydantic", "uvicorn"}),
         ('__import__("funcmcp").MCPServer("a")', {"funcmcp._client.stdio", "httpx2", "uvicorn"}),
     ],
 )

@@ -38,7 +38,7 @@ def serve_every_way(name: str, folder: Path, env: Mapping[str, str]) -> Iterator
     file = folder / f"{name}_every_way.py"
     file.write_text(EVERY_WAY.format(samples=str(samples), name=name), encoding="utf-8")
     server = str(samples / name / "server.py")
-    command = (sys.executable, "-m", "funcmcp._cli.main", "run", server, "--stdio")
+    command = (sys.executable, "-m", "funcmcp_cli.main", "run", server, "--stdio")
     with serve(file, env=env, folder=REPOSITORY) as served:
         targets = {
             "http": Target("http", served.url),

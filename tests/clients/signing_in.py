@@ -13,12 +13,13 @@ import httpx2
 import uvicorn
 from pydantic_core import from_json
 
-from funcmcp._adapters.uvicorn.server import listen, origin_of
+from funcmcp._processes.server import origin_of
 from samples.orders.restaurant import OrderService
 from samples.signin.authorization import AuthorizationServer
 from samples.signin.server import signed_in
 from samples.signin.settings import SCOPES
 from tests.patience import PATIENCE
+from tests.sockets import listen
 
 if TYPE_CHECKING:
     import socket

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ADA = {"action": "accept", "content": {"name": "Ada"}}
 ADA_AND_BLUE = {"action": "accept", "content": {"name": "Ada", "color": "blue"}}
+YES = {"action": "accept", "content": {"confirm": True}}
 SAMPLED = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}}
 ROOTS = {"roots": [{"uri": "file:///srv/ada", "name": "home"}]}
 WATCHED = "test://watched-resource"
@@ -70,7 +71,10 @@ def plan(label: str, player: Player) -> dict[str, Step]:
             {"elicitation/create": ADA, "sampling/createMessage": SAMPLED, "roots/list": ROOTS},
         ),
         "one by one": tool("test_input_required_result_multi_round", elicited=ADA_AND_BLUE),
+        "confirmed": tool("test_confirmation", {"name": "order 7"}, elicited=YES),
+        "declined": tool("test_confirmation", {"name": "order 7"}, elicited={"action": "decline"}),
         "progress": tool("test_tool_with_progress"),
+        "generator": tool("test_generator"),
         "logging": tool("test_tool_with_logging"),
         "logged": hear(*(("message", {"data": text}) for text in LOGGED)),
         "reconnection": tool("test_reconnection"),
@@ -193,6 +197,19 @@ def test_a_tool_asks_again_after_an_answer(session: Session) -> None:
     asked = [question["message"] for question in session.calls["one by one"].questions]
     assert asked == ["Step 1: What is your name?", "Step 2: What is your favorite color?"]
     assert session.texts("one by one") == ["First: accept, second: accept"]
+
+
+def test_a_person_confirms_a_call_or_declines_it(session: Session) -> None:
+    assert [question["message"] for question in session.calls["confirmed"].questions] == ["Delete order 7?"]
+    assert session.texts("confirmed") == ["Deleted order 7"]
+    assert len(session.calls["declined"].questions) == 1
+    assert session.result("declined")["isError"] is True
+
+
+def test_the_items_of_a_generator_are_progress_and_the_result(session: Session) -> None:
+    told = [(report["progress"], report["message"]) for report in session.calls["generator"].progress]
+    assert told == [(1, "one"), (2, "two")]
+    assert session.result("generator")["structuredContent"] == {"result": ["one", "two"]}
 
 
 def test_progress_is_told_before_the_answer(session: Session) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp import Context, MCPServer
 from funcmcp._adapters.redis.link import RedisLink
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp.tasks import PostgresTasks, RedisTasks
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ async def create_and_die(url: str, path: Path) -> None:
     """Create a task, and die when the store has it and the client has no answer."""
     from tests.server.task_parts import create
 
-    server: Server = serving_of(make_server(url, path, concurrency=0)).server
+    server: Server = runtime_of(make_server(url, path, concurrency=0)).server
     assert server.tasks is not None
     store: Any = server.tasks.store
     create_in_store = store.create

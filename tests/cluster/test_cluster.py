@@ -13,6 +13,8 @@ from tests.cluster.proxy import proxied
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow("Several processes fail and start again, behind a proxy or a store.")
+
 
 @pytest.fixture(scope="module")
 def proxy(shops: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:

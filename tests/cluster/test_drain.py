@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow("Several processes fail and start again, behind a proxy or a store.")
+
 SERVER = """
 import asyncio
 import os

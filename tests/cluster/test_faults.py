@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from tests.instances import Events
     from tests.redis_server import RedisServer
 
+pytestmark = pytest.mark.slow("Several processes fail and start again, behind a proxy or a store.")
+
 SESSIONS = 2000
 PRINCIPALS = [f"caller-{number}" for number in range(20)]
 MENU = "menu://today"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from tests.instances import Caller, Events
 
+pytestmark = pytest.mark.slow("Several processes fail and start again, behind a proxy or a store.")
+
 
 async def test_a_session_goes_on_at_every_instance_and_ends_at_all_of_them_at_once(
     shops: list[str], caller: Caller

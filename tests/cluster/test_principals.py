@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Sign: TypeAlias = Callable[[str | None], Caller]
 
+pytestmark = pytest.mark.slow("Several processes fail and start again, behind a proxy or a store.")
+
 MENU = "menu://today"
 
 

@@ -8,12 +8,16 @@ import urllib.request
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.cli.processes import FUNCMCP, running
 from tests.cluster.proxy import proxied
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.slow("Several processes fail and start again, behind a proxy or a store.")
 
 SERVER = """
 import os

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     Do = Callable[[Any], Awaitable[None]]
 
+pytestmark = pytest.mark.slow("Several processes fail and start again, behind a proxy or a store.")
+
 
 ADD = per_request("tools/call", name="add", arguments={"a": 1, "b": 2})
 FAULTS = pytest.mark.parametrize("fault", ["stop", "kill", "pause"])

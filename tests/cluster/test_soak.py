@@ -6,6 +6,8 @@ import pytest
 
 from tests.cluster.soak import SCENARIOS, run
 
+pytestmark = pytest.mark.slow("Several processes fail and start again, behind a proxy or a store.")
+
 SECONDS = 20.0
 
 

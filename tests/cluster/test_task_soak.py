@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.cluster.storms.storms import Storm
 
+pytestmark = pytest.mark.slow("Several processes fail and start again, behind a proxy or a store.")
+
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from funcmcp import MCPServer
 from funcmcp._adapters.redis import tasks as redis_tasks
 from funcmcp._adapters.redis.link import RedisLink
 from funcmcp._server.tasks import worker
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp.tasks import RedisTasks
 from tests.cluster.task_worker import NAME, Ledger, make_server
 from tests.instances import Caller, per_request
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from funcmcp._server.dispatch import Server
     from tests.redis_server import RedisServer
+
+pytestmark = pytest.mark.slow("Several processes fail and start again, behind a proxy or a store.")
 
 TASKS = 40
 STOPPED = "The server was stopped while the tool ran. Part of its work may be done."
@@ -89,7 +91,7 @@ async def process(redis: RedisServer, ledger: Ledger, kind: str = "work") -> Asy
 async def serving(mcp: MCPServer) -> AsyncIterator[Server]:
     """Serve in this process until the block ends."""
     async with mcp.lifespan():
-        yield serving_of(mcp).server
+        yield runtime_of(mcp).server
 
 
 async def end_of(server: Server, task_id: str) -> dict[str, Any]:

@@ -48,7 +48,7 @@ async def test_images_sounds_and_files_of_a_tool(tmp_path: Path) -> None:
         {"type": "resource", "resource": {"uri": "file:///report", "mimeType": "application/pdf", "blob": "cGRm"}},
         {"type": "text", "text": "and a text"},
     ]
-    with pytest.raises(ValueError, match="either path= or data="):
+    with pytest.raises(ValueError, match="either bytes or the path"):
         Image()
 
 

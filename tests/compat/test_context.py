@@ -23,6 +23,7 @@ from funcmcp.compat import (
     Progress,
     get_context,
 )
+from funcmcp.state import MemoryState
 from funcmcp.tasks import TaskOptions
 from funcmcp.testing import Client, accept
 
@@ -149,6 +150,42 @@ async def test_state_lasts_for_the_session() -> None:
     async with Client(mcp, revision="2025-11-25") as first, Client(mcp, revision="2025-11-25") as second:
         assert [(await first.call_tool("count")).text for _ in range(3)] == ["0", "1", "2"]
         assert (await second.call_tool("count")).text == "0"
+
+
+class OutsideState(MemoryState):
+    """A store outside of the process."""
+
+    shared = True
+
+
+async def test_state_is_in_the_store_of_the_server_for_callers_that_are_known() -> None:
+    store = OutsideState()
+
+    def process() -> FastMCP:
+        mcp = FastMCP("s", state=store)
+
+        @mcp.tool
+        async def count(ctx: Context) -> int:
+            number: int = await ctx.get_state("n", 0)
+            await ctx.set_state("n", number + 1)
+            await ctx.set_state("other", 1)
+            await ctx.set_state("here", {1}, serializable=False)
+            await ctx.delete_state("other")
+            assert await ctx.get_state("other", "gone") == "gone"
+            assert await ctx.get_state("here") == {1}
+            return number
+
+        return mcp
+
+    for number in range(3):
+        async with Client(process()) as client:
+            assert (await client.call_tool("count")).text == str(number)
+    served = process()
+    async with Client(served, revision="2025-11-25") as first, Client(served, revision="2025-11-25") as second:
+        assert [(await first.call_tool("count")).text for _ in range(2)] == ["0", "1"]
+        assert (await second.call_tool("count")).text == "0"
+    with pytest.raises(ValueError, match="state must be 'memory' or a store"):
+        FastMCP("s", state="redis")
 
 
 class Stamping(Middleware):

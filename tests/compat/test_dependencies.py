@@ -45,6 +45,8 @@ from tests.compat import dependency_cases
 from tests.patience import PATIENCE
 from tests.requirements import require
 
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
+
 REPOSITORY = Path(__file__).parents[2]
 FASTMCP = REPOSITORY / ".servers/fastmcp/bin/python"
 

@@ -13,6 +13,8 @@ from funcmcp.testing import Client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
+
 steps: list[str] = []
 
 

@@ -26,6 +26,8 @@ from funcmcp.testing import Client
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
+
 
 class Stock(BaseModel):
     title: str

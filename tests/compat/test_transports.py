@@ -94,11 +94,11 @@ async def test_an_application_mounts_the_server_with_its_lifespan() -> None:
 
 
 def test_an_sse_application_has_the_paths_of_the_settings() -> None:
-    from funcmcp._serving import serving_of
+    from funcmcp._serving.composition import runtime_of
 
     mcp = server(sse_path="/events")
     assert mcp.sse_app().routes
-    assert serving_of(mcp).http_options.sse == "/events"
+    assert runtime_of(mcp).http_options.sse == "/events"
 
 
 def test_an_unknown_transport_is_refused() -> None:

@@ -71,6 +71,7 @@ async def test_requests_are_those_of_starlette(served: Served) -> None:
     http, _ = served
     assert (await http.post("/upload", content=b"x" * 300_000)).json() == 300_000
     assert (await http.put("/form/a%20b", content=b"hi")).json() == {"body": "hi", "name": "a b"}
+    assert (await http.put("/form/a%5Cb", content=b"hi")).status_code == 400
     assert (await http.get("/url?a=1")).json() == {
         "urls": ["/url", "/form/a"],
         "has_state": True,

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.nodejs import node, package
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_RUN_SECONDS = 100
 _RESULT_FOLDER = re.compile(r"server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
 _UNSCORED = re.compile(r"^  \S (\S+) \((?:extension|pending|added-after-release)\)$", re.MULTILINE)
 _BAD = ("FAILURE", "WARNING")
@@ -83,7 +83,7 @@ def run(suite: str, url: str, options: list[str], folder: Path) -> Report:
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=_RUN_SECONDS,
+        timeout=PATIENCE,
         check=False,
     )
     checks = {_scenario(file): json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*/checks.json")}

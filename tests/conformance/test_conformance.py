@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from tests.serving import REPOSITORY, Served, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow("The official suite plays all of its scenarios.")
 
 EXPECTED = read_expected(Path(__file__).parent / "expected_failures.txt")
 DOCUMENTED = (REPOSITORY / "docs" / "development" / "conformance.md").read_text(encoding="utf-8")
@@ -65,6 +68,19 @@ def test_the_same_scenarios_pass_behind_an_oauth_proxy(
     assert not disagreements(report, EXPECTED if "2026-07-28" in options else [])
     row = " | ".join(["", version, f"`{options}`", *report.cells(), ""]).strip()
     assert row in DOCUMENTED, row
+
+
+SKILLS = {"enumeration": 32, "manifest": 6, "directory": 7}
+"""The scenarios of skills, and how many checks each has."""
+
+
+@pytest.mark.parametrize("scenario", SKILLS)
+def test_every_check_of_skills_passes_and_none_is_skipped(scenario: str, everything: Served, tmp_path: Path) -> None:
+    options = ["--force", "--spec-version", "2026-07-28", "--scenario", f"sep-2640-skills-{scenario}"]
+    report = run("conformance-0.2", everything.url, options, tmp_path)
+    assert (report.findings, len(report.passed)) == ((), SKILLS[scenario])
+    [file] = tmp_path.glob("*/checks.json")
+    assert {check["status"] for check in json.loads(file.read_text(encoding="utf-8"))} == {"SUCCESS"}
 
 
 STORES = ("memory", "sqlite", "redis", "postgres", "azure")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from funcmcp import MCPServer
-from funcmcp._cli.client_rules.rules import RULES
 from funcmcp.middleware import RequestContext, on_list
+from funcmcp_cli.client_rules.rules import RULES
 from tests.cli.client_rules.test_rules import CASES
 
 _REFUSED_BY_ALL = {"several-types", "output-pattern", "left-out", "name-characters"}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._cli.client_rules.problems import problems_of
-from funcmcp._cli.client_rules.rules import RULES
+from funcmcp_cli.client_rules.problems import problems_of
+from funcmcp_cli.client_rules.rules import RULES
 from tests.cli.client_rules.test_rules import CASES
 from tests.converters import rule_tools
 from tests.converters.libraries import LIBRARIES, Library
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.skipif(Path(sys.prefix).name != ".venv", reason="make test runs the clients on one Python, in .venv"),
-    pytest.mark.timeout(600),  # some of the libraries take long to import
+    pytest.mark.timeout(600),
+    pytest.mark.slow("The client libraries of other makers are large."),
 ]
 
 SOURCE = Source("rules", HERE / "rule_tools.py", {})

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.skipif(Path(sys.prefix).name != ".venv", reason="make test runs the clients on one Python, in .venv"),
-    pytest.mark.timeout(600),  # some of the libraries take long to import
+    pytest.mark.timeout(600),
+    pytest.mark.slow("The client libraries of other makers are large."),
 ]
 
 

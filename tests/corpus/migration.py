@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from funcmcp._cli.failure import Failure
-from funcmcp._cli.migrate.plan import plan_migration, write_changes
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.migrate.plan import plan_migration, write_changes
 from tests.corpus.run import REPOSITORY, STORE, Server, install, servers
 
 PAGE = REPOSITORY / "docs" / "development" / "migrate.md"

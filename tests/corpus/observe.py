@@ -34,7 +34,7 @@ _SERVERS = (
     ("mcp.server.mcpserver.server", "MCPServer"),
     ("mcp.server.lowlevel.server", "Server"),
     ("funcmcp._compat.server", "FastMCP"),
-    ("funcmcp._app", "MCPServer"),
+    ("funcmcp._app.mcp_server", "MCPServer"),
 )
 
 

@@ -24,7 +24,7 @@ clients get: names, words of the descriptions, schemas of arguments and results,
 some calls, also with an argument that the tool does not have. These servers were written by others for other libraries.
 On funcmcp nothing changes but their imports: `tests/corpus/imports.py` makes each import of their library one of
 `funcmcp.compat`. Tools of low-level servers are registered with their own schemas, which funcmcp sends unchanged, and
-with handlers that call the original. `make test` has some of the servers.
+with handlers that call the original. `CI=true make test` has some of the servers.
 
 The script writes this page. A cell such as "7 of 8" counts what is present, or the same but for the reasons below.
 Words are those of the descriptions of tools, prompts, resources and their arguments, wherever in the feature they are

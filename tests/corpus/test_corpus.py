@@ -15,7 +15,8 @@ QUICK = [server for server in servers() if server.options.get("quick")]
 
 pytestmark = [
     pytest.mark.skipif(Path(sys.prefix).name != ".venv", reason="make test runs the corpus on one Python, in .venv"),
-    pytest.mark.timeout(600),  # the installation of two environments is a part of the first test
+    pytest.mark.timeout(600),
+    pytest.mark.slow("Published servers are installed and compared."),
 ]
 
 

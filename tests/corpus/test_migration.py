@@ -16,7 +16,8 @@ from tests.corpus.migration import Trial, compared, eligible, page, reason_of
 QUICK = [server for server in eligible() if server.options.get("quick")][:1]
 pytestmark = [
     pytest.mark.skipif(Path(sys.prefix).name != ".venv", reason="make test runs the corpus on one Python, in .venv"),
-    pytest.mark.timeout(600),  # the installation of an environment is a part of the first test
+    pytest.mark.timeout(600),
+    pytest.mark.slow("Published servers are installed and compared."),
 ]
 
 

@@ -17,6 +17,7 @@ from funcmcp import Context, InvalidParams, MCPError, MCPServer, ToolError, tool
 from funcmcp.tasks import MemoryTasks
 from funcmcp.testing import Client, accept
 from tests.databases.shop import Database, add
+from tests.patience import PATIENCE
 from tests.postgres_server import postgres_server
 from tests.requirements import require
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from funcmcp.client import CallToolResult
+
+pytestmark = pytest.mark.slow("A thousand calls end on real databases.")
 
 ROUNDS = 36
 """Calls of each function that fails. There are fourteen of them, so 504 calls fail."""
@@ -291,7 +294,7 @@ def test_fastmcp_also_has_the_lines_of_results_of_a_wrong_type(tmp_path: Path) -
     url = f"sqlite+aiosqlite:///{tmp_path}/shop.db"
     script = Path(__file__).parent / "fastmcp_shop.py"
     command = [str(python), str(script), url, str(ROUNDS)]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=110, cwd=ROOT)
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT)
     assert ended.returncode == 0, ended.stderr
     texts = json.loads(ended.stdout.splitlines()[-1])
     succeeding = ["order", "order in a thread", "resource", "prompt", "returns an error"]

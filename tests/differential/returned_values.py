@@ -1,6 +1,6 @@
 """What kinds of values become where a feature returns them, on funcmcp and on the libraries beside it.
 
-`tests/authoring/values/test_returned_values.py` compares funcmcp with the recorded table. This module also prints the
+`tests/authoring/schemas/test_python_values.py` compares funcmcp with the recorded table. This module also prints the
 columns of the other libraries, with an interpreter that has them, numpy, pandas and polars:
 
     PYTHONPATH=. python -m tests.differential.returned_values fastmcp

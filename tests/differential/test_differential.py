@@ -12,6 +12,8 @@ from tests.differential.differences import RULES
 from tests.differential.judges import FASTMCP, NODE
 from tests.requirements import require
 
+pytestmark = pytest.mark.slow("Thousands of random inputs are compared.")
+
 GUIDE = Path(__file__).parents[2] / "docs/guides/tools.md"
 SEED = 20261125
 CALLS = 600

@@ -14,6 +14,8 @@ from tests.docs.pages import ROOT, block_of, run_python
 from tests.requirements import require
 from tests.serving import serve
 
+pytestmark = pytest.mark.slow("The client libraries of other makers are large.")
+
 PAGE = "guides/agents.md"
 FRAMEWORKS = {
     "OpenAI Agents SDK": "sdk1",

@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -26,8 +27,8 @@ import httpx2 as httpx
 import pytest
 import yaml
 
-from funcmcp._cli.new import create
 from funcmcp.client import Client
+from funcmcp_cli.new import create
 from tests.cli.processes import FUNCMCP, PYTHON, environment, running
 from tests.docs.pages import ROOT, block_of, blocks_of
 from tests.patience import PATIENCE
@@ -37,7 +38,7 @@ from tests.requirements import require
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from funcmcp._cli.new import Hosting
+    from funcmcp_cli.new import Hosting
     from tests.cli.processes import Running
 
 NAME = "order-desk"
@@ -58,6 +59,7 @@ INITIALIZE = {
 }
 SERVER = """
 import asyncio
+import os
 
 from funcmcp import Context, MCPServer
 
@@ -75,7 +77,7 @@ async def wait(context: Context) -> str:
 @mcp.tool
 async def confirm() -> str:
     confirmed.set()
-    return "confirmed"
+    return f"confirmed by {os.getpid()}"
 """
 AZ = f"""#!{PYTHON}
 import json, pathlib, sys
@@ -390,6 +392,7 @@ class Caller(threading.Thread):
     def __init__(self, port: int, stopped: threading.Event) -> None:
         super().__init__(daemon=True)
         self.count = 0
+        self.answers: set[str] = set()
         self.failures: list[object] = []
         self._connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         self._stopped = stopped
@@ -406,7 +409,9 @@ class Caller(threading.Thread):
                 self._connection.close()
             else:
                 self.count += 1
-                if response.status != 200:
+                if response.status == 200:
+                    self.answers.add(json.loads(body)["result"]["content"][0]["text"])
+                else:
                     self.failures.append((response.status, body[:100]))
         self._connection.close()
 
@@ -422,6 +427,14 @@ def calling(port: int) -> Iterator[list[Caller]]:
         stopped.set()
         for caller in callers:
             caller.join(PATIENCE)
+
+
+def wait_for_answer(callers: list[Caller], answer: str) -> None:
+    """Wait until a caller has got an answer: the proxy uses the copy that gives it."""
+    deadline = time.monotonic() + PATIENCE
+    while not any(answer in caller.answers for caller in callers):
+        assert time.monotonic() < deadline, f"No caller has got {answer!r}."
+        time.sleep(0.05)
 
 
 def blocks_under(heading: str, page: str = "deploy/proxies.md") -> list[str]:
@@ -484,7 +497,7 @@ def test_no_call_fails_while_one_copy_after_the_other_is_renewed(
                 if renewal == "restart":
                     process.process.terminate()
                     assert process.ended() == 0
-                    start(copies, own_port)
+                    wait_for_answer(callers, f"confirmed by {start(copies, own_port).process.pid}")
                 else:
                     process.process.send_signal(signal.SIGHUP)
                     process.line_with("Reloaded")

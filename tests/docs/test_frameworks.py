@@ -13,11 +13,14 @@ import pytest
 from funcmcp.client import Client
 from tests.cli.processes import PYTHON, environment
 from tests.docs.pages import block_of, blocks_of, run_python, with_frameworks
+from tests.patience import PATIENCE
 from tests.serving import serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+pytestmark = pytest.mark.slow("The frameworks of others are large, and each program starts one.")
 
 PAGE = "guides/frameworks.md"
 SERVED = [
@@ -146,7 +149,7 @@ def test_lambda_serves_one_event_after_another(tmp_path: Path) -> None:
         input=events,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     responses = [json.loads(line) for line in run.stdout.splitlines()]

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from funcmcp._functions_host.bindings import PromptTrigger, ResourceTrigger, ToolTrigger
-from funcmcp._functions_host.expressions import Template, names_of
+from funcmcp_host.bindings import PromptTrigger, ResourceTrigger, ToolTrigger
+from funcmcp_host.expressions import Template, names_of
 from scripts.return_contracts import PAGE, with_table
 
 TEXT = PAGE.read_text(encoding="utf-8")

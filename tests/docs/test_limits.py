@@ -19,6 +19,8 @@ TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "limits.md").read_tex
 def default_of(name: str) -> str:
     """Return an option's default as the table has it, such as "4 MiB"."""
     value = getattr(Limits(), name)
+    if value is None and not name.endswith("_per_principal"):
+        return "none"
     if value is None:
         value = Limits().share_of(name.removesuffix("_per_principal"))
     if "bytes" in name:
@@ -39,13 +41,14 @@ SHARES = [
 ]
 SESSION_OPTIONS = ["MemorySessions(limit=)", "MemorySessions(per_principal=)"]
 SESSION_OPTIONS += ["RedisSessions(anonymous=)", "RedisSessions(per_principal=)"]
+UPSTREAM_OPTIONS = ["UpstreamLimits.sessions", "UpstreamLimits.processes", "UpstreamLimits.sessions_per_caller"]
 
 
 def test_the_table_of_shares_has_each_option() -> None:
     options = {option for row in SHARES for option in re.findall(r"`([^`:]+)`", "|".join(row[1:4]))}
     expected = {f"Limits.{option.name}" for option in fields(Limits)}
     expected |= {f"TaskLimits.{option.name}" for option in fields(TaskLimits)}
-    expected |= {*SESSION_OPTIONS, "RedisRevocations(limit=)"}
+    expected |= {*SESSION_OPTIONS, *UPSTREAM_OPTIONS, "RedisRevocations(limit=)"}
     assert expected <= options
     assert {option for option in options if "." in option} <= expected
 
@@ -65,18 +68,19 @@ def test_the_goal_of_the_fuzzer_is_that_of_the_page() -> None:
 
 
 FIXED = {
-    "_adapters.uvicorn.uvicorn_server:_HANDSHAKE_SECONDS": "10 | seconds | of the handshake of TLS",
+    "_processes.uvicorn_server:_HANDSHAKE_SECONDS": "10 | seconds | of the handshake of TLS",
     "_auth.api_key:_MIN_KEY_LENGTH": "16 | characters | at least, of an API key",
     "_auth.tokens.claims:_MAX_LEEWAY": "60; 300 at most | seconds",
     "_auth.tokens.keys:_MAX_KEYS": "5; 256 KiB; 100 | seconds; bytes; keys",
-    "_authoring.values.argument_errors:MAX_LINES": "20; 1,000 | errors; members",
-    "_authoring.values.iterators:MAX_MEMBERS": "1,000,000 | members | of an iterator",
-    "_authoring.values.json_schema:_MAX_EXPANSIONS": "1,000 | copies",
+    "_authoring.schemas.argument_errors:MAX_LINES": "20; 1,000 | errors; members",
+    "_authoring.schemas.iterators:MAX_MEMBERS": "1,000,000 | members | of an iterator",
+    "_authoring.schemas.json_schema:_MAX_EXPANSIONS": "1,000 | copies",
+    "_authoring.features.files:_MAX_ENTRIES": "100,000 | files and folders | that one list of a folder looks at",
     "_adapters.azure.tasks:_MAX_DELIVERIES": "5 | deliveries",
     "_adapters.azure.triggers.binding_json:_DEEPEST": "64; 32 | levels",
-    "_cli.connect:_MAX_TOTAL_BYTES": "any; 256 MiB in a command | bytes",
-    "_cli.install.files:_MAX_BYTES": "16 MiB | bytes | of a client's file",
-    "_client.connection:_MAX_ROUNDS": "1,000; 20; 5 | pages; rounds; redirections",
+    "funcmcp_cli.connect:_MAX_TOTAL_BYTES": "any; 256 MiB in a command | bytes",
+    "funcmcp_cli.install.files:_MAX_BYTES": "16 MiB | bytes | of a client's file",
+    "_client_api.connection:_MAX_ROUNDS": "1,000; 20; 5 | pages; rounds; redirections",
     "_client.messages:_MAX_VALUES": "2,000,000 | JSON values",
     "_client.requests:_MAX_PAGES": "1,000; 20; 5 | pages; rounds; redirections",
     "_oauth_proxy.client_documents:_MAX_DOCUMENT": "5 KiB; 5 | bytes; seconds",
@@ -91,6 +95,8 @@ FIXED = {
     "_server.log:MAX_QUOTED": "200 | characters | of a client's data",
     "_server.log:_TRACEBACK_SIZE": "200,000; 100; 10 | characters",
     "_server.recent_failures:_MAX_TEXT": "50; 20,000 | failures",
+    "_middleware.response_cache:SLOT_BYTES": "16 MiB; 16 MiB, in a store 64 KiB | bytes",
+    "_state.caller_state:MAX_NAME_BYTES": "200 | bytes | of the name of a value",
     "_transports.http.endpoints.health:_CHECK_SECONDS": "2 | seconds | for all functions",
     "_transports.http.options:_KEEP_ALIVE_SECONDS": "95 | seconds",
     "_transports.http.streams.sse:KEEP_ALIVE_SECONDS": "15 | seconds",
@@ -101,14 +107,14 @@ FIXED = {
 @pytest.mark.parametrize("name", FIXED)
 def test_a_fixed_limit_has_its_value_in_the_page(name: str) -> None:
     module, _, constant = name.partition(":")
-    value = getattr(importlib.import_module(f"funcmcp.{module}"), constant)
+    value = getattr(importlib.import_module(module if module.startswith("funcmcp_") else f"funcmcp.{module}"), constant)
     cells = FIXED[name]
     assert TEXT.count(f"| {cells}") == 1
     forms = {f"{value:,.0f}", f"{value / 1024:.0f} KiB", f"{value / 1024**2:.0f} MiB"}
     assert forms & set(re.findall(r"[\d,]+(?: [KM]iB)?", cells))
 
 
-PAGE_FILES = ROOT / "src" / "funcmcp" / "_transports" / "http" / "endpoints" / "page_files"
+PAGE_FILES = ROOT / "src" / "funcmcp" / "_page" / "files"
 PAGE_LIMITS = {
     "page.js": ("MAX_FEATURES", "MAX_LISTED"),
     "fields.js": ("MAX_FORM", "MAX_FIELDS", "MAX_CHOICES", "MAX_VARIANTS", "MAX_DEPTH", "MAX_NAME", "MAX_HELP"),

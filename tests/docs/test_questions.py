@@ -16,6 +16,9 @@ import pytest
 
 from scripts.documentation_site import DOCS, passages
 from tests.nodejs import node
+from tests.patience import PATIENCE
+
+pytestmark = pytest.mark.slow("Sphinx builds the whole site.")
 
 QUESTIONS = tomllib.loads((Path(__file__).parent / "questions.toml").read_text(encoding="utf-8"))["questions"]
 SHOWN = 3
@@ -39,7 +42,7 @@ def results() -> list[list[str]]:
     }
     script = Path(__file__).with_name("search.cjs")
     run = subprocess.run(
-        [node(), str(script)], input=json.dumps(data), capture_output=True, text=True, timeout=60, check=True
+        [node(), str(script)], input=json.dumps(data), capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     return list(json.loads(run.stdout))
 

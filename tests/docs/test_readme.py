@@ -26,6 +26,7 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from funcmcp import __version__
 from tests.cli.processes import environment, running
 from tests.requirements import require
 
@@ -39,7 +40,10 @@ FENCE = re.compile(r"(?:`(\w+\.py)`[^\n`]*:\n\n)?^```(sh|python|console)\n(.*?)^
 ORIGIN = "http://127.0.0.1:8000"
 SECONDS = 300
 
-pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="it installs packages: one Python is enough")
+pytestmark = [
+    pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="it installs packages: one Python is enough"),
+    pytest.mark.slow("Packages are installed in a new environment."),
+]
 
 
 @dataclass
@@ -208,7 +212,7 @@ def test_both_distributions_have_what_belongs_to_them(wheels: Path) -> None:
     names = {path.name.split("-")[0]: path for path in wheels.glob("*.whl")}
     assert set(names) == {"funcmcp", "funcmcp_slim"}
     full, slim = (set(zipfile.ZipFile(names[name]).namelist()) for name in ("funcmcp", "funcmcp_slim"))
-    assert all(".dist-info/" in name for name in full)
+    assert {"funcmcp_cli/main.py", "funcmcp_host/served.py"} <= full
     assert {"funcmcp/__init__.py", "funcmcp/py.typed"} <= slim
     assert not any(name.endswith("/scripts/funcmcp") for name in slim)
     sources = sorted(path.name.split("-")[0] for path in wheels.glob("*.tar.gz"))
@@ -250,10 +254,12 @@ def test_the_slim_one_serves_and_says_what_the_command_needs(wheels: Path, tmp_p
     shown = newcomer.run("python -m funcmcp run server.py")
     assert (shown.returncode, shown.stderr) == (
         1,
-        "typer is not installed. The command line needs: pip install funcmcp\n",
+        "The command line is not installed. Run: pip install funcmcp\n",
     )
     (tmp_path / "other.py").write_text("from funcmcp import MCPServer\n\nprint(MCPServer('Slim').name)\n")
     assert newcomer.run("python other.py").stdout == "Slim\n"
+    newcomer.install("pip install funcmcp-slim[cli]")
+    assert newcomer.run("python -m funcmcp --version").stdout == f"funcmcp {__version__}\n"
 
 
 @pytest.mark.timeout(2 * SECONDS)

@@ -22,6 +22,8 @@ from tests.requirements import require
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow("Sphinx builds the whole site.")
+
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".servers" / "docs" / "bin" / "python"
 LOADING = {

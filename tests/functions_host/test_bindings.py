@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp._functions_host.bindings import (
+from funcmcp_host.bindings import (
     BindingError,
     HTTPTrigger,
     PromptTrigger,
@@ -15,7 +15,7 @@ from funcmcp._functions_host.bindings import (
     ToolTrigger,
     read_function,
 )
-from funcmcp._functions_host.workers.worker import FunctionInfo
+from funcmcp_host.workers.worker import FunctionInfo
 
 
 def info(*bindings: Any, error: str | None = None) -> FunctionInfo:

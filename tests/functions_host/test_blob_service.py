@@ -10,10 +10,10 @@ from unittest.mock import patch
 import pytest
 
 from funcmcp._authoring.calling.threads import Threads
-from funcmcp._functions_host.blob_service import ServiceBlobs
-from funcmcp._functions_host.blobs import BlobError
-from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
 from funcmcp.testing import Client
+from funcmcp_host.blob_service import ServiceBlobs
+from funcmcp_host.blobs import BlobError
+from funcmcp_host.served import PATH, FunctionsHost, HostSettings
 from tests.cli.processes import funcmcp
 from tests.functions_host.apps import write_app
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from funcmcp._transports.http.messages import HttpRequest, HttpResponse
     from tests.azurite import Azurite
+
+pytestmark = pytest.mark.lowest("Azure's packages for storage send the requests.")
 
 APP = '''
 import azure.functions as func
@@ -145,7 +147,7 @@ async def test_bindings_of_a_served_app(tmp_path: Path, azurite: Azurite) -> Non
             http.path = PATH
             return await host.exchange(http)
 
-        with patch("funcmcp._functions_host.blob_service._RETRIES", 0):
+        with patch("funcmcp_host.blob_service._RETRIES", 0):
             await host.start()
         try:
             async with Client(exchange) as client:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp._authoring.calling.threads import Threads
-from funcmcp._functions_host.blobs import BlobError, FolderBlobs
+from funcmcp_host.blobs import BlobError, FolderBlobs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from funcmcp._client.streamable_http import MemoryRequest
-from funcmcp._functions_host.custom_handler import CustomHandlerHost, read_custom_handler
-from funcmcp._functions_host.folder import FolderError
-from funcmcp._functions_host.served import HostSettings
-from funcmcp._functions_host.workers.worker import LoadFailed
+from funcmcp._client.http_messages import MemoryRequest
 from funcmcp.client import Client
+from funcmcp_host.custom_handler import CustomHandlerHost, read_custom_handler
+from funcmcp_host.folder import FolderError
+from funcmcp_host.served import HostSettings
+from funcmcp_host.workers.worker import LoadFailed
 from tests import nodejs
 from tests.cli.processes import FUNCMCP, Running, funcmcp, running
 from tests.functions_host.test_served import Post
@@ -211,6 +211,30 @@ async def test_no_path_passes_the_key_of_another_route(tmp_path: Path) -> None:
         assert await status("/adm/../adm/x", f"code={'m' * 16}&CODE={'m' * 16}&y=1") == (201, "/adm/x?y=1")
 
 
+async def test_paths_of_the_host_reach_no_custom_handler_and_shadowed_functions_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = app(tmp_path / "app", PROXYING, ECHO, a="anonymous", b="anonymous")
+    for name, route in (("a", "{*rest}"), ("b", "b")):
+        binding = {"type": "httpTrigger", "direction": "in", "name": "req", "authLevel": "anonymous", "route": route}
+        (folder / name / "function.json").write_text(json.dumps({"bindings": [binding]}))
+    paths = ("/x", "/admin/x", "/Admin", "//x")
+    for content in (PROXYING, PROFILE):
+        (folder / "host.json").write_text(json.dumps(content))
+        async with hosted(folder) as host:
+            assert [(await answer(host, path))[0].status for path in paths] == [201, 404, 404, 404]
+    assert "The function a ({*rest}) gets the requests of the function b (b)" in caplog.text
+
+
+@pytest.mark.parametrize("route", ["a/{b", "a/{b:foo}", "admin/x"])
+def test_a_route_that_azure_rejects_is_an_error_of_its_file(route: str, tmp_path: Path) -> None:
+    folder = app(tmp_path / "app", PROXYING, ECHO, a="anonymous")
+    binding = {"type": "httpTrigger", "direction": "in", "name": "req", "route": route}
+    (folder / "a" / "function.json").write_text(json.dumps({"bindings": [binding]}))
+    with pytest.raises(FolderError, match=r"a/function\.json: The route"):
+        read_custom_handler(folder)
+
+
 async def test_a_program_that_refuses_connections_is_tried_ten_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -224,7 +248,7 @@ async def test_a_program_that_refuses_connections_is_tried_ten_times(
             port = unused.getsockname()[1]
         monkeypatch.setattr(host, "_url", f"http://127.0.0.1:{port}")
         with monkeypatch.context() as patched:
-            patched.setattr("funcmcp._functions_host.custom_handler._sleep", sleep)
+            patched.setattr("funcmcp_host.custom_handler._sleep", sleep)
             response, error = await answer(host, "/open/a")
     assert response.status == 502
     assert error["error"]["message"].startswith("The custom handler runs and refuses connections.")
@@ -361,6 +385,72 @@ async def test_a_program_that_does_not_start_is_an_error(code: str, program: str
             pass
 
 
+SLOW = """
+import os
+import time
+
+with open("starts", "a") as file:
+    file.write("x")
+{before}
+exec(open("echo.py").read())
+"""
+
+
+def slow_app(folder: Path, before: str, timeout: str = "00:00:01") -> Path:
+    """Write an app whose program does something before it listens."""
+    handler = {**PROXYING["customHandler"], "initializationTimeout": timeout}
+    app(folder, {**PROXYING, "customHandler": handler}, SLOW.format(before=before), open="anonymous")
+    (folder / "echo.py").write_text(ECHO)
+    return folder
+
+
+async def test_the_time_until_a_program_listens_is_that_of_host_json(tmp_path: Path) -> None:
+    folder = slow_app(tmp_path / "app", "time.sleep(600)")
+    reason = r"The custom handler 'python server\.py' does not listen on 127\.0\.0\.1:\d+ after 1 s\. .*initializationT"
+    with pytest.raises(LoadFailed, match=reason):
+        async with hosted(folder):
+            pass
+
+
+async def test_a_program_that_starts_too_slowly_after_a_crash_gets_more_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = slow_app(tmp_path / "app", "if open('starts').read() != 'x': time.sleep(0.3)", "00:10:00")
+    async with hosted(folder) as host:
+        _, first = await answer(host, "/open/a")
+        monkeypatch.setattr(host, "_start_seconds", 0.2)
+        os.kill(first["pid"], signal.SIGKILL)
+        await asyncio.to_thread(wait_for_end, first["pid"])
+        response, _ = await answer(host, "/open/a")
+        assert response.status == 201
+    assert len((folder / "starts").read_text()) > 2
+    assert "after 0.2 s. It is ended." in caplog.text
+
+
+async def test_a_request_that_waits_for_the_program_is_answered_when_the_host_stops(tmp_path: Path) -> None:
+    folder = slow_app(tmp_path / "app", "if open('starts').read() != 'x': time.sleep(600)", "00:10:00")
+    async with hosted(folder) as host:
+        _, first = await answer(host, "/open/a")
+        os.kill(first["pid"], signal.SIGKILL)
+        await asyncio.to_thread(wait_for_end, first["pid"])
+        waiting = asyncio.create_task(answer(host, "/open/a"))
+        await asyncio.to_thread(wait_for_start, folder, 2)
+        assert not waiting.done()
+        host.drain()
+        response, error = await waiting
+    assert (response.status, dict(response.headers)["retry-after"]) == (503, "5")
+    assert error["error"]["message"].startswith("The server stops")
+
+
+def test_sigterm_during_the_first_start_ends_the_program_with_the_host(tmp_path: Path) -> None:
+    folder = slow_app(tmp_path / "app", "open('pid', 'w').write(str(os.getpid())); time.sleep(600)", "00:10:00")
+    with running([*FUNCMCP, "host", str(folder), "--port", "0", "--python", sys.executable]) as process:
+        wait_for_file(folder / "pid")
+        process.process.send_signal(signal.SIGTERM)
+        assert process.process.wait(PATIENCE) == 0
+        assert process_state(int((folder / "pid").read_text())) in {"", "Z"}
+
+
 async def test_a_port_that_another_program_listens_on_is_an_error(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -377,6 +467,8 @@ async def test_a_port_that_another_program_listens_on_is_an_error(tmp_path: Path
         ({"description": DESCRIPTION}, "gets no HTTP requests as they are"),
         ({"description": DESCRIPTION, "enableForwardingHttpRequest": True}, "no function.json with an HTTP trigger"),
         ({"description": DESCRIPTION, "port": "x"}, "customHandler.port is 'x', which is not a number"),
+        ({"description": DESCRIPTION, "initializationTimeout": "90"}, "initializationTimeout is '90'. Write it as"),
+        ({"description": DESCRIPTION, "initializationTimeout": "00:00:00"}, "initializationTimeout is '00:00:00'"),
     ],
 )
 def test_what_is_wrong_with_host_json_is_said(handler: dict[str, Any], reason: str, tmp_path: Path) -> None:
@@ -448,6 +540,11 @@ def process_state(pid: int) -> str:
             return file.read().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):  # the latter if it ends between the two
         return ""
+
+
+def wait_for_start(folder: Path, number: int) -> None:
+    while len((folder / "starts").read_text()) < number:
+        pass
 
 
 def wait_for_file(file: Path) -> None:

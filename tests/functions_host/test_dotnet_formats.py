@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from funcmcp._functions_host.dotnet_formats import date_text, guid_text, number_text
+from funcmcp_host.dotnet_formats import date_text, guid_text, number_text
 
 MOMENT = datetime(2009, 6, 15, 13, 45, 30, 617500, UTC)
 GUID = UUID("00112233-4455-6677-8899-aabbccddeeff")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from funcmcp._functions_host.bindings import PromptTrigger, ResourceTrigger, ToolTrigger
-from funcmcp._functions_host.expressions import ExpressionError, Template, names_of, with_settings
-from funcmcp._functions_host.invocation import Trigger
+from funcmcp_host.bindings import PromptTrigger, ResourceTrigger, ToolTrigger
+from funcmcp_host.expressions import ExpressionError, Template, names_of, with_settings
+from funcmcp_host.invocation import Trigger
 
 CONTEXT: dict[str, Any] = {
     "name": "t",

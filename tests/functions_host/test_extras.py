@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._functions_host.bindings import BindingError, ExtraBinding
-from funcmcp._functions_host.blobs import BlobError
-from funcmcp._functions_host.expressions import ExpressionError
-from funcmcp._functions_host.extras import Extras, Storage, plan_extras
-from funcmcp._functions_host.invocation import Trigger
-from funcmcp._functions_host.workers.worker import NULL, Value
+from funcmcp_host.bindings import BindingError, ExtraBinding
+from funcmcp_host.blobs import BlobError
+from funcmcp_host.expressions import ExpressionError
+from funcmcp_host.extras import Extras, Storage, plan_extras
+from funcmcp_host.invocation import Trigger
+from funcmcp_host.workers.worker import NULL, Value
 
 if TYPE_CHECKING:
     from pathlib import Path

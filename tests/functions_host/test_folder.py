@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._functions_host.folder import FolderError, HostOptions, cross_origin, read_folder, worker_environment
+from funcmcp_host.folder import FolderError, HostOptions, cross_origin, read_folder, worker_environment
 
 if TYPE_CHECKING:
     from pathlib import Path

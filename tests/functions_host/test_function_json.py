@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._functions_host.function_json import function_folders
+from funcmcp_host.function_json import function_folders
 
 if TYPE_CHECKING:
     from pathlib import Path

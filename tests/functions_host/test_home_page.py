@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._functions_host.served import FunctionsHost, HostSettings
+from funcmcp_host.served import FunctionsHost, HostSettings
 from tests.functions_host.apps import write_app
 from tests.functions_host.test_routes import Request, body_of, send
 

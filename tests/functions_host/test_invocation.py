@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from funcmcp._functions_host.invocation import prompt_trigger, resource_trigger, text_of, tool_trigger
-from funcmcp._functions_host.workers.worker import Value
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.calls.route import RoutedRequest
-from funcmcp._server.connections.client import Client
+from funcmcp._server.connections.client import ConnectedClient
 from funcmcp._transports.http.messages import HttpRequest
+from funcmcp_host.invocation import prompt_trigger, resource_trigger, text_of, tool_trigger
+from funcmcp_host.workers.worker import Value
 
 INFO = {"name": "ClientApp", "version": "1.0.0"}
 
@@ -23,7 +23,7 @@ INFO = {"name": "ClientApp", "version": "1.0.0"}
 def context(
     params: dict[str, Any], *, session: str | None = "s", info: dict[str, Any] | None = None, path: str | None = "/mcp"
 ) -> RequestContext:
-    client = Client(REVISIONS["2025-06-18"], {}, INFO if info is None else info, session_id=session)
+    client = ConnectedClient(REVISIONS["2025-06-18"], {}, INFO if info is None else info, session_id=session)
     pairs = [(b"host", b"localhost"), (b"x-custom", b"value"), (b"x-functions-key", b"secret")]
     pairs += [(b"x-ms-client-principal", b"p"), (b"authorization", b"Bearer t"), (b"x-many", b"1"), (b"x-many", b"2")]
     http = None if path is None else HttpRequest("POST", path, pairs)

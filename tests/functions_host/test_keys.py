@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp._functions_host.keys import MCP_NAMES, NAMES_BY_LEVEL, Keys, KeysError
 from funcmcp._transports.http.messages import HttpRequest
+from funcmcp_host.keys import MCP_NAMES, NAMES_BY_LEVEL, Keys, KeysError
 
 MCP, DEFAULT, MASTER = "m" * 16, "d" * 16, "M" * 16
 ENVIRONMENT = {"FUNCMCP_HOST_KEYS": f"mcp_extension={MCP}, default={DEFAULT},_master={MASTER}"}

@@ -9,10 +9,10 @@ from urllib.parse import unquote_to_bytes
 
 import pytest
 
-from funcmcp._client.streamable_http import MemoryRequest
-from funcmcp._functions_host.paths import PathError, canonical, canonical_path, target_of
-from funcmcp._functions_host.routes import RouteTemplate
+from funcmcp._client.http_messages import MemoryRequest
 from funcmcp._transports.http.messages import HttpRequest, HttpResponse
+from funcmcp_host.paths import PathError, canonical, canonical_path, target_of
+from funcmcp_host.route_patterns import RouteTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

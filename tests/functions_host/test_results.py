@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from funcmcp._functions_host.results import ReturnError, objects_only, prompt_result, resource_result, tool_result
-from funcmcp._functions_host.workers.worker import NULL, Value
+from funcmcp_host.results import ReturnError, objects_only, prompt_result, resource_result, tool_result
+from funcmcp_host.workers.worker import NULL, Value
 
 TEXT = {"type": "text", "text": "hi"}
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}

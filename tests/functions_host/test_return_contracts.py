@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from funcmcp._functions_host.results import ReturnError, prompt_result, resource_result, tool_result
-from funcmcp._functions_host.return_contracts import CONTRACTS, REFUSED, ReturnContract, warning_for
-from funcmcp._functions_host.workers.worker import NULL, Value
+from funcmcp_host.results import ReturnError, prompt_result, resource_result, tool_result
+from funcmcp_host.return_contracts import CONTRACTS, REFUSED, ReturnContract, warning_for
+from funcmcp_host.workers.worker import NULL, Value
+
+pytestmark = pytest.mark.every_python("Python 3.13 has another azure-functions.")
 
 TEXT = {"type": "text", "text": "hi"}
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}

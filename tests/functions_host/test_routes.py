@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from funcmcp._functions_host.bindings import BindingError
-from funcmcp._functions_host.routes import RouteTemplate
-from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
 from funcmcp._transports.http.messages import HttpRequest
+from funcmcp_host.served import PATH, FunctionsHost, HostSettings
 from tests.functions_host.apps import write_app, write_node_app
 from tests.nodejs import node
 
@@ -41,8 +39,8 @@ def order(req: func.HttpRequest) -> func.HttpResponse:
 
 
 @app.route(route="orders/{name}")
-def named(req: func.HttpRequest) -> func.HttpResponse:
-    return answer(req, "named")
+def other(req: func.HttpRequest) -> func.HttpResponse:
+    return answer(req, "other")
 
 
 @app.route(route="orders/special")
@@ -90,8 +88,8 @@ def stored(req: func.HttpRequest, blob: func.Out[str]) -> str:
     return "stored"
 
 
-@app.route(route="admin", auth_level=func.AuthLevel.ADMIN)
-def admin(req: func.HttpRequest) -> func.HttpResponse:
+@app.route(route="master", auth_level=func.AuthLevel.ADMIN)
+def master(req: func.HttpRequest) -> func.HttpResponse:
     return func.HttpResponse("in")
 
 
@@ -160,18 +158,80 @@ async def test_a_request_reaches_its_function_with_everything(host: FunctionsHos
     assert json.loads(body_of(response)) == ["order", "POST", url, {"a": "1", "b": "x y"}, {"id": "7"}, "hi"]
 
 
+async def test_values_of_a_query_parameter_are_joined_whatever_its_case(host: FunctionsHost) -> None:
+    response = await send(host, "GET", "/api/orders/7", "role=user&x=&Role=a%2Cb&y&ROLE=+c&%72ole=d")
+    assert json.loads(body_of(response))[3] == {"role": "user,a,b, c,d", "x": "", "y": ""}
+
+
+async def test_a_function_gets_a_url_whose_path_is_the_one_that_was_checked(host: FunctionsHost) -> None:
+    async def url(path: str, query: str = "") -> str:
+        seen: str = json.loads(body_of(await send(host, "GET", path, query)))[2]
+        return seen.removeprefix("http://localhost:7071/api/orders/")
+
+    assert await url("/api/orders/a%20b%3Fx%23y", "z=%3F") == "a%20b%3Fx%23y?z=%3F"
+    assert await url("/api/orders/%C3%BC%0d%0ax:1") == "%C3%BC%0D%0Ax:1"
+    assert await url("/api/orders/%252e%252e") == "%252e%252e"  # no ".." for a program that decodes it once more
+    assert await url("/api/orders/a%2Fb%2fc") == "a%2Fb%2fc"
+    assert await url("/api/orders/%zz%25252F") == "%25zz%25252F"
+
+
 @pytest.mark.parametrize(
     ("path", "name"),
     [
         ("/api/orders/7", "order"),
-        ("/api/orders/x", "named"),
-        ("/api/orders/special", "special"),
-        ("/API/Orders/SPECIAL", "special"),
+        ("/api/orders/x", "other"),
+        ("/API/Orders/SPECIAL", "other"),
     ],
 )
-async def test_the_most_literal_route_that_matches_is_taken(host: FunctionsHost, path: str, name: str) -> None:
+async def test_routes_are_tried_in_the_order_of_the_names_of_their_functions(
+    host: FunctionsHost, path: str, name: str
+) -> None:
     response = await send(host, "GET", path)
     assert json.loads(body_of(response))[0] == name
+
+
+async def test_functions_that_azure_rejects_are_left_out_and_shadowed_ones_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = """
+import azure.functions as func
+
+app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)
+
+
+@app.route(route="{*rest}")
+def everything(req: func.HttpRequest) -> str:
+    return "everything"
+
+
+@app.route(route="list")
+def listing(req: func.HttpRequest) -> str:
+    return "listing"
+
+
+@app.route(route="LIST", methods=["GET"])
+def listing_again(req: func.HttpRequest) -> str:
+    return "again"
+
+
+@app.route()
+def administrate(req: func.HttpRequest) -> str:
+    return "administrate"
+"""
+    settings = {"extensions": {"http": {"routePrefix": ""}}}
+    host = FunctionsHost(write_app(tmp_path, code, host=settings), dict(os.environ), HostSettings(engine="library"))
+    await host.start()
+    try:
+        reasons = {left_out.function: left_out.reason for left_out in host.left_out}
+        assert "is that of the function listing as well" in reasons.pop("listing_again")
+        assert "which the Functions host reserves" in reasons.pop("administrate")
+        assert not reasons
+        assert "The function everything ({*rest}) gets the requests of the function listing (list)" in caplog.text
+        for path, status in (("/x", 200), ("/admin/x", 404), ("/Admin", 404), ("/runtime/webhooks/x", 404)):
+            assert (await send(host, "GET", path)).status == status
+        assert (await send(host, "GET", "/Runtime/Webhooks/MCP")).status == 405
+    finally:
+        await host.aclose()
 
 
 async def test_responses_keep_status_headers_and_cookies(host: FunctionsHost) -> None:
@@ -246,8 +306,8 @@ async def test_keys_by_level(tmp_path: Path) -> None:
             ("guarded", "wrong", 401),
             ("guarded", DEFAULT, 200),
             ("guarded", MASTER, 200),
-            ("admin", DEFAULT, 401),
-            ("admin", MASTER, 200),
+            ("master", DEFAULT, 401),
+            ("master", MASTER, 200),
         ):
             headers = {} if key is None else {"x-functions-key": key}
             response = await send(host, "GET", f"/api/{path}", **headers)
@@ -372,10 +432,10 @@ async def test_a_link_reaches_an_app_with_a_public_name(tmp_path: Path, monkeypa
     ("address", "keys", "closed"),
     [
         ("127.0.0.1", "", set()),
-        ("0.0.0.0", "", {"guarded", "admin"}),
-        ("0.0.0.0", f"default={DEFAULT}", {"admin"}),
-        ("0.0.0.0", f"mcp_extension={DEFAULT}", {"guarded", "admin"}),
-        ("127.0.0.1", f"mcp_extension={DEFAULT}", {"guarded", "admin"}),
+        ("0.0.0.0", "", {"guarded", "master"}),
+        ("0.0.0.0", f"default={DEFAULT}", {"master"}),
+        ("0.0.0.0", f"mcp_extension={DEFAULT}", {"guarded", "master"}),
+        ("127.0.0.1", f"mcp_extension={DEFAULT}", {"guarded", "master"}),
         ("0.0.0.0", f"_master={MASTER}", set()),
     ],
 )
@@ -389,7 +449,7 @@ async def test_a_level_without_a_key_is_closed_and_named_at_the_start(
     await host.start()
     try:
         assert not host.needs_keys
-        for path, level in (("guarded", "function"), ("admin", "admin")):
+        for path, level in (("guarded", "function"), ("master", "admin")):
             is_closed = path in closed
             named = f"The function {path} (level {level}) answers every request with 401. Set FUNCMCP_HOST_KEYS="
             assert (named in caplog.text) is is_closed
@@ -397,7 +457,7 @@ async def test_a_level_without_a_key_is_closed_and_named_at_the_start(
             assert (await send(host, "GET", f"/api/{path}", **key)).status == (401 if is_closed else 200)
         assert (await send(host, "GET", "/api/orders/7")).status == 200  # of the level anonymous
         open_to_all = (
-            "HTTP triggers of the level anonymous are open to every machine that reaches the app: fail, files, named"
+            "HTTP triggers of the level anonymous are open to every machine that reaches the app: fail, files, nothing"
         )
         assert (open_to_all in caplog.text) is (address == "0.0.0.0")
         open_endpoint = "The MCP endpoint is open to every machine that reaches 0.0.0.0: host.json sets"
@@ -434,76 +494,3 @@ app.http("nothing", { authLevel: "anonymous", handler: async () => undefined });
         assert (await send(host, "GET", "/api/nothing")).status == 204
     finally:
         await host.aclose()
-
-
-@pytest.mark.parametrize(
-    ("route", "path", "values"),
-    [
-        ("a/{b}", "/a/x", {"b": "x"}),
-        ("a/{b}", "/a", None),
-        ("a/{b}", "/a/x/y", None),
-        ("a/{b?}", "/a", {}),
-        ("a/{b=5}", "/a", {"b": "5"}),
-        ("a/{b:int}", "/a/x", None),
-        ("a/{b:guid}", "/a/0f8fad5b-d9cb-469f-a165-70867728950e", {"b": "0f8fad5b-d9cb-469f-a165-70867728950e"}),
-        ("a/{b:length(2)}", "/a/xyz", None),
-        ("a/{b:min(3)}", "/a/2", None),
-        ("a/{b:min(3)}", "/a/3", {"b": "3"}),
-        ("a/{b:min(3)}", "/a/x", None),
-        ("a/{b:int:range(1,5)}", "/a/5", {"b": "5"}),
-        ("a/{b}.json", "/a/x.json", {"b": "x"}),
-        ("a/{b}.json", "/a/.json", None),
-        ("{*rest}", "/x/y", {"rest": "x/y"}),
-        ("a/{**rest}", "/a", {"rest": ""}),
-        ("a/{**rest}", "/b", None),
-        ("a", "/a/", {}),
-        ("a/{b}", "/a//", None),
-        ("a/{b}", "//a/x", None),
-        ("a/{b}", "/a//x", None),
-        ("a/{*rest}", "/a//x", None),
-        ("a/{*rest}", "/a/x//y/", {"rest": "x//y/"}),
-        ("A/{b}", "/a/X%2Fy", {"b": "X%2Fy"}),
-        ("files/{name}.{ext}", "/files/a.txt", {"name": "a", "ext": "txt"}),
-        ("files/{name}.{ext}", "/files/a.b.txt", {"name": "a.b", "ext": "txt"}),
-        ("files/{name}.{ext}", "/files/a.", None),
-        ("files/{name}.{ext}", "/files/.a", None),
-        ("files/{name}.{ext}", "/files/a", None),
-        ("files/{name}.{ext}", "/files", None),
-        ("files/{name}.{ext?}", "/files/a.txt", {"name": "a", "ext": "txt"}),
-        ("files/{name}.{ext?}", "/files/a", {"name": "a"}),
-        ("files/{name}.{ext?}", "/files/a.", None),
-        ("{x}-{y}", "/1-2", {"x": "1", "y": "2"}),
-        ("{x}-{y}", "/1-2-3", {"x": "1-2", "y": "3"}),
-        ("{x}-{y}", "/1--2", {"x": "1-", "y": "2"}),
-        ("{x}-{y}", "/-1", None),
-        ("{x:int}-{y}", "/a-1", None),
-        ("{x}AB{y}", "/1abİ", {"x": "1", "y": "İ"}),
-        ("v{x}.{y}-end", "/V1.2-END", {"x": "1", "y": "2"}),
-        ("v{x}.{y}-end", "/v1.2-end2", None),
-        ("v{x}.{y}", "/w1.2", None),
-        ("x{a}y{b}", "/xxay1", None),  # ASP.NET Core looks for a text once, from the right
-    ],
-)
-async def test_routes(route: str, path: str, values: dict[str, str] | None) -> None:
-    assert RouteTemplate(route).match(path) == values
-
-
-@pytest.mark.parametrize(
-    ("route", "reason"),
-    [
-        ("a/{b:min(x)}", "can't be read"),
-        ("a/{b}{c}", "two variables without a text"),
-        ("a/b{*rest}", "the rest of the path"),
-        ("a/{b?}.{c}", "not behind a dot"),
-        ("a/{b}-{c?}", "not behind a dot"),
-    ],
-)
-async def test_a_route_that_asp_net_core_rejects_is_an_error(route: str, reason: str) -> None:
-    with pytest.raises(BindingError, match=reason):
-        RouteTemplate(route)
-
-
-async def test_routes_are_tried_in_the_order_of_asp_net_core() -> None:
-    routes = ["a/b", "a/{x}-{y}", "a/{x:int}", "a/{x}", "a/{*x:int}", "a/{*x}"]
-    orders = [RouteTemplate(route).order for route in routes]
-    assert orders == sorted(orders) == [(1, 1), (1, 2), (1, 2), (1, 3), (1, 4), (1, 5)]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from funcmcp._functions_host.bindings import BindingError, PromptTrigger, ResourceTrigger, ToolTrigger, read_function
-from funcmcp._functions_host.schemas import prompt_definition, required_of, resource_definition, tool_definition
-from funcmcp._functions_host.workers.worker import FunctionInfo
+from funcmcp_host.bindings import BindingError, PromptTrigger, ResourceTrigger, ToolTrigger, read_function
+from funcmcp_host.schemas import prompt_definition, required_of, resource_definition, tool_definition
+from funcmcp_host.workers.worker import FunctionInfo
 
 
 def tool(properties: Any, **more: Any) -> ToolTrigger:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
 from funcmcp.testing import Client
+from funcmcp_host.served import PATH, FunctionsHost, HostSettings
 from tests.functions_host.apps import write_app
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from funcmcp._transports.http.messages import HttpRequest, HttpResponse
+
+pytestmark = pytest.mark.every_python("Python 3.13 has another azure-functions.")
 
 APP = """
 import json

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest_asyncio
 
-from funcmcp._functions_host.served import PATH, FunctionsHost
 from funcmcp.testing import Client
+from funcmcp_host.served import PATH, FunctionsHost
 from tests.cli.processes import FUNCMCP, funcmcp, running
 from tests.functions_host.apps import write_app
 from tests.serving import REPOSITORY
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 import pytest
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+]
 
 SERVER = '''
 from typing import Annotated, Literal

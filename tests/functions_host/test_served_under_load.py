@@ -14,20 +14,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from funcmcp._adapters.asgi.application import ClientDisconnectedError
-from funcmcp._functions_host.custom_handler import CustomHandlerHost
-from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
-from funcmcp._functions_host.workers.supervised import RestartPolicy
+from funcmcp_host.custom_handler import CustomHandlerHost
+from funcmcp_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp_host.workers.supervised import RestartPolicy
 from tests.functions_host.apps import write_app, write_node_app
 from tests.functions_host.test_custom_handler import PROFILE
 from tests.functions_host.test_served import Post
 from tests.functions_host.workers.microsofts import MICROSOFTS_COMMAND, microsofts_environment, write_function_json
+from tests.functions_host.workers.running import running_pids
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from funcmcp._adapters.asgi.application import Served
+    from funcmcp._adapters.asgi.application import HTTPRuntime
+
+pytestmark = pytest.mark.slow("An app crashes, hangs and restarts under constant calls.")
 
 PYTHON = """
 import asyncio
@@ -171,12 +174,12 @@ async def served(folder: Path, kind: str, calls: Path) -> AsyncIterator[Function
         await host.aclose()
 
 
-async def call(host: Served, number: int, kind: str = "") -> str | Failure:
+async def call(host: HTTPRuntime, number: int, kind: str = "") -> str | Failure:
     """Return the text of a result, or how the call failed."""
     arguments = {"number": number, "kind": kind}
     request = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
     request["params"] = {"name": "record", "arguments": arguments}
-    response = await host.exchange(Post(request, PATH))
+    response = await host.exchange(Post(request, PATH if isinstance(host, FunctionsHost) else "/mcp"))
     try:
         body = response.body if isinstance(response.body, bytes) else b"".join([part async for part in response.body])
     except ClientDisconnectedError:
@@ -202,7 +205,7 @@ INCOMPLETE = Failure(200, "The answer is incomplete, so the call may have had an
 class Traffic:
     """Constant calls, each with a number of its own."""
 
-    host: Served
+    host: HTTPRuntime
     numbers: itertools.count[int] = field(default_factory=itertools.count)
     answered: list[int] = field(default_factory=list)
     failures: dict[int, Failure] = field(default_factory=dict)
@@ -211,6 +214,7 @@ class Traffic:
     async def keep_calling(self, until: asyncio.Event) -> None:
         while not until.is_set():
             await self.call(next(self.numbers))
+            await asyncio.sleep(0)  # a refusal at once must not keep others from running
 
     async def call(self, number: int, kind: str = "") -> None:
         text = await call(self.host, number, kind)
@@ -238,7 +242,7 @@ async def hang(traffic: Traffic, folder: Path, file: str) -> None:
 async def restart(traffic: Traffic, folder: Path, file: str) -> None:
     """End the process from outside."""
     host = traffic.host
-    pid = host.worker.pids[0] if isinstance(host, FunctionsHost) else host.pid  # type: ignore[attr-defined]
+    pid = running_pids(host.worker)[0] if isinstance(host, FunctionsHost) else host.pid  # type: ignore[attr-defined]
     os.kill(pid, signal.SIGKILL)
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from fuzz.memory import MAX_GROWTH, MOVES, attack
 
+pytestmark = pytest.mark.slow("Thousands of random inputs are compared.")
+
 SEQUENCE = [
     ("begin_sessions", 200),
     ("use_sessions", 200),

@@ -14,6 +14,8 @@ from fuzz.mutation import mutator_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.slow("Thousands of random inputs are compared.")
+
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "fuzz" / "corpus"
 TARGETS = sorted(path.name for path in CORPUS.iterdir())

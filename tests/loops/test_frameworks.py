@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from jupyter_client.manager import start_new_kernel
 
+from tests.patience import PATIENCE
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 FILES = Path(__file__).parent / "files"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(FILES)}
-SECONDS = 100
 
 
 def run(*command: str) -> str:
@@ -23,7 +26,7 @@ def run(*command: str) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=SECONDS,
+        timeout=PATIENCE,
         cwd=FILES,
         env=ENVIRONMENT,
     )
@@ -79,12 +82,12 @@ NOTEBOOK = [
 
 
 def test_a_notebook_uses_starts_and_stops_the_server() -> None:
-    kernel, client = start_new_kernel(startup_timeout=SECONDS, env=ENVIRONMENT, cwd=str(FILES))
+    kernel, client = start_new_kernel(startup_timeout=PATIENCE, env=ENVIRONMENT, cwd=str(FILES))
     printed = ""
     try:
         for cell in NOTEBOOK:
             messages: list[dict[str, object]] = []
-            reply = client.execute_interactive(cell, timeout=SECONDS, output_hook=messages.append)
+            reply = client.execute_interactive(cell, timeout=PATIENCE, output_hook=messages.append)
             assert reply["content"]["status"] == "ok", reply["content"]
             for message in messages:
                 if message["msg_type"] == "stream" and message["content"]["name"] == "stdout":  # type: ignore[index]

@@ -13,6 +13,8 @@ from tests.server.parts import PER_REQUEST, answer, context, prompt, resource, s
 if TYPE_CHECKING:
     from funcmcp.middleware import CallNext, Reply, RequestContext
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 LISTS = {
     "tools/list": ("tools", "name"),

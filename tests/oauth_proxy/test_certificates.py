@@ -32,6 +32,8 @@ from tests.oauth_proxy.stage import challenge_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.lowest("cryptography and joserfc check the signatures.")
+
 REQUEST = AuthorizationRequest("https://orders.example.com/oauth/callback", "state", challenge_of("verifier"), "nonce")
 PASSWORD = b"the password"
 

@@ -11,6 +11,8 @@ from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim, ve
 from funcmcp.auth import StaticKeys
 from tests.auth.making_tokens import ISSUER, NOW, key, public, sign, text
 
+pytestmark = pytest.mark.lowest("cryptography and joserfc check the signatures.")
+
 ID_TOKENS = IDTokens(ISSUER, "the proxy", StaticKeys(public()))
 NONCE = "the nonce of the sign-in"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp._oauth_proxy.clients import Client
+from funcmcp._oauth_proxy.clients import OAuthClient
 from funcmcp._oauth_proxy.page import Question, consent_page, refusal_page
 from funcmcp._oauth_proxy.web import WebRequest
 
@@ -17,7 +17,7 @@ SOURCE = "https://cdn.example.com/icons/a%3Bb%2Cc.png"
 
 def page_with(*icons: dict[str, Any]) -> tuple[str, str]:
     """Return the page for a server with icons, and its policy."""
-    client = Client("id", "Notes", ("https://app.example.com/back",), refreshes=True)
+    client = OAuthClient("id", "Notes", ("https://app.example.com/back",), refreshes=True)
     question = Question("Orders", icons, "Login", client, "https://app.example.com/back", ["See"], "/", "t", "k")
     answer = consent_page(question)
     return answer.body.decode(), dict(answer.headers)["content-security-policy"]

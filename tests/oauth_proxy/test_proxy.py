@@ -267,9 +267,15 @@ async def test_a_malformed_token_request_is_refused(content_type: str, fields: d
     assert (answer.status, answer.json["error"]) == (400, error)
 
 
-async def test_an_unknown_client_is_told_to_register_again() -> None:
-    answer = await Stage().exchange("code", client_id="unknown")
-    assert (answer.status, answer.json["error"]) == (401, "invalid_client")
+async def test_an_unknown_client_is_told_to_register_again_and_the_log_says_once_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stage = Stage()
+    for client_id in ("unknown", "another\nERROR forged"):
+        answer = await stage.exchange("code", client_id=client_id)
+        assert (answer.status, answer.json["error"]) == (401, "invalid_client")
+    [warning] = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert "If FUNCMCP_KEYS has changed, clients register again" in warning.getMessage()
 
 
 async def test_a_repeated_or_undecodable_field_is_refused() -> None:

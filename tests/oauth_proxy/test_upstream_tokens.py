@@ -72,6 +72,7 @@ async def signed_in(**options: Any) -> tuple[Stage, ExchangingUpstream, Principa
 
 async def token_of(principal: Principal, scopes: Any = SCOPES, audience: str | None = None) -> str:
     assert principal.upstream_tokens is not None
+    assert principal.verified_token is None  # the proxy's own token is sent nowhere
     return await principal.upstream_tokens(scopes, audience)
 
 
@@ -101,6 +102,7 @@ async def test_without_the_option_no_token_of_the_provider_is_kept() -> None:
     token = (await stage.tokens())["access_token"]
     assert "upstream" not in claims_of(token)
     assert (await stage.caller_of(token)).upstream_tokens is None
+    assert (await stage.caller_of(token)).verified_token is None
 
 
 async def test_a_token_is_requested_once_for_all_calls_at_the_same_time_and_kept_until_shortly_before_its_end(

@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from funcmcp._adapters.uvicorn.server import listen, origin_of
+from funcmcp._processes.server import origin_of
 from tests import nodejs
 from tests.patience import PATIENCE
+from tests.sockets import listen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,6 +6,8 @@ import http.server
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
+
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp.content import UI, UIResource
 from samples.apps.server import mcp as kitchen
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.page.browser import Browser
+
+pytestmark = pytest.mark.slow("A browser goes through many pages.")
 
 SHOW = """
     const tool = (name) => page.goto(`${args.url}#tool/${name}`);

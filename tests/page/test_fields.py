@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
+import pytest
 
 from tests.page.features import FIELDS
 
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 
     from tests.page.browser import Browser
 
+pytestmark = pytest.mark.slow("A browser goes through many pages.")
+
 ROOT = Path(__file__).parents[2]
-FILES = ROOT / "src" / "funcmcp" / "_transports" / "http" / "endpoints" / "page_files"
+FILES = ROOT / "src" / "funcmcp" / "_page" / "files"
 SCRIPT = "\n".join((FILES / name).read_text(encoding="utf-8") for name in ("elements.js", "markdown.js", "fields.js"))
 MAX_DEPTH = 8
 CORPUS = json.loads((ROOT / "tests" / "converters" / "corpus_tools.json").read_text(encoding="utf-8"))

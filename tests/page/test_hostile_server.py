@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import pytest
+
 from funcmcp import MCPServer
 from tests.page.browser import serving
 
 if TYPE_CHECKING:
     from tests.page.browser import Browser
 
-FILES = Path(__file__).parents[2] / "src" / "funcmcp" / "_transports" / "http" / "endpoints" / "page_files"
+pytestmark = pytest.mark.slow("A browser goes through many pages.")
+
+FILES = Path(__file__).parents[2] / "src" / "funcmcp" / "_page" / "files"
 HTML = '<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>\u202egnp.exe\u2069\u061c\u200b\U000e0041'
 SHOWN = HTML.replace("\u202e", "\\u202e").replace("\u2069", "\\u2069").replace("\u061c", "\\u061c")
 SHOWN = SHOWN.replace("\u200b", "\\u200b").replace("\U000e0041", "\\U000e0041")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.page.browser import Browser
 
-FILES = Path(__file__).parents[2] / "src" / "funcmcp" / "_transports" / "http" / "endpoints" / "page_files"
+FILES = Path(__file__).parents[2] / "src" / "funcmcp" / "_page" / "files"
 NAMES = ("elements.js", "markdown.js", "fields.js", "images.js")
 SCRIPT = "\n".join((FILES / name).read_text(encoding="utf-8") for name in NAMES)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.page.browser import Browser
 
-FILES = Path(__file__).parents[2] / "src" / "funcmcp" / "_transports" / "http" / "endpoints" / "page_files"
+FILES = Path(__file__).parents[2] / "src" / "funcmcp" / "_page" / "files"
 SCRIPT = "\n".join((FILES / name).read_text(encoding="utf-8") for name in ("elements.js", "markdown.js"))
 LINK = '<a href="https://a.example/x" target="_blank" rel="noopener noreferrer">'
 CASES = {

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from funcmcp._cli.install.clients import CLIENTS
-from funcmcp._cli.install.entries import Server, entry_for
+from funcmcp._page.mcp_clients import CLIENTS
+from funcmcp_cli.install.entries import ServerDescription, entry_for
 from tests.cli.processes import FUNCMCP, running
 from tests.page.browser import Browser, serving
 from tests.page.features import Features
@@ -46,6 +48,7 @@ def test_the_lists_and_the_overview_show_what_the_server_offers(browser: Browser
         OPEN
         + """
         const texts = (selector) => page.locator(selector).allInnerTexts();
+        await page.locator("nav h2").nth(3).waitFor();
         return {
             title: await page.title(),
             lists: await texts("nav h2"),
@@ -667,20 +670,23 @@ def test_axe_finds_nothing_to_complain_about(browser: Browser, url: str, feature
 
 
 def test_the_configuration_of_clients_is_that_of_funcmcp_install(browser: Browser, url: str) -> None:
-    snippets, links = browser.play(
+    snippets, links, commands = browser.play(
         OPEN
         + """
         await page.goto(`${args.url}#clients`);
         const snippets = {};
         const links = {};
+        const commands = {};
         for (const option of await page.getByLabel("Client").locator("option").all()) {
             const id = await option.getAttribute("value");
             await page.getByLabel("Client").selectOption(id);
             snippets[id] = await page.getByRole("group", { name: /configuration/ }).innerText();
             const link = page.getByRole("link", { name: /^Add to (Visual|Cursor)/ });
             if (await link.count()) links[id] = await link.getAttribute("href");
+            const command = page.getByRole("group", { name: "command", exact: true });
+            if (await command.count()) commands[id] = await command.innerText();
         }
-        return [snippets, links];
+        return [snippets, links, commands];
         """,
         {"url": url},
     )
@@ -689,12 +695,17 @@ def test_the_configuration_of_clients_is_that_of_funcmcp_install(browser: Browse
         if client.format == "toml":
             assert snippets[name].split() == ["[mcp_servers.features]", "url", "=", f'"{url}"']
             continue
-        expected: dict[str, Any] = {"features": entry_for(client, Server("features", url=url)).members}
+        expected: dict[str, Any] = {"features": entry_for(client, ServerDescription("features", url=url)).members}
         for member in reversed(client.servers):
             expected = {member: expected}
         assert json.loads(snippets[name]) == expected
-    assert links["vscode"].startswith("vscode:mcp/install?%7B%22name%22%3A%22features%22")
-    assert links["cursor"].startswith("cursor://anysphere.cursor-deeplink/mcp/install?name=features&config=")
+    vscode, cursor = links["vscode"].partition("?"), urlsplit(links["cursor"])
+    assert vscode[0] == "vscode:mcp/install"
+    assert json.loads(unquote(vscode[2])) == {"name": "features", "type": "http", "url": url}
+    assert (cursor.scheme, cursor.netloc, cursor.path) == ("cursor", "anysphere.cursor-deeplink", "/mcp/install")
+    assert parse_qs(cursor.query).keys() == {"name", "config"}
+    assert json.loads(b64decode(parse_qs(cursor.query)["config"][0])) == {"url": url}
+    assert commands == {"claude-code": f"claude mcp add --transport http features {url}"}
 
 
 FAILING = """

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.page.browser import Browser
 
+pytestmark = pytest.mark.slow("A browser goes through many pages.")
+
 OPEN = """
     await page.goto(args.url + (args.at ?? ""));
     await page.locator("nav li").first().waitFor();

@@ -8,6 +8,9 @@ from tests import schemas
 
 _TASKS_EXTENSION = {"tasks/get", "tasks/update", "tasks/cancel"}
 """Methods of the extension io.modelcontextprotocol/tasks, which belongs to 2026-07-28."""
+_SKILLS_EXTENSION = {"skills/list", "skills/get", "resources/directory/read"}
+"""Methods of the extension io.modelcontextprotocol/skills, which needs a revision with extensions."""
+_WITH_EXTENSIONS = ("2025-11-25", "2026-07-28")
 _CLIENT_TASKS = {"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"}
 """Methods of 2025-11-25 with which servers ask about tasks of clients. funcmcp creates no such tasks."""
 
@@ -27,14 +30,15 @@ def methods(revision: str, *unions: str) -> set[str]:
     """Return the methods of the requests in unions."""
     names = {member["properties"]["method"]["const"] for union in unions for member in members(revision, union)}
     if "ClientRequest" in unions:
-        return names | (_TASKS_EXTENSION if revision == schemas.PER_REQUEST_REVISION else set())
+        tasks = _TASKS_EXTENSION if revision == schemas.PER_REQUEST_REVISION else set()
+        return names | tasks | (_SKILLS_EXTENSION if revision in _WITH_EXTENSIONS else set())
     return names - _CLIENT_TASKS
 
 
 def items_of_lists(revision: str) -> dict[str, str]:
     """Return the member of the result that has the items, by the method of each list that clients request."""
     schema = definitions(revision)
-    items = {}
+    items = {"skills/list": "skills"} if revision in _WITH_EXTENSIONS else {}
     for name, definition in schema.items():
         if name.startswith("List") and name.endswith("Result") and name != "ListRootsResult":
             method = schema[f"{name.removesuffix('Result')}Request"]["properties"]["method"]["const"]
@@ -53,5 +57,5 @@ def required_params(revision: str, method: str) -> list[str]:
                 params = definitions(revision)[params["$ref"].rpartition("/")[2]]
             required: list[str] = params["required"]
             return required
-    assert method in _TASKS_EXTENSION
-    return ["taskId"]
+    assert method in _TASKS_EXTENSION | _SKILLS_EXTENSION
+    return ["taskId"] if method in _TASKS_EXTENSION else ["uri"]

@@ -15,6 +15,11 @@ from funcmcp._protocol import codec
 from funcmcp._protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode, memory_of
 from tests import rules
 
+pytestmark = [
+    pytest.mark.every_python("Python's own SQLite, dataclasses, JSON or character tables decide it."),
+    pytest.mark.lowest("pydantic reads values, writes JSON and makes schemas."),
+]
+
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 JSON_VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
 JSON_ISH = st.text(alphabet='{}[]":,0123456789.eE+-\\ \n\tntrufalsNI"abc\ud800é', max_size=24)

@@ -5,18 +5,20 @@ from typing import Any
 
 import pytest
 
-from funcmcp._functions_host.results import tool_result as host_result
-from funcmcp._functions_host.workers.worker import Value
 from funcmcp._protocol.adaptation import tool_result
 from funcmcp._protocol.content_blocks import (
     BLOCK_TYPES,
+    MEDIA_TYPES,
     BlockType,
     may_have_binary_blocks,
+    members_of,
     text_of,
     types_of,
     without_binary,
 )
 from funcmcp._protocol.revisions import REVISIONS
+from funcmcp_host.results import tool_result as host_result
+from funcmcp_host.workers.worker import Value
 from tests import schemas
 from tests.protocol import official
 
@@ -101,6 +103,32 @@ def test_the_strings_of_a_block_are_those_that_its_schema_requires(revision: str
         if row is not None:
             required = {name for name in definition["required"] if properties[name].get("type") == "string"}
             assert set(row.strings) == required - {"type"}
+
+
+@pytest.mark.parametrize("revision", schemas.REVISIONS)
+def test_the_members_of_blocks_are_those_of_the_schema(revision: str) -> None:
+    members: set[str] = set()
+    for definition in official.definitions(revision).values():
+        properties = definition.get("properties", {})
+        if properties.get("type", {}).get("const") in BLOCK_TYPES:
+            members |= properties.keys()
+    assert members_of(revision) == members
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix", "media_type"),
+    [
+        ("image", "", "image/png"),
+        ("image", "JPG", "image/jpeg"),
+        ("image", "svg", "image/svg+xml"),
+        ("image", "webp", "image/webp"),
+        ("audio", "", "audio/wav"),
+        ("audio", "mp3", "audio/mpeg"),
+    ],
+)
+def test_a_suffix_gives_the_media_type(kind: str, suffix: str, media_type: str) -> None:
+    assert BLOCK_TYPES[kind].media_type(suffix) == media_type
+    assert kind in MEDIA_TYPES
 
 
 @pytest.mark.parametrize(

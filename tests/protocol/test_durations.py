@@ -8,6 +8,8 @@ import pytest
 
 from funcmcp._protocol.durations import seconds_text, seconds_until
 
+pytestmark = pytest.mark.every_python("Python's own SQLite, dataclasses, JSON or character tables decide it.")
+
 
 @pytest.mark.parametrize(
     ("seconds", "text"),

@@ -8,7 +8,14 @@ import pickle
 import pytest
 
 from funcmcp._protocol import errors
-from funcmcp._protocol.errors import InvalidParams, MCPError, MissingClientCapability, ResourceNotFound, ToolError
+from funcmcp._protocol.errors import (
+    InvalidParams,
+    MCPError,
+    MissingClientCapability,
+    ResourceNotFound,
+    ToolError,
+    WrongArguments,
+)
 
 
 @pytest.mark.parametrize(
@@ -95,3 +102,9 @@ def test_an_error_survives_pickle_and_copy_with_its_attributes(error: Exception)
     for restored in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(restored) is type(error)
         assert (restored.args, vars(restored), str(restored)) == (error.args, vars(error), str(error))
+
+
+def test_wrong_arguments_survive_pickle() -> None:
+    error = WrongArguments([("a", "is required"), ("", "and 2 more")])
+    restored = pickle.loads(pickle.dumps(error))
+    assert (str(restored), restored.lines) == ("a: is required\nand 2 more", error.lines)

@@ -20,6 +20,8 @@ from funcmcp.client import (
 )
 from tests import schemas
 
+pytestmark = pytest.mark.lowest("pydantic reads values, writes JSON and makes schemas.")
+
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 
 

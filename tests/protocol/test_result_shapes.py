@@ -9,6 +9,8 @@ import pytest
 from funcmcp._protocol.methods import METHODS
 from funcmcp._protocol.result_shapes import RESULT_SHAPES, shape_error
 
+pytestmark = pytest.mark.lowest("pydantic reads values, writes JSON and makes schemas.")
+
 TEXT = {"type": "text", "text": "a"}
 TOOL = {"name": "add", "inputSchema": {"type": "object"}}
 CONTENTS = {"uri": "a://b", "text": "a"}

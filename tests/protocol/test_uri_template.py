@@ -386,3 +386,24 @@ def test_a_template_names_the_variables_whose_values_are_lists() -> None:
     assert template.exploded == {"y"}
     assert template.repeated == {"r"}
     assert template.optional == ("q", "r")
+
+
+@pytest.mark.parametrize(
+    ("template", "values", "uri"),
+    [
+        ("data://{a}/{b}", {"a": "x/y", "b": 3}, "data://x%2Fy/3"),
+        ("data://{+a}", {"a": "x/y?z #"}, "data://x/y?z%20#"),
+        ("data://{a*}", {"a": ["x", "y/z"]}, "data://x/y%2Fz"),
+        ("data://{a*}", {"a": "x/y"}, "data://x/y"),
+        ("data://{a}/end{?b,c*}", {"a": "x", "b": "y z", "c": ["1", "2"]}, "data://x/end?b=y%20z&c=1&c=2"),
+        ("data://{a}{?b}", {"a": "x", "b": None}, "data://x"),
+    ],
+)
+def test_values_give_the_uri_that_matches_them(template: str, values: dict[str, object], uri: str) -> None:
+    assert URITemplate(template).expand(values) == uri
+    assert URITemplate(template).match(uri) is not None
+
+
+def test_a_uri_needs_the_values_of_its_path() -> None:
+    with pytest.raises(KeyError):
+        URITemplate("data://{a}").expand({})

@@ -16,6 +16,8 @@ from tests.serving import REPOSITORY
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow("PyInstaller takes half a minute for each kind of server.")
+
 ENVIRONMENT = REPOSITORY / ".servers/pyinstaller"
 SERVER = """
 import sys

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp.client import Client
 from samples.orders.restaurant import CreateOrder, OrderService
 
@@ -31,7 +31,7 @@ async def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
         service.create(CreateOrder.model_validate({"customer_id": "ada", "items": [item]}))
     with module.mcp.services.override(OrderService, service):
         yield module.mcp
-    await serving_of(module.mcp).aclose()
+    await runtime_of(module.mcp).aclose()
 
 
 async def test_the_report_of_a_year_is_a_task_with_progress_in_both_eras(reports: MCPServer) -> None:

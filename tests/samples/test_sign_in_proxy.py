@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
-from funcmcp._adapters.uvicorn.server import listen, origin_of
+from funcmcp._processes.server import origin_of
 from samples.orders.restaurant import OrderService
 from samples.signin.proxy import behind_proxy
 from tests import nodejs
@@ -19,6 +19,7 @@ from tests.clients.signing_in import serving_in_thread
 from tests.clients.test_sign_in import Memory
 from tests.serving import REPOSITORY
 from tests.sign_in.test_clients import call_official
+from tests.sockets import listen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

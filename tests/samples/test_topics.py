@@ -8,6 +8,8 @@ import importlib
 import json
 import re
 import shlex
+import socket
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -21,9 +23,11 @@ from tests.postgres_server import postgres_server
 from tests.serving import REPOSITORY, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import ModuleType
+
+    from funcmcp import MCPServer
 
 SAMPLES = REPOSITORY / "samples"
 
@@ -102,14 +106,25 @@ async def test_a_tenant_sees_its_own_notes_and_its_own_tools() -> None:
         assert [tool.name for tool in await eve.list_tools()] == ["add_note", "list_notes"]
 
 
+@pytest.fixture
+def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], MCPServer]:
+    """Return a function that makes the gateway in front of servers."""
+
+    def make(servers: str) -> MCPServer:
+        monkeypatch.setenv("GATEWAY_SERVERS", servers)
+        monkeypatch.delitem(sys.modules, "samples.gateway.server", raising=False)
+        server: MCPServer = sample("gateway.server").mcp
+        return server
+
+    return make
+
+
 async def test_a_gateway_serves_a_server_of_its_own_and_one_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, gateway: Callable[[str], MCPServer]
 ) -> None:
     shop = f"sqlite+aiosqlite:///{tmp_path}/shop.db"
     with serve(SAMPLES / "database" / "server.py", folder=tmp_path, env={"DATABASE_URL": shop}) as behind:
-        monkeypatch.setenv("GATEWAY_SERVERS", f"shop={behind.url}")
-        module = sample("gateway.server")
-        async with module.mcp.lifespan(), Client(module.mcp) as client:
+        async with Client(gateway(f"shop={behind.url}")) as client:
             names = sorted(tool.name for tool in await client.list_tools())
             assert names == ["math_add", "shop_list_products", "shop_place_order"]
             assert (await client.call_tool("math_add", {"a": 1, "b": 2})).text == "3"
@@ -120,55 +135,16 @@ async def test_a_gateway_serves_a_server_of_its_own_and_one_elsewhere(
                 True,
                 "There are not 99 pieces of 'tea'. Look at the products.",
             )
-        assert [tool.name for tool in await module.mcp.list_tools()] == ["math_add"]
 
 
-BEHIND = """
-from funcmcp import MCPServer
-from funcmcp.content import ResourceLink, Text, ToolResult
-
-mcp = MCPServer("clock")
-OPTIONS = {
-    "title": "What time is it?",
-    "read_only": True,
-    "idempotent": False,
-    "icons": [{"src": "https://example.com/clock.svg", "sizes": ["any"]}],
-    "meta": {"example.com/cost": 3, "ui": {"resourceUri": "ui://clock"}, "ui/resourceUri": "ui://clock"},
-}
-
-
-@mcp.tool(**OPTIONS)
-def now() -> dict[str, int]:
-    return ToolResult(
-        [Text("noon", annotations={"audience": ["user"]}), ResourceLink("https://example.com/noon", "noon")],
-        structured_content={"hour": 12},
-        meta={"example.com/zone": "UTC"},
-    )
-"""
-
-
-async def test_a_tool_behind_the_gateway_keeps_its_definition_and_its_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_server_that_is_away_takes_nothing_away_from_the_gateway(
+    gateway: Callable[[str], MCPServer],
 ) -> None:
-    (tmp_path / "clock.py").write_text(BEHIND)
-    with contextlib.ExitStack() as processes:
-        behind = processes.enter_context(serve(tmp_path / "clock.py", folder=tmp_path))
-        monkeypatch.setenv("GATEWAY_SERVERS", f"clock={behind.url}")
-        mcp = sample("gateway.server").mcp
-        async with mcp.lifespan(), Client(mcp) as client:
-            passed_on = next(dict(tool) for tool in await client.list_tools() if tool.name == "clock_now")
-            result = await client.call_tool("clock_now")
-            async with Client(behind.url) as direct:
-                original = dict((await direct.list_tools())[0])
-                expected = await direct.call_tool("now")
-            processes.close()
-            failed = await client.call_tool("clock_now")
-    assert original["outputSchema"]["type"] == "object"
-    assert passed_on == {**original, "name": "clock_now", "_meta": {"example.com/cost": 3}}
-    assert result.content == expected.content
-    assert result.structured_content == expected.structured_content == {"hour": 12}
-    assert result.meta["example.com/zone"] == "UTC"
-    assert failed.text == "The server of clock does not answer. It may have started the call."
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as reserved:
+        url = f"http://127.0.0.1:{reserved.getsockname()[1]}/mcp"
+    async with Client(gateway(f"shop={url}")) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["math_add"]
+        assert (await client.call_tool("math_add", {"a": 1, "b": 2})).text == "3"
 
 
 def call_of(name: str, **arguments: Any) -> dict[str, Any]:

@@ -12,11 +12,13 @@ from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._protocol.uri_template import URITemplate
 from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
+from funcmcp._server.calls.rounds import UsedStates
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
-from funcmcp._server.connections.client import Client
+from funcmcp._server.connections.client import ConnectedClient
 from funcmcp._server.dispatch import Server
 from funcmcp._server.options import ServerOptions
+from funcmcp._state.bus import LocalBus
 from funcmcp._state.seal import KeyRing
 from tests import schemas
 from tests.patience import PATIENCE
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.policy import Auth
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.channel import Channel
-    from funcmcp._server.catalog.features import PromptHandler, ResourceHandler, ResourceLister, ToolHandler
+    from funcmcp._server.catalog.features import Addable, PromptHandler, ResourceHandler, ToolHandler
     from funcmcp._server.connections.conversation import Conversation
     from funcmcp._server.middleware import Middleware
     from funcmcp._state.bus import Bus
@@ -54,6 +56,11 @@ ASK_CAPITAL = {
         "maxTokens": 100,
     },
 }
+
+
+def no_used_states() -> UsedStates:
+    """Return the used states of a server that has not used any."""
+    return UsedStates(LocalBus())
 
 
 def text_result(text: str) -> dict[str, Any]:
@@ -103,7 +110,7 @@ def prompt(
 
 
 def server(
-    *features: Tool | Resource | ResourceTemplate | ResourceLister | Prompt,
+    *features: Addable,
     revisions: Sequence[str] = schemas.REVISIONS,
     bus: Bus | None = None,
     middleware: Sequence[Middleware] = (),
@@ -137,7 +144,7 @@ def context(
     request_id: str | int = 1,
 ) -> RequestContext:
     """Return the context of a request that is not routed yet; `reply_to` routes it."""
-    client = Client(REVISIONS[revision], capabilities or {}, {}, conversation=conversation)
+    client = ConnectedClient(REVISIONS[revision], capabilities or {}, {}, conversation=conversation)
     request = Request(request_id, method, params or {})
     return RequestContext(RoutedRequest(request), client, channel or ClosedChannel())
 

@@ -39,6 +39,7 @@ class HTTP:
     headers: Mapping[str, str] = field(default_factory=dict)
     query_params: Mapping[str, str] = field(default_factory=dict)
     cookies: Mapping[str, str] = field(default_factory=dict)
+    path: str = "/mcp"
     network_transport: str | None = "tcp"
     client_address: str | None = None
 

@@ -95,6 +95,24 @@ async def test_a_per_request_result_says_its_type_and_who_made_it() -> None:
     assert result["_meta"] == {"io.modelcontextprotocol/serverInfo": {"name": "orders", "version": "2.0.0"}}
 
 
+@EVERY_REVISION
+async def test_a_server_describes_itself_as_another_one(revision: str) -> None:
+    served = server(tool("greet", returning(JSONResult(b'"hi"', None))), instructions="Its own.")
+    served.catalog.promise(None, {"prompts"})
+    served.describe_as({"name": "100%", "version": "3"}, "Of the other one.", {"resources": {}, "logging": {}})
+    method = "server/discover" if revision == PER_REQUEST else "initialize"
+    hello = (await answer(served, context(method, {"protocolVersion": revision}, revision=revision)))["result"]
+    assert hello["instructions"] == "Of the other one."
+    assert {"tools", "resources", "prompts"} & hello["capabilities"].keys() == {"tools", "resources"}
+    info = {"name": "100%", "version": "3"}
+    result = (await answer(served, context("tools/call", {"name": "greet"}, revision=revision)))["result"]
+    assert result["content"] == [{"type": "text", "text": "hi"}]
+    if revision == PER_REQUEST:
+        assert result["_meta"] == hello["_meta"] == {"io.modelcontextprotocol/serverInfo": info}
+    else:
+        assert hello["serverInfo"] == info
+
+
 async def test_a_tools_own_meta_stands_beside_the_servers() -> None:
     served = server(tool("greet", returning({**text_result("hi"), "_meta": {"example.com/a": 1}})))
     result = (await answer(served, context("tools/call", {"name": "greet"}, revision=PER_REQUEST)))["result"]
@@ -245,3 +263,12 @@ def text_of(result: dict[str, Any]) -> str:
     """Return the text of a result's only block."""
     (block,) = result["content"]
     return str(block["text"])
+
+
+def test_functions_learn_which_client_has_ended() -> None:
+    served = server()
+    ended: list[object] = []
+    served.client_endings.append(ended.append)
+    client = context("ping").client
+    served.client_ended(client)
+    assert ended == [client]

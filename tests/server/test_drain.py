@@ -7,6 +7,8 @@ import pytest
 from funcmcp import MCPServer
 from funcmcp._server.drain import DEFAULT_SECONDS, VARIABLE, Drain, drain_seconds
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 
 def test_the_environment_says_how_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert drain_seconds() == DEFAULT_SECONDS

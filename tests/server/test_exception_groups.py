@@ -9,6 +9,8 @@ import pytest
 from funcmcp._protocol.errors import InvalidParams, ToolError
 from funcmcp._server.exception_groups import meaning_of, members_of, shown_text
 
+pytestmark = pytest.mark.every_python("Exceptions and tracebacks have other texts.")
+
 
 def nested(error: BaseException, depth: int) -> BaseException:
     """Return an exception in so many groups."""

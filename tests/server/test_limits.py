@@ -58,3 +58,9 @@ def test_a_time_is_a_number(value: object) -> None:
     assert Limits(message_seconds=0.5).message_seconds == 0.5
     with pytest.raises(TypeError, match=r"^Limits\.message_seconds must be a number above 0; got "):
         Limits(message_seconds=value)  # type: ignore[arg-type]
+
+
+def test_a_budget_of_results_has_room_for_the_note_of_what_is_missing() -> None:
+    assert Limits(result_characters=2000).result_characters == 2000
+    with pytest.raises(ValueError, match="result_characters must be 2,000 or more, or None; got 1999"):
+        Limits(result_characters=1999)

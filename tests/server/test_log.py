@@ -7,8 +7,8 @@ import logging
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +16,7 @@ from funcmcp._server.log import (
     MAX_QUOTED,
     LoggedRequest,
     current_request,
+    log_failed_reload,
     log_failure,
     quote,
     traceback_of,
@@ -24,8 +25,7 @@ from funcmcp._server.log import (
 from funcmcp._server.log_output import write_to_stderr
 from tests.server.failures import parse_failure
 
-if TYPE_CHECKING:
-    import pytest
+pytestmark = pytest.mark.every_python("Exceptions and tracebacks have other texts.")
 
 
 @settings(deadline=None)
@@ -190,6 +190,17 @@ def test_a_chain_of_causes_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
     assert text is not None
     assert text.startswith("... (earlier exceptions are left out)\nValueError: 9\n")
     assert text.endswith("\nValueError: 0")
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
+def test_code_that_can_not_be_reloaded_is_one_line_and_a_traceback_for_who_debugs(
+    caplog: pytest.LogCaptureFixture, level: int
+) -> None:
+    with caplog.at_level(level, "funcmcp"):
+        log_failed_reload(parse_failure("x\n"))
+    [record] = caplog.records
+    assert re.match(r"\S+, line \d+: RuntimeError: [^\n]*$", record.getMessage())
+    assert (record.exc_text is not None) is (level == logging.DEBUG)
 
 
 def test_a_log_that_takes_no_errors_gets_none(apart: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.every_python("Exceptions and tracebacks have other texts.")
+
 
 @pytest.fixture
 def loggers() -> Iterator[None]:
@@ -41,6 +43,16 @@ def loggers() -> Iterator[None]:
         log.handlers[:] = handlers
         for handler, formatter in zip(handlers, formatters, strict=True):
             handler.setFormatter(formatter)
+
+
+@pytest.fixture
+def last_resort() -> Iterator[logging.Handler]:
+    """Python's handler for records that no other handler gets, restored afterwards."""
+    handler = logging.lastResort
+    assert handler is not None
+    before = handler.formatter
+    yield handler
+    handler.setFormatter(before)
 
 
 def record(message: str = "m", **attributes: object) -> logging.LogRecord:
@@ -83,6 +95,26 @@ def test_a_text_of_a_client_in_a_message_of_the_author_is_no_record_of_its_own(
     assert lines[-1] == r"ValueError: a\n2026-11-27 ERROR forged \x1b[2J"
     apart.error("no exception", exc_info=(None, None, None))
     assert capsys.readouterr().err.endswith("no exception\nNoneType: None\n")
+
+
+def test_records_of_loggers_without_handlers_have_the_same_format(
+    apart: logging.Logger, last_resort: logging.Handler, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_to_stderr()
+    assert apart.handlers != [last_resort]
+    last_resort.handle(record("no such dish: a\n2026-11-28 ERROR forged \x1b[31m", levelname="WARNING"))
+    first, second = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING shop no such dish: a", first)
+    assert second == "    2026-11-28 ERROR forged \\x1b[31m"
+
+
+def test_a_program_without_a_handler_of_last_resort_has_none(
+    apart: logging.Logger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging, "lastResort", None)
+    write_to_stderr()
+    assert logging.lastResort is None
+    assert len(apart.handlers) == 1
 
 
 def test_a_program_that_has_set_up_logging_keeps_it(apart: logging.Logger) -> None:

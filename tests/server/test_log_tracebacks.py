@@ -18,6 +18,8 @@ import pytest
 from funcmcp._server.log import log_failure, traceback_of
 from tests.server.failures import parse_failure
 
+pytestmark = pytest.mark.every_python("Exceptions and tracebacks have other texts.")
+
 FORGING = "x\n2026-01-01 ERROR forged\r2026 \x1b[31m \u2028 2026"
 """What a caller sends to begin lines of the log."""
 

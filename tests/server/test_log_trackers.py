@@ -16,9 +16,12 @@ from pythonjsonlogger.json import JsonFormatter
 from structlog.stdlib import ExtraAdder, ProcessorFormatter
 
 from funcmcp._server.log import log_failure
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.every_python("Exceptions and tracebacks have other texts.")
 
 FORGING = "x\n2026-01-01 ERROR forged\r2026 \x1b[31m \u2028 2026"
 
@@ -107,7 +110,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The events that Sentry's client would send about the calls of a server in a process of its own."""
     file: Path = tmp_path_factory.mktemp("sentry") / "orders_server.py"
     file.write_text(SERVER)
-    run = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=100, check=False)
+    run = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert run.returncode == 0, run.stderr
     found: list[dict[str, Any]] = json.loads(run.stdout)
     return found

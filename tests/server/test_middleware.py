@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.middleware import CallNext, Middleware
 
+pytestmark = pytest.mark.every_python("Exceptions and tracebacks have other texts.")
+
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 CALL = ("tools/call", {"name": "greet"})
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
 from funcmcp._server.log import log_failure
 from funcmcp._server.recent_failures import RecentFailures
 from tests.server.failures import parse_failure
 
-if TYPE_CHECKING:
-    import pytest
+pytestmark = pytest.mark.every_python("Exceptions and tracebacks have other texts.")
 
 
 def test_only_the_last_failures_are_kept_and_of_each_the_end() -> None:

@@ -9,6 +9,7 @@ import pytest
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._protocol.methods import METHODS
 from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.catalog.features import Skill
 from funcmcp._state.tasks.memory import MemoryTasks
 from tests.server.parts import PER_REQUEST, prompt, resource, server, template, tool
 
@@ -20,6 +21,7 @@ SERVED = server(
     prompt("p", interactive=True),
     resource("menu://today", interactive=True),
     template("menu://day/{day}", interactive=True),
+    Skill("skill://s/SKILL.md", dict, (resource("skill://s/SKILL.md"),)),
     tasks=MemoryTasks(),
 )
 

@@ -13,6 +13,8 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 
 T = TypeVar("T")
 

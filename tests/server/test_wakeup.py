@@ -10,6 +10,8 @@ import pytest
 from funcmcp._server.wakeup import Wakeup
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 
 async def test_a_signal_that_came_first_is_not_lost_and_stays_until_it_is_cleared() -> None:
     wakeup = Wakeup()

@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx2
 
-from funcmcp._adapters.uvicorn.server import listen, origin_of
+from funcmcp._processes.server import origin_of
 from funcmcp.state import MemorySignIns
 from tests import nodejs
 from tests.clients.signing_in import serving_in_thread
@@ -34,6 +34,7 @@ from tests.patience import PATIENCE
 from tests.serving import REPOSITORY
 from tests.sign_in.people import CLIENT_ID, HERE, HOST, SECRET, oidc_provider, orders
 from tests.sign_in.test_node_clients import free_port
+from tests.sockets import listen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

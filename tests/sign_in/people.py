@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from funcmcp import Context, HTTPOptions, MCPServer
-from funcmcp._adapters.uvicorn.server import listen, origin_of
+from funcmcp._processes.server import origin_of
 from funcmcp.auth import OIDC, Auth, OAuthProxy
 from tests import nodejs
 from tests.clients.signing_in import Recorder, serving_in_thread
 from tests.requirements import require
 from tests.serving import REPOSITORY
+from tests.sockets import listen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,7 +18,7 @@ from funcmcp._auth.authenticator import Challenge
 from funcmcp._auth.principal import Principal
 from funcmcp._oauth_proxy import sign_in, token_endpoint
 from funcmcp._oauth_proxy.client_documents import ClientDocuments, DocumentError
-from funcmcp._oauth_proxy.clients import Client
+from funcmcp._oauth_proxy.clients import OAuthClient
 from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError, User
 from funcmcp.auth import OAuthProxy
 from funcmcp.state import KeyRing
@@ -237,12 +237,12 @@ class Documents(ClientDocuments):
 
     def __init__(self) -> None:
         super().__init__()
-        self.client_of_url: Client | DocumentError = Client(
+        self.client_of_url: OAuthClient | DocumentError = OAuthClient(
             DOCUMENT, "Claude Code", ("http://localhost/callback",), refreshes=True, host="claude.ai"
         )
         self.requests = 0
 
-    async def client(self, url: str) -> Client:
+    async def client(self, url: str) -> OAuthClient:
         self.requests += 1
         if isinstance(self.client_of_url, DocumentError):
             raise self.client_of_url
@@ -288,7 +288,9 @@ async def test_a_document_that_changes_during_a_sign_in_changes_nothing() -> Non
     stage, documents = with_documents()
     browser = Browser()
     page = await stage.authorize(browser, redirect_uri=LOCAL)
-    documents.client_of_url = Client(DOCUMENT, "Evil", ("https://evil.example/",), refreshes=True, host="claude.ai")
+    documents.client_of_url = OAuthClient(
+        DOCUMENT, "Evil", ("https://evil.example/",), refreshes=True, host="claude.ai"
+    )
     upstream = await stage.consent(page, browser)
     back = await stage.callback(stage.upstream.sign_in(upstream.location), browser)
     assert back.location.startswith(LOCAL)
@@ -297,7 +299,7 @@ async def test_a_document_that_changes_during_a_sign_in_changes_nothing() -> Non
 async def test_the_page_shows_the_whole_host_of_a_document_and_not_only_its_name() -> None:
     stage, documents = with_documents()
     host = "claude.ai.user-content.example"
-    documents.client_of_url = Client(DOCUMENT, "Claude", ("https://evil.example/back",), refreshes=True, host=host)
+    documents.client_of_url = OAuthClient(DOCUMENT, "Claude", ("https://evil.example/back",), refreshes=True, host=host)
     page = await stage.authorize(redirect_uri="https://evil.example/back")
     assert f"An application of <strong>{host}</strong>" in page.text
     assert "<strong>evil.example</strong>" in page.text

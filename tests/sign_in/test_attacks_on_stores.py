@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from funcmcp.state import SignInStore
     from tests.oauth_proxy.stage import Answer
 
+LONG_NAMES = User("ada-of-the-kitchen", name="Ada of the kitchen", email="ada@kitchen.example.com")
+"""A user whose names do not occur in random text."""
+
 
 class Kind(NamedTuple):
     """A kind of store.
@@ -241,13 +244,15 @@ async def test_a_user_is_signed_out_everywhere(instances: Instances) -> None:
 
 
 async def test_a_dump_of_the_store_opens_nothing(instances: Instances, kind: Kind) -> None:
+    user = instances.upstream.user = LONG_NAMES
     tokens = await instances.tokens()
     renewed = (await instances.refresh(tokens["refresh_token"])).json
     dump = {key.rpartition(":")[2]: value for key, value in kind.dump().items()}
     assert len(dump) == 3  # a used code, a sign-in, and the sign-ins of a user
     assert all(len(key) == 64 and set(key) <= set("0123456789abcdef") for key in dump)
     sid = id_of(instances, renewed["refresh_token"])
-    texts = [*tokens.values(), *renewed.values(), "ada", "Ada", ADA.email, sid, instances.client_id, "upstream-refresh"]
+    texts = [*tokens.values(), *renewed.values(), user.subject, user.name, user.email, sid, instances.client_id]
+    texts.append("upstream-refresh")
     everything = "\n".join([*dump, *dump.values()])
     assert not [text for text in texts if len(str(text)) > 2 and str(text) in everything]
     # The keys of the server alone open nothing, either: the id of the sign-in is missing, which the client's token has.
@@ -606,6 +611,7 @@ async def test_a_code_whose_use_could_not_be_given_back_stays_used(lossy: Stage)
 async def test_the_log_and_the_errors_have_no_secrets(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     stage.upstream.rotates = True
+    user = stage.upstream.user = LONG_NAMES
     browser = Browser()
     page = await stage.authorize(browser)
     cookies = list(browser.cookies.values())
@@ -626,13 +632,22 @@ async def test_the_log_and_the_errors_have_no_secrets(stage: Stage, caplog: pyte
     stage.upstream.down = None
     refusals.append(await stage.refresh(revoked))
     last = await stage.tokens()
-    await stage.proxy.sign_out("ada")
+    await stage.proxy.sign_out(user.subject)
     refusals.append(await stage.refresh(last["refresh_token"]))
     assert {answer.status for answer in refusals} == {400}
     sid = id_of(stage, last["refresh_token"])
     issued = [answer[name] for answer in (tokens, renewed, last) for name in ("access_token", "refresh_token")]
     secrets = [stage.client_id, "the client's state", VERIFIER, code, *page.form.values(), *cookies, *back.values()]
-    secrets += [*stage.upstream.refreshes, *stage.upstream.ended, *issued, later, revoked, sid, "Ada", str(ADA.email)]
+    secrets += [
+        *stage.upstream.refreshes,
+        *stage.upstream.ended,
+        *issued,
+        later,
+        revoked,
+        sid,
+        str(user.name),
+        str(user.email),
+    ]
     output = caplog.text + "".join(answer.text for answer in refusals)
     assert not [secret for secret in secrets if secret in output]
     for event in ("issued", "refreshed", "reuse", "revoked", "signed_out", "upstream_failed"):

@@ -16,12 +16,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from funcmcp import HTTPOptions, MCPServer, ServerInfo
-from funcmcp._adapters.uvicorn.server import listen, origin_of
+from funcmcp._processes.server import origin_of
 from funcmcp.auth import OAuthProxy
 from tests.auth.issuer import certificate
 from tests.clients.signing_in import serving_in_thread
 from tests.oauth_proxy.stage import KEYS, SCOPES, ScriptedUpstream, challenge_of
 from tests.page.browser import HOST, HOSTS, Browser, running_browser
+from tests.sockets import listen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from funcmcp._oauth_proxy.upstream import AuthorizationRequest
+
+pytestmark = pytest.mark.slow("Real browsers show the sign-in pages.")
 
 REFUSED = ["status of 403"]
 ICONS = [

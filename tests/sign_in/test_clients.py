@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow("Clients and identity providers of others start for each case.")
+
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[SignIn]:

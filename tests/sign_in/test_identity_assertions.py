@@ -16,7 +16,7 @@ from mcp.client.auth.extensions.identity_assertion import IdentityAssertionOAuth
 from mcp.client.streamable_http import streamable_http_client
 
 from funcmcp import Context, MCPServer
-from funcmcp._adapters.uvicorn.server import listen, origin_of
+from funcmcp._processes.server import origin_of
 from funcmcp.auth import OIDC, Auth, OAuthProxy
 from funcmcp.state import MemorySignIns
 from tests.auth.making_tokens import sign
@@ -24,6 +24,7 @@ from tests.clients.signing_in import Recorder, serving_in_thread
 from tests.clients.test_sign_in import Memory
 from tests.oauth_proxy.test_oidc import running
 from tests.patience import PATIENCE
+from tests.sockets import listen
 
 HOST = "127.0.0.1"
 AGENT, SECRET = "agent", "a secret: with +, % and &"

@@ -17,9 +17,9 @@ import httpx2
 import pytest
 
 from funcmcp import Context, MCPServer
-from funcmcp._adapters.uvicorn.server import listen, origin_of
 from funcmcp._oauth_proxy.flows import challenge_of
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
+from funcmcp._processes.server import origin_of
 from funcmcp.auth import OIDC, Auth, OAuthProxy
 from funcmcp.client import Client, HTTPEndpoint, SignIn
 from funcmcp.redis import RedisLink, RedisSignIns
@@ -37,6 +37,7 @@ from tests.sign_in.browsing import filled_in, visit
 from tests.sign_in.people import HOST, SCOPES, oidc_provider, orders
 from tests.sign_in.people import SignIn as Served
 from tests.sign_in.test_clients import call_official, expire
+from tests.sockets import listen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
     from tests.oauth_proxy.test_client_documents import Host
     from tests.oauth_proxy.test_oidc import Provider
+
+pytestmark = pytest.mark.slow("Clients and identity providers of others start for each case.")
 
 OLD, NEW = b"the old key of the tests" * 2, b"the new key of the tests" * 2
 

@@ -26,6 +26,8 @@ from tests.sign_in.people import SignIn, signed_in
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow("Clients and identity providers of others start for each case.")
+
 HERE = Path(__file__).parent
 _URL = re.compile(r"(http://127\.0\.0\.1:\d+(?:/orders)?/oauth/authorize\?\S+)")
 

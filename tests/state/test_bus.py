@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from funcmcp._state.bus import LocalBus
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 
 async def test_a_message_is_heard_by_the_others_that_subscribed_to_its_topic() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from funcmcp import Context, Elicit, ListRoots, MCPServer, ProtocolOptions, Sample
-from funcmcp._authoring.values.content import (
+from funcmcp._authoring.results.content import (
     Audio,
     Content,
     Contents,
@@ -19,7 +19,7 @@ from funcmcp._authoring.values.content import (
     ResourceInfo,
     ResourceLink,
 )
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ def change(mcp: MCPServer, what: str) -> None:
         "remove the tool": lambda: mcp.remove_tool("late"),
         "add a prompt": lambda: mcp.prompt("late")(lambda: "late"),
         "add a resource": lambda: mcp.resource("menu://late", name="late")(lambda: "late"),
-        "stop": serving_of(mcp).drain,
+        "stop": runtime_of(mcp).drain,
     }
     changes[what]()
 

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._protocol.revisions import REVISIONS
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.connection import Connection
 from tests.patience import PATIENCE
 from tests.schemas import validate
@@ -42,7 +42,7 @@ class Talk:
         self.reading = asyncio.Event()
         self.reading.set()
         self._news: asyncio.Queue[bytes] = asyncio.Queue()
-        self.connection = Connection(serving_of(self.offering.app).server, self._send, **options)
+        self.connection = Connection(runtime_of(self.offering.app).server, self._send, **options)
 
     async def _send(self, data: bytes) -> None:
         await self.reading.wait()

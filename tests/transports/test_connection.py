@@ -12,6 +12,8 @@ from tests.patience import PATIENCE
 from tests.transports.talk import Talk, accept, cancelled, talk, text
 from tests.wire.peer import BATCHES, ERAS, HANDSHAKE, HANDSHAKES, PER_REQUEST, initialize, to_bytes
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 ONE_WITHOUT_HANDSHAKE = (PER_REQUEST,)
 
 

@@ -12,6 +12,8 @@ from tests.cli.processes import PYTHON, run_to_end
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 CODE = """
 import atexit, sys, threading, time
 from funcmcp._transports import exit_deadline

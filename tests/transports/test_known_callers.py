@@ -12,7 +12,7 @@ from funcmcp import HTTPOptions, MCPServer
 from funcmcp._auth.principal import Principal
 from funcmcp._client.errors import AuthenticationError
 from funcmcp._client.streamable_http import MemoryTransport
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.connection import Connection
 from funcmcp.client import Client
 from funcmcp.testing import MemoryRequest
@@ -182,7 +182,7 @@ async def test_a_connection_decides_for_each_request_unless_it_is_local(revision
         message["params"]["_meta"] = meta
     for local, who, runs in ((False, None, False), (False, Principal("x"), False), (True, None, True)):
         heard: asyncio.Queue[bytes] = asyncio.Queue()
-        connection = Connection(serving_of(shop.mcp).server, heard.put, local=local)
+        connection = Connection(runtime_of(shop.mcp).server, heard.put, local=local)
         if revision == HANDSHAKE:
             await answered(connection, heard, initialize(HANDSHAKE), who)
         answer = await answered(connection, heard, message, who)
@@ -195,7 +195,7 @@ async def test_a_connection_decides_for_each_request_unless_it_is_local(revision
 async def test_the_user_of_the_process_gets_all_of_each_list_on_stdio(lists: Lists) -> None:
     shop = open_shop(lists=lists)
     heard: asyncio.Queue[bytes] = asyncio.Queue()
-    connection = Connection(serving_of(shop.mcp).server, heard.put, local=True)
+    connection = Connection(runtime_of(shop.mcp).server, heard.put, local=True)
     await answered(connection, heard, initialize(HANDSHAKE), None)
     for method, count in (("tools/list", 5), ("resources/list", 4), ("prompts/list", 2)):
         answer = await answered(connection, heard, {"jsonrpc": "2.0", "id": 1, "method": method}, None)
@@ -213,7 +213,7 @@ async def test_the_user_of_the_process_has_access_to_everything_in_memory(lists:
     async def ship() -> str:
         return "shipped"
 
-    serving = serving_of(shop.mcp)
+    serving = runtime_of(shop.mcp)
     async with Client(MemoryTransport(serving, {}, by_user=True)) as client:
         assert {"hours", "cancel", "audit", "ship"} <= {tool["name"] for tool in await client.list_tools()}
         assert (await client.call_tool("cancel")).text == "cancelled"
@@ -228,7 +228,7 @@ async def test_the_user_of_the_process_has_access_to_everything_in_memory(lists:
 async def test_in_a_batch_on_a_connection_each_message_is_decided_by_itself() -> None:
     shop = open_shop()
     heard: asyncio.Queue[bytes] = asyncio.Queue()
-    connection = Connection(serving_of(shop.mcp).server, heard.put)
+    connection = Connection(runtime_of(shop.mcp).server, heard.put)
     await answered(connection, heard, initialize("2025-03-26"), None)
     batch = [{**asking("hours"), "id": 1}, {**asking("whoami"), "id": 2}]
     answers = {answer["id"]: answer for answer in await answered(connection, heard, batch, None)}

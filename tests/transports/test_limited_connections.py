@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp._server.limits import Limits
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._state.rates import MemoryRates
 from funcmcp._transports import stdio
 from tests import rules
@@ -62,7 +62,7 @@ async def test_a_batch_on_a_stream_that_comes_too_early_is_429_as_a_whole_and_ho
     stream = await opened(app)  # one GET, two POSTs
     batch = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(6)]
     assert (await stream.post(batch)).status == 429
-    assert serving_of(app).server.load.requests.used == 0
+    assert runtime_of(app).server.load.requests.used == 0
     assert (await stream.post(call("add", {"a": 1, "b": 1}))).status == 202
     assert (await stream.hear())["result"]["content"][0]["text"] == "2"
     await stream.leave()
@@ -134,7 +134,7 @@ async def test_a_half_sent_message_takes_no_place_from_others() -> None:
     await stream.works()
     slow.leave()
     await slow.ended()
-    assert serving_of(app).server.load.bodies.budget.used == 0
+    assert runtime_of(app).server.load.bodies.budget.used == 0
     await stream.leave()
 
 
@@ -309,10 +309,10 @@ async def test_stdio_has_bounds_of_size_and_nesting_and_no_rate(revision: str) -
     os.close(to_server)
 
     async def close() -> None:
-        await serving_of(app).aclose()
+        await runtime_of(app).aclose()
 
     await asyncio.wait_for(
-        asyncio.to_thread(stdio.serve, serving_of(app).server, close, source=source, sink=sink), PATIENCE
+        asyncio.to_thread(stdio.serve, runtime_of(app).server, close, source=source, sink=sink), PATIENCE
     )
     os.close(sink)
     thread.join(PATIENCE)

@@ -24,6 +24,8 @@ from tests.wire.peer import ERAS, HANDSHAKE, META, PER_REQUEST, initialize
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 SERVER = '''
 import asyncio
 import ctypes

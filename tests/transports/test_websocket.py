@@ -12,7 +12,7 @@ import pytest
 
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp._server.limits import Limits
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from tests import rules
 from tests.cli.processes import FUNCMCP, Running, running
 from tests.patience import PATIENCE
@@ -24,6 +24,11 @@ from tests.wire.peer import ERAS, HANDSHAKE, META, PER_REQUEST, initialize
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+pytestmark = [
+    pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio."),
+    pytest.mark.lowest("wsproto reads and writes the frames."),
+]
 
 HOST = {"host": "127.0.0.1:8000"}
 SERVER = '''
@@ -233,7 +238,7 @@ async def test_calls_in_flight_are_answered_before_it_is_closed_with_the_server(
     await offering.gates.seen("arrived", "it")
     socket.say(call("ask", id=8))
     question = await socket.hear()
-    serving_of(offering.app).drain()
+    runtime_of(offering.app).drain()
     socket.say({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})
     assert (await socket.hear())["id"] == 8
     offering.gates.open("it")

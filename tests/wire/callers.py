@@ -9,7 +9,7 @@ from funcmcp import Context, MCPServer
 from funcmcp._auth.api_key import APIKeys
 from funcmcp._auth.policy import Auth, Lists
 from funcmcp._auth.protected_resource import ProtectedResource
-from funcmcp._authoring.values.content import ResourceInfo
+from funcmcp._authoring.results.content import ResourceInfo
 from tests.server_options import grouped
 from tests.wire.peer import HANDSHAKE, Answer, Peer, exchange, initialize
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import uvicorn
 
-from funcmcp._adapters.asgi.application import served_by
+from funcmcp._adapters.asgi.application import http_runtime_of
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.uvicorn.protocols import http_protocol
 from funcmcp._server.limits import Limits
@@ -67,7 +67,7 @@ def running_server(server: uvicorn.Server) -> Iterator[int]:
 @contextmanager
 def serving(app: App, http: Way) -> Iterator[int]:
     """Serve an application as `mcp.run()` does, in a thread until the block ends; give the port."""
-    served = served_by(app)
+    served = http_runtime_of(app)
     limits = Limits() if served is None else served.limits
     if http == "direct":
         protocol = http_protocol(limits, "httptools", direct=direct_path(app))

@@ -17,7 +17,7 @@ import httptools
 import uvicorn
 from uvicorn.server import ServerState
 
-from funcmcp._adapters.asgi.application import served_by
+from funcmcp._adapters.asgi.application import http_runtime_of
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.uvicorn.protocols import http_protocol
 from fuzz.http_bytes import Transport
@@ -113,7 +113,7 @@ class DirectConnection(Transport):
 def _config(app: Any) -> uvicorn.Config:
     config = _configs.get(app)
     if config is None:
-        served = served_by(app)
+        served = http_runtime_of(app)
         assert served is not None
         protocol = http_protocol(served.limits, "httptools", direct=direct_path(app))
         config = uvicorn.Config(

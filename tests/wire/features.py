@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from funcmcp import Context, MCPServer, ResourceNotFound, ToolError
-from funcmcp._authoring.values.content import (
+from funcmcp._authoring.results.content import (
     Audio,
     Content,
     Contents,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from funcmcp import Context, Elicit, InvalidParams, MCPError, MCPServer, ToolError
-from funcmcp._authoring.values.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
+from funcmcp._authoring.results.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._state.sessions.memory import MemorySessions
 from funcmcp._state.sessions.store import SessionStore

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from tests.wire.callers import Caller
     from tests.wire.peer import Answer
 
-pytestmark = pytest.mark.usefixtures("_no_log")
+pytestmark = [
+    pytest.mark.usefixtures("_no_log"),
+    pytest.mark.every_python("On Python 3.13 these tests send POSTs to the way without ASGI."),
+    pytest.mark.branches("Lists, reads and subscriptions depend on the caller."),
+]
 NOBODY = f'Bearer resource_metadata="{METADATA}"'
 OWN_PATH, ROOT = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"
 
@@ -674,8 +678,6 @@ async def test_pages_of_other_origins_are_told_nothing() -> None:
         assert answer.status == 403
         assert answer.header("access-control-allow-origin") is None
         assert answer.header("vary") == "origin"
-    local = await shop.caller().call("hours", headers={"origin": "http://localhost:3000"})
-    assert local.header("access-control-allow-origin") is None
 
 
 async def test_every_origin_is_every_origin_and_hosts_are_checked_all_the_same() -> None:
@@ -687,8 +689,8 @@ async def test_every_origin_is_every_origin_and_hosts_are_checked_all_the_same()
 
 async def test_without_origins_there_is_no_word_for_browsers() -> None:
     shop = open_shop()
-    answer = await preflight(shop, "http://localhost:3000")
-    assert answer.status == 405
+    answer = await preflight(shop, "https://app.example.com")
+    assert answer.status == 403
     assert not [name for name, _ in answer.headers if name.startswith("access-control") or name == "vary"]
 
 

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from tests.wire.offering import Offering
     from tests.wire.peer import App
 
+pytestmark = [
+    pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio."),
+    pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP."),
+]
+
 CHUNK = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
 END = b"0\r\n\r\n"
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tests.wire.offering import Offering
     from tests.wire.peer import Peer
 
+pytestmark = pytest.mark.every_python("On Python 3.13 these tests send POSTs to the way without ASGI.")
+
 FORGED = "harmless\r\nCRITICAL root: forged\x1b[2J\u2028next\u2029line\x85end\x00\x07"
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202e]")
 _ERROR_ID = re.compile(r"\b[0-9a-f]{16}\b")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tests.wire.offering import Offering
     from tests.wire.peer import Answer
 
+pytestmark = pytest.mark.every_python("On Python 3.13 these tests send POSTs to the way without ASGI.")
+
 EVENTS = "text/event-stream"
 JSON = "application/json"
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tests.wire.offering import Offering
     from tests.wire.peer import Exchange, Peer
 
+pytestmark = pytest.mark.every_python("On Python 3.13 these tests send POSTs to the way without ASGI.")
+
 
 async def held(offering: Offering, peer: Peer, key: str, *, tool: str = "wait", id: object = 1) -> Exchange:
     """Begin a call and wait until the tool has it."""

@@ -29,6 +29,8 @@ from tests.wire.peer import (
 if TYPE_CHECKING:
     from tests.wire.offering import Offering
 
+pytestmark = pytest.mark.every_python("On Python 3.13 these tests send POSTs to the way without ASGI.")
+
 UNHEARD_OF = "v999.0.0"
 
 

@@ -10,7 +10,7 @@ import pytest
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp._auth.principal import Principal
 from funcmcp._server.limits import Limits
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._state.rates import MemoryRates
 from funcmcp._state.sessions.memory import MemorySessions
 from funcmcp._transports.http.admission import authentication
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from tests.clock import Clock
     from tests.wire.peer import Answer
+
+pytestmark = pytest.mark.every_python("On Python 3.13 these tests send POSTs to the way without ASGI.")
 
 
 def is_refused(answer: Answer, status: int, retry_after: int) -> bool:
@@ -150,7 +152,7 @@ async def test_half_sent_bodies_take_no_place_from_requests(revision: str) -> No
         call.leave()
         await call.ended()
     await peer.works()
-    assert serving_of(app).server.load.bodies.budget.used == 0
+    assert runtime_of(app).server.load.bodies.budget.used == 0
 
 
 @pytest.mark.parametrize("revision", ERAS)
@@ -189,7 +191,7 @@ async def test_too_many_bytes_of_half_sent_bodies_displace_the_oldest(
     for call in slow[1:]:
         call.leave()
         await call.ended()
-    assert serving_of(app).server.load.bodies.budget.used == 0
+    assert runtime_of(app).server.load.bodies.budget.used == 0
 
 
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly"])
@@ -426,9 +428,8 @@ async def test_an_address_begins_half_of_all_sessions_and_leaves_the_others_to_t
         await peer.start(initialize(HANDSHAKE), client=(address, 50_000)).answer()
         for peer, address in zip(peers, ["192.0.2.1"] * 3 + ["192.0.2.2"] * 2 + ["192.0.2.3"], strict=True)
     ]
-    assert [answer.status for answer in begun] == [200, 200, 429, 200, 200, 503]
-    for refused in (begun[2], begun[5]):
-        assert 1 <= int(refused.header("retry-after") or "") <= 301
+    assert [answer.status for answer in begun] == [200, 200, 429, 200, 200, 200]
+    assert 1 <= int(begun[2].header("retry-after") or "") <= 301
 
 
 # How many in a time

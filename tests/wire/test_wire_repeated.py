@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+pytestmark = pytest.mark.every_python("On Python 3.13 these tests send POSTs to the way without ASGI.")
+
 ALICE, BOB = "key-of-" + "alice" * 4, "key-of-" + "bobby" * 4
 
 SERVER = f"""

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
     from tests.wire.peer import Answer
 
-pytestmark = pytest.mark.timeout(600)  # a failure takes its time to be told in few steps
+pytestmark = [
+    pytest.mark.timeout(600),  # a failure takes its time to be told in few steps
+    pytest.mark.slow("Random sequences of requests go on for long."),
+]
 
 CREDENTIALS = st.sampled_from([ALICE, BOB, BOBS_NEXT])
 OWNERS = {ALICE: "alice", BOB: "bob", BOBS_NEXT: "bob"}

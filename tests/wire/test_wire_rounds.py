@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tests.wire.offering import Offering
     from tests.wire.peer import Answer, Peer
 
+pytestmark = pytest.mark.every_python("On Python 3.13 these tests send POSTs to the way without ASGI.")
+
 BOB = {"action": "accept", "content": {"name": "Bob"}}
 RED = {"action": "accept", "content": {"name": "red"}}
 REFUSED = (400, -32602)

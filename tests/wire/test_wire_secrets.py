@@ -80,7 +80,7 @@ FAULTS: list[dict[str, str]] = [
     {"authorization": f"Bearer {JWT}", "x-api-key": ""},
     {"authorization": f"Bearer {SECRET} {SECRET}"},
     {"x-api-key": SECRET},
-    {"host": f"{SECRET}.example.com"},
+    {"host": "other.example.com"},  # a name, which the log has
     {"origin": f"https://{SECRET}.example.com"},
     {"mcp-session-id": SECRET},
     {"mcp-protocol-version": SECRET},

@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from tests.wire.callers import Shop
     from tests.wire.peer import Answer
 
-pytestmark = pytest.mark.timeout(600)  # a failure takes its time to be told in few steps
+pytestmark = [
+    pytest.mark.timeout(600),  # a failure takes its time to be told in few steps
+    pytest.mark.slow("Random sequences of requests go on for long."),
+]
 
 NAMES = {None: None, ALICE: "alice", BOB: "bob", BOBS_NEXT: "bob", CAROL: "carol"}
 KEYS = {None: None, "alice": ALICE, "bob": BOB, "carol": CAROL}

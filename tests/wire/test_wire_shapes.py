@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tests.wire.offering import Offering
     from tests.wire.peer import Answer, Peer
 
+pytestmark = pytest.mark.every_python("On Python 3.13 these tests send POSTs to the way without ASGI.")
+
 INVALID_REQUEST, INVALID_PARAMS, PARSE_ERROR = (400, -32600), -32602, (400, -32700)
 DEFAULT_LIMIT = 4 * 1024 * 1024
 

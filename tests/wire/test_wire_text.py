@@ -15,6 +15,8 @@ from tests.wire.peer import ERAS, HANDSHAKE, PER_REQUEST, connect, exchange
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.every_python("On Python 3.13 these tests send POSTs to the way without ASGI.")
+
 HOSTILE = [
     'a\n\nevent: message\ndata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n',
     "a\r\n\r\ndata: {}\r\rid: 9\rretry: 1\r",

@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import Span, TracerProvider
 
-    from funcmcp._protocol.jsonrpc import Request
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.calls.task_call import TaskContext
+    from funcmcp._server.calls.upstream_call import Around, Send, UpstreamCall
     from funcmcp._server.middleware import CallNext, Middleware
     from funcmcp._server.tasks.worker import RunEnd
     from funcmcp._state.tasks.record import Claim
@@ -110,6 +110,57 @@ def tracing(tracer_provider: TracerProvider | None = None, *, exceptions: bool =
             detach(token)
 
     return trace
+
+
+def tracing_upstreams(tracer_provider: TracerProvider | None = None) -> Around:
+    """Return what makes a span of every request to an upstream, within the span of the request that it is made for.
+
+    The span has names and codes, never arguments or results. Its context is that which the upstream gets.
+
+    Args:
+        tracer_provider: Makes the spans; the process's global one by default.
+    """
+    tracer = get_tracer("funcmcp", VERSION, tracer_provider)
+
+    async def trace(call: UpstreamCall, send: Send) -> dict[str, Any]:
+        target = call.params.get("name") if call.method in _NAMED_BY else None
+        name = call.method if target is None else f"{call.method} {target}"
+        with tracer.start_as_current_span(
+            name[:_LONGEST],
+            None,
+            SpanKind.CLIENT,
+            upstream_attributes(call),
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                result = await send()
+            except errors.MCPError as error:
+                _set_error(span, error.code, error.message)
+                raise
+            except Exception as error:
+                _fail(span, type(error).__qualname__)
+                raise
+            if result.get("isError") is True:
+                _fail(span, "tool_error")
+            return result
+
+    return trace
+
+
+def upstream_attributes(call: UpstreamCall) -> dict[str, str]:
+    """Return the attributes of a request to an upstream."""
+    attributes: dict[str, Any] = {
+        "mcp.method.name": call.method,
+        "mcp.protocol.version": call.revision,
+        "network.transport": call.network_transport,
+        "funcmcp.upstream.name": call.upstream,
+        "gen_ai.operation.name": "execute_tool" if call.method == "tools/call" else None,
+        "mcp.resource.uri": call.params.get("uri"),
+    }
+    if call.method in _NAMED_BY:
+        attributes[_NAMED_BY[call.method]] = call.params.get("name")
+    return {key: value[:_LONGEST] for key, value in attributes.items() if type(value) is str}
 
 
 class Flush:
@@ -245,12 +296,13 @@ def _name(context: RequestContext) -> str:
     method = context.request.method
     if method in _NAMED_BY and context.feature is not None:
         return f"{method} {context.feature.key}"
-    return method_name(context.request)
+    return method_name(context)
 
 
-def method_name(request: Request) -> str:
-    """Return the method of a request; `_OTHER` for one that MCP does not have."""
-    return request.method if request.method in METHODS else _OTHER
+def method_name(context: RequestContext) -> str:
+    """Return the method of a request; `_OTHER` for one that neither MCP nor the server has."""
+    method = context.request.method
+    return method if method in METHODS or context.routed.route is not None else _OTHER
 
 
 def _attributes(context: RequestContext) -> dict[str, Any]:
@@ -258,7 +310,7 @@ def _attributes(context: RequestContext) -> dict[str, Any]:
     request, client = context.request, context.client
     method, params = request.method, request.params
     attributes: dict[str, Any] = {
-        "mcp.method.name": method_name(request),
+        "mcp.method.name": method_name(context),
         "mcp.protocol.version": client.revision.date,
         "mcp.session.id": _digest(client.session_id) if client.session_id else None,
         "jsonrpc.request.id": str(request.id),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 try:
@@ -22,8 +22,8 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Metrics need: pip install "funcmcp[otel]"', name=error.name) from None
 
-from funcmcp._adapters.opentelemetry import Flush, method_name, outcome_of
-from funcmcp._protocol.errors import INTERNAL_ERROR
+from funcmcp._adapters.opentelemetry import Flush, method_name, outcome_of, upstream_attributes
+from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
 from funcmcp._protocol.tasks import COMPLETED, FAILED, INPUT_REQUIRED
 from funcmcp._server.tasks.worker import NoOutcome, Retrying
 from funcmcp._state.tasks.record import Outcome
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.calls.upstream_call import Send, UpstreamCall
     from funcmcp._server.load import Load
     from funcmcp._server.middleware import CallNext
     from funcmcp._server.tasks.backlog import BacklogWatch
@@ -93,6 +94,7 @@ class Meters:
     Attributes:
         server: The name of the server.
         meter: Makes the instruments.
+        upstreams: Returns the other servers whose features the server has, each with its `status`.
         gauges: Return a number when metrics are exported, in any thread, or None if there is none; by their names.
     """
 
@@ -100,6 +102,7 @@ class Meters:
         self.server = server
         self.meter = get_meter("funcmcp", VERSION, meter_provider)
         self.gauges: dict[str, Callable[[], float | None]] = {}
+        self.upstreams: Callable[[], Iterable[Any]] = tuple
         provider = get_meter_provider() if meter_provider is None else meter_provider
         if provider in _measured:
             _measured[provider].add(self)
@@ -107,7 +110,30 @@ class Meters:
         servers = _measured[provider] = WeakSet([self])
         for name, (unit, description) in _GAUGES.items():
             self.meter.create_observable_gauge(name, [partial(_observe, servers, name)], unit, description)
+        sessions, *counters = _UPSTREAMS
+        self.meter.create_observable_gauge(
+            sessions.name, [partial(_observe_upstreams, servers, sessions.member)], sessions.unit, sessions.description
+        )
+        for counter in counters:
+            self.meter.create_observable_counter(
+                counter.name, [partial(_observe_upstreams, servers, counter.member)], counter.unit, counter.description
+            )
 
+
+class _UpstreamNumber(NamedTuple):
+    """A number in the status of an upstream, as an instrument."""
+
+    name: str
+    member: str
+    unit: str
+    description: str
+
+
+_UPSTREAMS = (
+    _UpstreamNumber("funcmcp.upstream.sessions", "sessions", "{session}", "Open sessions of an upstream."),
+    _UpstreamNumber("funcmcp.upstream.failures", "failures", "{failure}", "Attempts to reach an upstream that failed."),
+    _UpstreamNumber("funcmcp.upstream.reconnects", "reconnects", "{reconnect}", "How often an upstream was back."),
+)
 
 _GAUGES = {
     "funcmcp.server.requests": ("{request}", "Requests that wait while they run."),
@@ -127,6 +153,64 @@ def _observe(servers: WeakSet[Meters], name: str, _options: CallbackOptions) -> 
         value = None if read is None else read()
         if value is not None:
             yield Observation(value, {"funcmcp.server.name": server.server})
+
+
+def _observe_upstreams(servers: WeakSet[Meters], member: str, _options: CallbackOptions) -> Iterable[Observation]:
+    for server in list(servers):
+        for upstream in server.upstreams():
+            status = upstream.status
+            attributes = {"funcmcp.server.name": server.server, "funcmcp.upstream.name": status.name}
+            yield Observation(getattr(status, member), attributes)
+
+
+class UpstreamMetrics:
+    """Measures the requests of a server to its upstreams.
+
+    Args:
+        meters: Those of the server.
+        upstreams: Returns the upstreams.
+    """
+
+    def __init__(self, meters: Meters, upstreams: Callable[[], Iterable[Any]]) -> None:
+        meters.upstreams = upstreams
+        self._server = meters.server
+        self._features = {kind: Names() for kind in _NAMED_BY}
+        self._codes = Names(_MAX_CODES)
+        self._durations = meters.meter.create_histogram(
+            "mcp.client.operation.duration",
+            "s",
+            "The time from a request to an upstream to its answer.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
+
+    async def measure(self, call: UpstreamCall, send: Send) -> dict[str, Any]:
+        """Measure a request."""
+        began = monotonic()
+        outcome: str | None = None
+        try:
+            result = await send()
+            if result.get("isError") is True:
+                outcome = "tool_error"
+            return result
+        except MCPError as error:
+            outcome = str(error.code)
+            raise
+        except Exception as error:
+            outcome = type(error).__qualname__
+            raise
+        finally:
+            self._durations.record(monotonic() - began, self._attributes(call, outcome))
+
+    def _attributes(self, call: UpstreamCall, outcome: str | None) -> Attributes:
+        attributes = upstream_attributes(call)
+        attributes.pop("mcp.resource.uri", None)
+        attributes["funcmcp.server.name"] = self._server
+        if call.method in _NAMED_BY:
+            name = _NAMED_BY[call.method]
+            attributes[name] = self._features[call.method][attributes.get(name, "")]
+        if outcome is not None:
+            attributes["error.type"] = self._codes[outcome]
+        return attributes
 
 
 class RequestMetrics:
@@ -181,7 +265,7 @@ class RequestMetrics:
         return answer
 
     def _attributes(self, context: RequestContext) -> Attributes:
-        method, feature = method_name(context.request), context.feature
+        method, feature = method_name(context), context.feature
         attributes = {
             "funcmcp.server.name": self._server,
             "mcp.method.name": method,
@@ -212,6 +296,10 @@ def measure_sessions(meters: Meters, sessions: MemorySessions) -> None:
         seconds, {"funcmcp.server.name": meters.server, "mcp.protocol.version": revision}
     )
     meters.gauges["funcmcp.server.sessions"] = lambda: sessions.count
+    evictions = meters.meter.create_counter(
+        "funcmcp.server.sessions.evicted", "{session}", "Idle sessions that were ended to make room for others."
+    )
+    sessions.on_eviction = lambda: evictions.add(1, {"funcmcp.server.name": meters.server})
 
 
 class TaskMetrics:

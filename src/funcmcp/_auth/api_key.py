@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from funcmcp._auth.authenticator import Challenge
 from funcmcp._auth.principal import Principal
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
+from funcmcp._protocol.http_rules import FIELD_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _DIGEST_PREFIX = "sha256:"
 _MIN_KEY_LENGTH = 16
-_HEADER = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 _SECRET = re.compile(r"[\x21-\x7e]+")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -57,7 +57,7 @@ class APIKeys:
                 f'APIKeys takes a dict with the key of each caller, such as {{"ada": KEY}}; got {type(keys).__name__}.'
             )
         self._header = header.lower()
-        if not _HEADER.fullmatch(self._header):
+        if not FIELD_NAME.fullmatch(self._header):
             raise ValueError(f"{header!r} is not a valid header name.")
         scopes = scopes or {}
         roles = roles or {}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from funcmcp._auth.principal import Principal
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 _NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]")
 _MAX_DESCRIPTION = 200

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._auth.authenticator import Challenge
 from funcmcp._auth.principal import Principal
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import decode
-from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

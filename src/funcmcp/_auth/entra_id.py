@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from funcmcp._auth.tokens.bearer import BearerTokens
 from funcmcp._auth.tokens.claims import TokenRules
 from funcmcp._auth.tokens.jwks import JWKS
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable

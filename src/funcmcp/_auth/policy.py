@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
 
 from funcmcp._auth.authenticator import parts_of
-from funcmcp._definitions import options
-from funcmcp._public_names import public
+from funcmcp._objects.definitions import options
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import ToolError
-from funcmcp._public_names import public
 
 UpstreamTokens: TypeAlias = Callable[[Sequence[str], str | None], Awaitable[str]]
 """An async function from scopes, and an audience or None, to a token for another API. It raises UpstreamTokenError."""
@@ -36,6 +36,36 @@ class UpstreamTokenError(ToolError):
         self.reason: UpstreamFailure = reason
 
 
+def _no_token() -> None:
+    """Return what a copy of a `VerifiedToken` is."""
+
+
+@public("funcmcp.auth")
+class VerifiedToken:
+    """The token with which a caller was authenticated, for a token endpoint that exchanges it for another one.
+
+    It appears in no representation, and copies and pickles of a principal do not have it.
+
+    Args:
+        text: The token.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return "VerifiedToken(...)"
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        return _no_token, ()
+
+    def reveal(self) -> str:
+        """Return the token. Send it to nobody but the issuer's token endpoint."""
+        return self._text
+
+
 @public("funcmcp")
 @dataclass(frozen=True, slots=True)
 class Principal:
@@ -54,6 +84,8 @@ class Principal:
             such a principal end with the token, and it has no list of tasks.
         upstream_tokens: What `Context.upstream_token` calls; None if the caller has not signed in with an `OAuthProxy`
             whose upstream exchanges tokens.
+        verified_token: The token of the request, if the authenticator has verified it and it may be exchanged for a
+            token of another server; None otherwise. `BearerTokens` sets it.
     """
 
     subject: str
@@ -65,6 +97,7 @@ class Principal:
     name: str | None = None
     per_token: bool = False
     upstream_tokens: UpstreamTokens | None = field(default=None, repr=False, hash=False, compare=False)
+    verified_token: VerifiedToken | None = field(default=None, repr=False, hash=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.subject:

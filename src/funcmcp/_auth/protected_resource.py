@@ -13,7 +13,7 @@ from funcmcp._auth.access import distinct
 from funcmcp._auth.authenticator import to_description
 from funcmcp._auth.urls import checked
 from funcmcp._auth.well_known import WELL_KNOWN
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,14 +6,22 @@ An error that the server reports in a JSON-RPC response is `funcmcp.MCPError`. A
 
 from __future__ import annotations
 
-from funcmcp._protocol.errors import ClientError
-from funcmcp._public_names import public
-from funcmcp._visible_text import visible_line
+from funcmcp._objects.public_names import public
+from funcmcp._protocol.errors import ClientError, InvalidResponseError
+from funcmcp._text.visible import visible_line
 
 
 @public("funcmcp.client")
 class ConnectionFailedError(ClientError):
-    """The server cannot be reached or started, or the connection ended before the response."""
+    """The server cannot be reached or started, or the connection ended before the response.
+
+    Attributes:
+        was_sent: Whether the server may have received the request.
+    """
+
+    def __init__(self, message: str, *, was_sent: bool = True) -> None:
+        super().__init__(message)
+        self.was_sent = was_sent
 
 
 @public("funcmcp.client")
@@ -34,6 +42,18 @@ class AuthenticationError(ClientError):
         super().__init__(f"{problem} (HTTP status {status}){details}")
         self.status = status
         self.challenge = challenge
+
+
+class HTTPStatusError(InvalidResponseError):
+    """The HTTP status of a response is an error, and its body is not an MCP message.
+
+    Attributes:
+        status: The status.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @public("funcmcp.client")

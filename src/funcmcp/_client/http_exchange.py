@@ -10,35 +10,43 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
 
-from funcmcp._client.errors import AuthenticationError, ConnectionFailedError, one_line
+from funcmcp._client.errors import ConnectionFailedError, one_line
+from funcmcp._client.http_messages import discard, field_of
+from funcmcp._client.http_sse import HTTPWithSSE
+from funcmcp._client.messages import parse_message
+from funcmcp._client.public_addresses import public_addresses
 from funcmcp._client.streamable_http import StreamableHTTP
 from funcmcp._client.targets import MEBIBYTE, HTTPEndpoint
-from funcmcp._mappings import without
+from funcmcp._objects.mappings import lower_names, without
 from funcmcp._protocol.durations import seconds_text
+from funcmcp._protocol.errors import INVALID_REQUEST
+from funcmcp._text.visible import visible_url
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import EVENT_STREAM
-from funcmcp._visible_text import visible_url
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
-    from funcmcp._client.sign_in import Tokens
+    from funcmcp._client.http_connections import HTTPConnections
     from funcmcp._client.transport import Message, Receive
-    from funcmcp._transports.http.messages import HttpRequest
+    from funcmcp._transports.http.messages import Exchange, HttpRequest
 
 _PART_BYTES = 256
 """Bytes that each part of a body counts in addition to its length: a server may send every byte as its own chunk."""
 
 _MAX_REDIRECTS = 5
-_MAX_RENEWALS = 2
-"""Tokens that a request may cause: one of a sign-in, and one with a scope that the server then asks for."""
+_REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
+_NO_STREAMABLE_HTTP = frozenset({400, 404, 405})
+"""Statuses of ``initialize`` after which an endpoint may be one of HTTP+SSE."""
 
 _MAX_REQUEST_BYTES = 64 * MEBIBYTE
+_PORTS = {"http": 80, "https": 443}
 _HTTPX2_HEADERS = {"host", "content-length"}
 """Header fields that httpx2 sets itself."""
 
@@ -55,19 +63,31 @@ class HTTPTransport(StreamableHTTP):
     """
 
     def __init__(self, endpoint: HTTPEndpoint, headers: Mapping[str, str]) -> None:
+        if endpoint.max_connections < 1:
+            raise ValueError(f"max_connections must be at least 1; got {endpoint.max_connections}.")
         self._http_exchange = HTTPExchange(endpoint)
-        super().__init__(self._http_exchange, urlsplit(endpoint.url).path, {**endpoint.headers, **headers})
-        self._tokens: Tokens | None = None
+        exchange: Exchange = self._http_exchange
+        fields = lower_names({**endpoint.headers, **headers})
+        self._places = asyncio.Semaphore(endpoint.max_connections)
+        self._with_place: set[int] = set()
         if endpoint.sign_in is not None:
-            from funcmcp._client.sign_in import Tokens  # noqa: PLC0415 - few clients sign in
+            if endpoint.public_only:
+                raise ValueError("public_only is for endpoints without sign_in, whose servers it does not check.")
+            from funcmcp._client.sign_in import AuthorizedExchange, Tokens  # noqa: PLC0415 - few clients sign in
 
-            if "authorization" in self._headers:
-                raise ValueError("An endpoint with SignIn gets no Authorization header. Remove it from headers.")
-            self._tokens = Tokens(endpoint.url, endpoint.sign_in)
+            if "authorization" in fields:
+                raise ValueError("An endpoint with sign_in gets no Authorization header. Remove it from headers.")
+            tokens = Tokens(endpoint.url, endpoint.sign_in)
+            exchange = AuthorizedExchange(exchange, tokens, self._http_exchange.url_of)
+        super().__init__(exchange, urlsplit(endpoint.url).path, fields)
 
     async def connect(self, receive: Receive) -> None:
         """Make the pool of connections."""
         await super().connect(receive)
+        self._http_exchange.open()
+
+    def open_pool(self) -> None:
+        """Make the pool of connections, for other transports that share it."""
         self._http_exchange.open()
 
     async def aclose(self) -> None:
@@ -77,22 +97,73 @@ class HTTPTransport(StreamableHTTP):
         finally:
             await self._http_exchange.aclose()
 
-    async def _post(self, message: Message, headers: Mapping[str, str]) -> HttpResponse:
-        """Send a message. Send it again with another token if the server refuses it, which it then has not begun."""
-        if self._tokens is None:
-            return await super()._post(message, headers)
-        token = await self._tokens.current()
-        for _ in range(_MAX_RENEWALS):
-            try:
-                return await self._post_with(token, message, headers)
-            except AuthenticationError as error:
-                token = await self._tokens.renewed(token, error)
-        return await self._post_with(token, message, headers)
+    async def request(self, message: Message, headers: Mapping[str, str]) -> Message:
+        """Send a request, as soon as fewer than `max_connections` of them run; see `Transport.request`.
 
-    async def _post_with(self, token: str | None, message: Message, headers: Mapping[str, str]) -> HttpResponse:
-        if token is not None:
-            self._headers["authorization"] = f"Bearer {token}"
-        return await super()._post(message, headers)
+        Answers to the server and streams need no place, so that requests that wait for an answer always get it. A
+        request during which the server asks a question gives its place back: a person may need minutes for the answer.
+        """
+        if message["method"] == "subscriptions/listen":
+            return await super().request(message, headers)
+        await self._places.acquire()
+        self._with_place.add(message["id"])
+        try:
+            return await super().request(message, headers)
+        finally:
+            self._give_back(message["id"])
+
+    async def _received_during(self, request_id: int, received: Message) -> None:
+        if "id" in received and received["method"] != "ping":
+            self._give_back(request_id)
+        await super()._received_during(request_id, received)
+
+    def _give_back(self, request_id: int) -> None:
+        """Give the place of a request back, unless that has happened."""
+        if request_id in self._with_place:
+            self._with_place.discard(request_id)
+            self._places.release()
+
+    async def _open_http_sse(self, refusal: HttpResponse) -> HTTPWithSSE | None:
+        """Return the transport of 2024-11-05 if the endpoint has it, after the response to ``initialize``."""
+        if refusal.status not in _NO_STREAMABLE_HTTP or _has_reason(refusal):
+            return None
+        http_sse = HTTPWithSSE(self._get_events, self._post_to, self._receive)
+        return http_sse if await http_sse.open(self._http_exchange.connect_seconds) else None
+
+    async def _get_events(self) -> HttpResponse:
+        return await self._get({}, self._http_exchange.path_of("", may_be_silent=True))
+
+    def _post_to(self, reference: str) -> Callable[[Message, Mapping[str, str]], Awaitable[HttpResponse]]:
+        return partial(self._post, path=self._http_exchange.path_of(reference))
+
+
+class PooledTransport(HTTPTransport):
+    """Streamable HTTP over the pool of connections of another transport, which stays open when this one is closed.
+
+    Args:
+        owner: The other transport, whose pool is open.
+    """
+
+    def __init__(self, owner: HTTPTransport) -> None:
+        self._http_exchange = owner._http_exchange  # noqa: SLF001 - of the base class, as the members below
+        self._places = owner._places  # noqa: SLF001
+        self._with_place = set()
+        StreamableHTTP.__init__(self, owner._exchange, owner._path, owner._headers)  # noqa: SLF001
+
+    async def connect(self, receive: Receive) -> None:
+        """Remember who handles messages."""
+        await StreamableHTTP.connect(self, receive)
+
+    async def aclose(self) -> None:
+        """End the session."""
+        await StreamableHTTP.aclose(self)
+
+
+class _Target(NamedTuple):
+    """A URL of the endpoint's origin, and the seconds that each part of a response may take. None: any number."""
+
+    url: httpx2.URL
+    read_seconds: float | None
 
 
 class HTTPExchange:
@@ -114,17 +185,56 @@ class HTTPExchange:
         self._visible_url = visible_url(endpoint.url)
         self._url = httpx2.URL(endpoint.url)
         self._client: httpx2.AsyncClient | None = None
+        self._connections: HTTPConnections | None = None
+        self._targets: dict[str, _Target] = {}
         self._total = 0
         self._has_answered = False
 
+    def url_of(self, path: str) -> str:
+        """Return the URL of the next request with a path, to which the server may have redirected an earlier one."""
+        target = self._targets.get(path)
+        return str(self._url if target is None else target.url)
+
     def open(self) -> None:
         """Make the pool of connections."""
-        timeout = httpx2.Timeout(self._endpoint.connect_seconds, read=self._endpoint.silence_seconds)
-        context = self._endpoint.ssl_context
-        self._client = httpx2.AsyncClient(timeout=timeout, verify=True if context is None else context)
+        endpoint = self._endpoint
+        context = endpoint.ssl_context
+        self._targets.clear()
+        self._connections = self._direct_connections(self._url)
+        if self._connections is not None:
+            return
+        self._client = httpx2.AsyncClient(
+            verify=True if context is None else context,
+            limits=httpx2.Limits(
+                max_keepalive_connections=endpoint.max_connections, keepalive_expiry=endpoint.keep_alive_seconds
+            ),
+        )
+
+    def path_of(self, reference: str, *, may_be_silent: bool = False) -> str:
+        """Return the path of requests to another URL of the same origin.
+
+        Args:
+            reference: The URL, relative to that of the endpoint.
+            may_be_silent: Whether an event stream may be silent for any time.
+
+        Raises:
+            ConnectionFailedError: It is not a URL, or of another origin.
+        """
+        url = _on_same_origin(self._url, reference)
+        path = f"{url}#silent" if may_be_silent else str(url)
+        self._targets[path] = _Target(url, None if may_be_silent else self._endpoint.silence_seconds)
+        return path
+
+    @property
+    def connect_seconds(self) -> float:
+        """Seconds that a connection may take."""
+        return self._endpoint.connect_seconds
 
     async def aclose(self) -> None:
         """Close the connections."""
+        if self._connections is not None:
+            self._connections.aclose()
+            self._connections = None
         if self._client is not None:
             await self._client.aclose()
             self._client = None
@@ -136,6 +246,8 @@ class HTTPExchange:
             ConnectionFailedError: Nothing answers at the URL, or the connection breaks or stays silent; or the response
                 exceeds a limit, is compressed, or redirects to another origin.
         """
+        if self._connections is not None:
+            return await self._send_directly(self._connections, request)
         if self._client is None:
             raise RuntimeError("The exchange is not open.")
         try:
@@ -150,31 +262,124 @@ class HTTPExchange:
         except httpx2.HTTPError as error:
             raise self._failure(error) from error
 
+    def _direct_connections(self, url: httpx2.URL) -> HTTPConnections | None:
+        """Return connections to the origin of a URL. None if httpx2 has to send the requests."""
+        if self._endpoint.public_only:  # each request has an address of its own
+            return None
+        try:
+            from funcmcp._client.http_connections import HTTPConnections, goes_directly  # noqa: PLC0415 - as below
+        except ModuleNotFoundError:  # httptools is in the extra "server"
+            return None
+        if not goes_directly(url):
+            return None
+        context = self._endpoint.ssl_context
+        if context is None and url.scheme == "https":
+            context = httpx2.create_ssl_context()
+        return HTTPConnections(
+            url,
+            context,
+            connect_seconds=self._endpoint.connect_seconds,
+            keep_alive_seconds=self._endpoint.keep_alive_seconds,
+        )
+
+    async def _send_directly(self, connections: HTTPConnections, request: HttpRequest) -> HttpResponse:
+        """Send a request, follow redirections, and return the response."""
+        from funcmcp._client.http_connections import ResponseLimits, encoded_request  # noqa: PLC0415 - loaded already
+
+        body = await request.read(_MAX_REQUEST_BYTES)
+        pairs = [*request.pairs, (b"accept-encoding", b"identity")]
+        target = self._targets.get(request.path)
+        silence_seconds = self._endpoint.silence_seconds
+        url, part_seconds = target or (self._url, silence_seconds)
+        limits = ResponseLimits(silence_seconds, part_seconds, self._count)
+        for _ in range(_MAX_REDIRECTS):
+            try:
+                response = await connections.send(encoded_request(request.method, url, pairs, body), limits)
+            except (OSError, ValueError) as error:
+                raise self._failure(error) from error
+            self._has_answered = True
+            location = field_of(response, "location")
+            if location is None or response.status not in _REDIRECTIONS:
+                return await self._readable(response)
+            await discard(response)
+            origin, url = url, _redirected(url, location)
+            if target is None:
+                self._url = url
+            if url.scheme != origin.scheme:
+                connections.aclose()
+                self._connections = connections = self._direct_connections(url) or connections
+        raise self._too_many_redirections()
+
+    async def _readable(self, response: HttpResponse) -> HttpResponse:
+        """Return a response, unless it is compressed."""
+        coding = field_of(response, "content-encoding")
+        if coding is None or coding.lower() == "identity":
+            return response
+        await discard(response)
+        raise self._compressed(coding)
+
+    def _compressed(self, coding: str) -> ConnectionFailedError:
+        return ConnectionFailedError(
+            f"{self._visible_url} answers with content coding {coding!r}, which the client did not accept."
+        )
+
+    def _too_many_redirections(self) -> ConnectionFailedError:
+        return ConnectionFailedError(
+            f"{self._visible_url} redirects more than {_MAX_REDIRECTS} times. Use the server's own URL."
+        )
+
     async def _send(self, client: httpx2.AsyncClient, request: HttpRequest) -> httpx2.Response:
         """Send a request, follow redirections, and return the response before its body is read."""
         fields = without(request.headers, *_HTTPX2_HEADERS)
         fields["accept-encoding"] = "identity"
         body = await request.read(_MAX_REQUEST_BYTES)
+        target = self._targets.get(request.path)
+        url, read_seconds = target or (self._url, self._endpoint.silence_seconds)
+        timeout = httpx2.Timeout(self._endpoint.connect_seconds, read=read_seconds, pool=None)
         for _ in range(_MAX_REDIRECTS):
-            http_request = client.build_request(request.method, self._url, headers=fields, content=body)
+            address, extensions = url, None
+            if self._endpoint.public_only:
+                address, extensions = await self._public_address(url)
+                fields["host"] = url.netloc.decode()
+            http_request = client.build_request(
+                request.method, address, headers=fields, content=body, timeout=timeout, extensions=extensions
+            )
             async with asyncio.timeout(self._endpoint.silence_seconds):
                 response = await client.send(http_request, stream=True)
             if not response.has_redirect_location:
                 return response
             await response.aclose()
-            self._url = _redirected(self._url, response.headers["location"])
-        raise ConnectionFailedError(
-            f"{self._visible_url} redirects more than {_MAX_REDIRECTS} times. Use the server's own URL."
-        )
+            url = _redirected(url, response.headers["location"])
+            if target is None:
+                self._url = url
+        raise self._too_many_redirections()
+
+    async def _public_address(self, url: httpx2.URL) -> tuple[httpx2.URL, dict[str, Any]]:
+        """Return a URL with an address in place of its host, and what keeps the host for TLS.
+
+        Raises:
+            ConnectionFailedError: One of the addresses of the host is not public, or the host has none.
+        """
+        try:
+            async with asyncio.timeout(self._endpoint.connect_seconds):
+                addresses = await public_addresses(url.host, url.port or _PORTS[url.scheme])
+        except TimeoutError:
+            text = f"The address of {self._visible_url} was not found in time."
+            raise ConnectionFailedError(text, was_sent=False) from None
+        if not addresses:
+            raise ConnectionFailedError(
+                f"{visible_url(str(url))} leads to an address that is not public, or to none. "
+                "HTTPEndpoint(public_only=True) refuses it.",
+                was_sent=False,
+            )
+        return url.copy_with(host=addresses[0]), {"sni_hostname": url.host}
 
     async def _read(self, response: httpx2.Response) -> HttpResponse:
         """Return a response with its body, or with its parts if it is an event stream."""
         coding = response.headers.get("content-encoding", "identity")
         if coding.lower() != "identity":
             await response.aclose()
-            raise ConnectionFailedError(
-                f"{self._visible_url} answers with content coding {coding!r}, which the client did not accept."
-            )
+            raise self._compressed(coding)
         fields = tuple((name.lower(), value) for name, value in response.headers.multi_items())
         parts = self._parts(response)
         if response.headers.get("content-type", "").lower().startswith(EVENT_STREAM):
@@ -206,22 +411,32 @@ class HTTPExchange:
         if total_limit is not None and self._total > total_limit:
             raise ConnectionFailedError(f"{self._visible_url} sends more than {_size(total_limit)}.")
 
-    def _failure(self, error: httpx2.HTTPError) -> ConnectionFailedError:
+    def _failure(self, error: Exception) -> ConnectionFailedError:
         url = self._visible_url
         certificate = _certificate_error(error)
         if certificate is not None:
             return ConnectionFailedError(
                 f"The certificate of {url} is not accepted: {certificate.verify_message}. If a private authority has "
-                "signed it, set the environment variable SSL_CERT_FILE to the certificate of that authority."
+                "signed it, set the environment variable SSL_CERT_FILE to the certificate of that authority.",
+                was_sent=False,
             )
-        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | OSError):
             if self._has_answered:
-                return ConnectionFailedError(f"The connection to {url} is lost: the server no longer answers.")
+                message = f"The connection to {url} is lost: the server no longer answers."
+                return ConnectionFailedError(message, was_sent=False)
             return ConnectionFailedError(
-                f"No server answers at {url}. Check that the server is running and that the address is right."
+                f"No server answers at {url}. Check that the server is running and that the address is right.",
+                was_sent=False,
             )
         reason = one_line(error) or type(error).__name__
         return ConnectionFailedError(f"The connection to {url} failed: {reason}.")
+
+
+def _has_reason(refusal: HttpResponse) -> bool:
+    """Return whether a server of Streamable HTTP refuses ``initialize`` with a reason, such as another revision."""
+    message = parse_message(refusal.body) if isinstance(refusal.body, bytes) else None
+    error = None if message is None else message.get("error")
+    return isinstance(error, dict) and error.get("code") != INVALID_REQUEST
 
 
 def _certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
@@ -229,6 +444,21 @@ def _certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationEr
     while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
         error = error.__cause__ or error.__context__
     return error
+
+
+def _on_same_origin(url: httpx2.URL, reference: str) -> httpx2.URL:
+    """Return the URL that the server names for messages, relative to that of its event stream."""
+    try:
+        target = url.join(reference)
+    except (ValueError, httpx2.InvalidURL):
+        raise ConnectionFailedError(
+            f"The server names {visible_url(reference)!r} for messages, which is not a URL."
+        ) from None
+    if (target.scheme, target.host, target.port) != (url.scheme, url.host, url.port):
+        raise ConnectionFailedError(
+            f"The server names a URL of another origin for messages, {visible_url(str(target))}. It gets no message."
+        )
+    return target
 
 
 def _redirected(url: httpx2.URL, location: str) -> httpx2.URL:

@@ -13,16 +13,20 @@ from funcmcp._protocol.errors import InvalidResponseError, MCPError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+MESSAGES_AT_ONCE = 16
+"""Messages after which a reader lets other tasks run. A server that sends without end would stop them otherwise: what
+has arrived already is read without waiting."""
+
 _MAX_VALUES = 2_000_000
 """JSON values in one message. More would take gigabytes of memory."""
 
 _LONG_NUMBER = re.compile(rb"(?<!\d)\d{4301}")  # more digits than `int` reads by default
 
 
-def parse_message(data: bytes) -> dict[str, Any] | None:
+def parse_message(json_text: bytes) -> dict[str, Any] | None:
     """Return the JSON-RPC message in a JSON text. Return None if the text is not a JSON-RPC message."""
     try:
-        message = decode(data, values=_MAX_VALUES)
+        message = decode(json_text, values=_MAX_VALUES)
     except (InvalidJSONError, RepeatedNameError):
         return None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
@@ -32,10 +36,10 @@ def parse_message(data: bytes) -> dict[str, Any] | None:
 
 def encode_message(message: Mapping[str, Any]) -> bytes:
     """Return the JSON text of a message. Raise ValueError for a value that servers in Python can't read either."""
-    data = encode(message)
-    if _LONG_NUMBER.search(data) is not None:  # it may be a part of a text
-        json.loads(data)
-    return data
+    json_text = encode(message)
+    if _LONG_NUMBER.search(json_text) is not None:  # it may be a part of a text
+        json.loads(json_text)
+    return json_text
 
 
 def is_response(message: Mapping[str, Any]) -> bool:

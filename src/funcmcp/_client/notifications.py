@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.objects import number_of
-from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,3 +57,33 @@ def log_message_of(params: Mapping[str, Any]) -> LogMessage:
     """Return the log message in a ``notifications/message``."""
     logger = params.get("logger")
     return LogMessage(str(params.get("level", "info")), params.get("data"), logger if isinstance(logger, str) else None)
+
+
+@public("funcmcp.client")
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What has changed at the server.
+
+    Attributes:
+        kind: A list: ``tools``, ``prompts`` or ``resources``, which includes the templates. For the contents of a
+            resource: ``resource``.
+        uri: The URI of the resource, which may be a part of one that the client subscribed to. None for a list.
+    """
+
+    kind: str
+    uri: str | None = None
+
+
+LIST_CHANGES = {
+    "notifications/tools/list_changed": Change("tools"),
+    "notifications/prompts/list_changed": Change("prompts"),
+    "notifications/resources/list_changed": Change("resources"),
+}
+
+
+def change_of(method: str, params: Mapping[str, Any]) -> Change | None:
+    """Return the change that a notification reports. Return None for other notifications."""
+    uri = params.get("uri")
+    if method == "notifications/resources/updated" and isinstance(uri, str):
+        return Change("resource", uri)
+    return LIST_CHANGES.get(method)

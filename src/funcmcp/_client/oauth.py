@@ -14,36 +14,31 @@ RFC 8414 section 3; RFC 8707; RFC 9207; RFC 9728 section 3.
 
 from __future__ import annotations
 
-import asyncio
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from funcmcp._auth.basic import basic_of
 from funcmcp._auth.urls import checked
+from funcmcp._client.credentials import ClientFields, Issuer
 from funcmcp._client.errors import SignInError, one_line
-from funcmcp._protocol.codec import decode, encode
+from funcmcp._client.token_requests import ProofKey, RefusedError, TokenRequests
+from funcmcp._protocol.codec import encode
 from funcmcp._protocol.loopback import is_loopback
+from funcmcp._protocol.objects import number_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from ssl import SSLContext
 
-_SECONDS = 10.0
-_MAX_ANSWER = 256 * 1024
-_OK, _CREATED, _BAD_REQUEST, _SERVER_ERROR = 200, 201, 400, 500
+ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 _AUTH_METHODS = ("none", "client_secret_basic", "client_secret_post")
 """How a client can authenticate at the token endpoint, the preferred way first."""
 
 _PARAMETER = re.compile(r'([\w-]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^\s",]+))')
-_BEARER = re.compile(r"(?:^|[\s,])bearer(?=[\s,]|$)", re.IGNORECASE)
+_SCHEME = re.compile(r"(?:^|[\s,])(?:bearer|dpop)(?=[\s,]|$)", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\(.)")
-
-
-class RefusedError(SignInError):
-    """The authorization server refuses a request: its status is 400 to 499."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +47,12 @@ class AuthorizationServer:
 
     Attributes:
         issuer: Its identifier.
-        authorization_endpoint: Where the user signs in.
+        authorization_endpoint: Where the user signs in; None if no user can.
         token_endpoint: Where codes and refresh tokens are exchanged.
         registration_endpoint: Where clients register; None if they can't.
         scopes: The scopes that it names.
         auth_methods: How clients can authenticate at the token endpoint.
+        offers_pkce: Whether codes can be bound to the client with S256 (RFC 7636).
         takes_documents: Whether a client id may be the URL of a document (CIMD).
         sends_issuer: Whether each of its answers with the browser has an ``iss`` (RFC 9207).
         resource: The ``resource`` of requests; None for servers of 2025-03-26.
@@ -64,15 +60,21 @@ class AuthorizationServer:
     """
 
     issuer: str
-    authorization_endpoint: str
+    authorization_endpoint: str | None
     token_endpoint: str
     registration_endpoint: str | None
     scopes: tuple[str, ...]
     auth_methods: tuple[str, ...]
+    offers_pkce: bool
     takes_documents: bool
     sends_issuer: bool
     resource: str | None
     resource_scopes: tuple[str, ...]
+
+    @property
+    def authenticates(self) -> Issuer:
+        """What a client authenticates to."""
+        return Issuer(self.issuer, self.token_endpoint, self.auth_methods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class RegisteredClient:
     """
 
     client_id: str
-    secret: str | None
+    secret: str | None = field(repr=False)
     auth_method: str
     redirect_uri: str
 
@@ -105,25 +107,29 @@ class Grant:
         expires: When it expires, in seconds since 1970; None if that is unknown.
         refresh_token: What renews it; None if nothing does.
         scopes: Its scopes.
+        lifetime: The seconds from its issue until it expires; None if that is unknown.
+        token_type: How requests present the token: ``"Bearer"`` or ``"DPoP"``.
     """
 
     issuer: str
     token_endpoint: str
     resource: str | None
     client: RegisteredClient
-    access_token: str = ""
+    access_token: str = field(default="", repr=False)
     expires: float | None = None
-    refresh_token: str | None = None
+    refresh_token: str | None = field(default=None, repr=False)
     scopes: tuple[str, ...] = ()
+    lifetime: float | None = None
+    token_type: str = "Bearer"  # noqa: S105 - a scheme
 
 
 def parameters_of(challenge: str | None) -> dict[str, str]:
-    """Return the parameters of the Bearer challenge in a WWW-Authenticate field. Empty if there is none."""
-    bearer = _BEARER.search(challenge or "")
-    if bearer is None or challenge is None:
+    """Return the parameters of the Bearer or DPoP challenge in a WWW-Authenticate field. Empty if there is none."""
+    scheme = _SCHEME.search(challenge or "")
+    if scheme is None or challenge is None:
         return {}
     parameters: dict[str, str] = {}
-    for match in _PARAMETER.finditer(challenge, bearer.end()):
+    for match in _PARAMETER.finditer(challenge, scheme.end()):
         quoted = match[2]
         parameters.setdefault(match[1].lower(), match[3] if quoted is None else _ESCAPED.sub(r"\1", quoted))
     return parameters
@@ -139,18 +145,20 @@ class OAuth:
 
     Args:
         url: The endpoint.
+        proof_key: Binds tokens to this process. None: tokens are bearer tokens.
 
     Raises:
         ValueError: The URL is neither https nor on a loopback address.
     """
 
-    def __init__(self, url: str) -> None:
-        parts = checked("The URL of an endpoint with SignIn", url)
+    def __init__(self, url: str, proof_key: ProofKey | None = None) -> None:
+        parts = checked("The URL of an endpoint with sign_in", url)
         self.url: str = url
+        self._requests = TokenRequests(proof_key)
+        self._token_type = "Bearer" if proof_key is None else "DPoP"
         self._origin = f"{parts.scheme}://{parts.netloc}"
         self._path = parts.path.rstrip("/")
         self._is_local = is_loopback(parts.hostname or "")
-        self._tls: SSLContext | None = None
 
     async def discover(self, metadata_url: str | None) -> AuthorizationServer:
         """Return the authorization server of the endpoint.
@@ -191,7 +199,7 @@ class OAuth:
             "application_type": "native",
         }
         headers = {"content-type": "application/json"}
-        answer = await self._send("POST", server.registration_endpoint, encode(metadata), headers)
+        answer = await self._requests.send("POST", server.registration_endpoint, encode(metadata), headers)
         client_id, secret = answer.get("client_id"), answer.get("client_secret")
         if not isinstance(client_id, str) or not isinstance(secret, str | None):
             raise SignInError(f"{server.issuer} has registered the client without an id.")
@@ -210,13 +218,37 @@ class OAuth:
             "redirect_uri": client.redirect_uri,
             "code_verifier": verifier,
         }
-        new = Grant(server.issuer, server.token_endpoint, server.resource, client, scopes=tuple(scopes))
-        return _granted(new, await self._token(new, form))
+        new = self._new_grant(server, client, tuple(scopes))
+        return _granted(new, await self._token(new, form, _registered_fields(client)))
 
     async def refresh(self, grant: Grant) -> Grant:
         """Renew a grant; raise RefusedError if the authorization server does not."""
         form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token or ""}
-        return _granted(grant, await self._token(grant, form))
+        return _granted(grant, await self._token(grant, form, _registered_fields(grant.client)))
+
+    async def program_grant(
+        self, server: AuthorizationServer, form: Mapping[str, str], fields: ClientFields, scopes: tuple[str, ...]
+    ) -> Grant:
+        """Request a token for a program.
+
+        Args:
+            server: The authorization server.
+            form: The grant.
+            fields: What proves that the request comes from the client.
+            scopes: The scopes to request.
+        """
+        new = self._new_grant(server, RegisteredClient("", None, "", ""), scopes)
+        requested = {"scope": " ".join(scopes)} if scopes else {}
+        granted = _granted(new, await self._token(new, {**form, **requested}, fields))
+        return replace(granted, refresh_token=None)  # the next token is requested as this one (RFC 6749 section 4.4.3)
+
+    async def exchange_identity(self, url: str, form: Mapping[str, str], fields: ClientFields) -> str:
+        """Exchange a user's ID token at a company's identity provider; return the identity assertion (ID-JAG)."""
+        answer = await TokenRequests().post_form(url, {**form, **fields.form}, fields.headers)
+        assertion = answer.get("access_token")
+        if answer.get("issued_token_type") != ID_JAG or not isinstance(assertion, str):
+            raise SignInError(f"{one_line(url)} has issued no identity assertion.")
+        return assertion
 
     async def _server_of(self, resource: str | None, issuer: str, scopes: tuple[str, ...]) -> AuthorizationServer:
         document = await self._first(_metadata_urls(issuer))
@@ -229,34 +261,29 @@ class OAuth:
         is_same = named == issuer or (resource is None and str(named).rstrip("/") == issuer)
         if not is_same:
             raise SignInError(f"The metadata of {one_line(issuer)} are of another issuer, {one_line(named)}.")
-        if "S256" not in _texts(document.get("code_challenge_methods_supported")):
-            raise SignInError(f"{issuer} does not offer PKCE with S256, without which a code can be stolen.")
-        registration = document.get("registration_endpoint")
+        registration, authorization = document.get("registration_endpoint"), document.get("authorization_endpoint")
         return AuthorizationServer(
             issuer=str(named),
-            authorization_endpoint=self._checked(document.get("authorization_endpoint")),
+            authorization_endpoint=None if authorization is None else self._checked(authorization),
             token_endpoint=self._checked(document.get("token_endpoint")),
             registration_endpoint=None if registration is None else self._checked(registration),
             scopes=_texts(document.get("scopes_supported")),
             auth_methods=_texts(document.get("token_endpoint_auth_methods_supported")),
+            offers_pkce="S256" in _texts(document.get("code_challenge_methods_supported")),
             takes_documents=document.get("client_id_metadata_document_supported") is True,
             sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
             resource=resource,
             resource_scopes=scopes,
         )
 
-    async def _token(self, grant: Grant, form: dict[str, str]) -> dict[str, Any]:
-        client = grant.client
-        headers = {"content-type": "application/x-www-form-urlencoded"}
-        if client.secret is not None and client.auth_method != "client_secret_post":
-            headers["authorization"] = basic_of(client.client_id, client.secret)
-        else:
-            form = {**form, "client_id": client.client_id}
-            if client.secret is not None:
-                form["client_secret"] = client.secret
-        if grant.resource is not None:
-            form = {**form, "resource": grant.resource}
-        return await self._send("POST", grant.token_endpoint, urlencode(form).encode(), headers)
+    def _new_grant(self, server: AuthorizationServer, client: RegisteredClient, scopes: tuple[str, ...]) -> Grant:
+        return Grant(
+            server.issuer, server.token_endpoint, server.resource, client, scopes=scopes, token_type=self._token_type
+        )
+
+    async def _token(self, grant: Grant, form: Mapping[str, str], fields: ClientFields) -> dict[str, Any]:
+        resource = {} if grant.resource is None else {"resource": grant.resource}
+        return await self._requests.post_form(grant.token_endpoint, {**form, **fields.form, **resource}, fields.headers)
 
     def _is_for(self, resource: str) -> bool:
         """Return whether a resource is the endpoint, or contains it."""
@@ -279,59 +306,30 @@ class OAuth:
         """Return the first JSON object at these URLs; None if there is none."""
         for url in urls:
             try:
-                return await self._send("GET", self._checked(url), b"", {})
+                return await self._requests.send("GET", self._checked(url), b"", {})
             except RefusedError:
                 continue
         return None
-
-    async def _send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
-        """Send a request, and return the JSON object of its answer.
-
-        Raises:
-            RefusedError: The status is 300 to 499.
-            SignInError: There is no usable answer.
-        """
-        import httpx2  # noqa: PLC0415 - vendor code, for URLs alone
-
-        if self._tls is None:  # loading the certificate authorities takes longer than a request
-            self._tls = httpx2.create_ssl_context()
-        fields = {"accept": "application/json", "accept-encoding": "identity", **headers}
-        answer = bytearray()
-        try:
-            async with (
-                asyncio.timeout(_SECONDS),
-                httpx2.AsyncClient(verify=self._tls, headers=fields, timeout=None) as client,
-                client.stream(method, url, content=body, follow_redirects=False) as response,
-            ):
-                async for part in response.aiter_raw():
-                    answer += part
-                    if len(answer) > _MAX_ANSWER:
-                        raise SignInError(f"The answer of {one_line(url)} is too large.")
-        except (httpx2.HTTPError, TimeoutError, OSError) as error:
-            raise SignInError(
-                f"{one_line(url)} can't be reached: {one_line(error) or type(error).__name__}."
-            ) from error
-        try:
-            value = decode(bytes(answer))
-        except ValueError:
-            value = None
-        status = response.status_code
-        if status in {_OK, _CREATED} and isinstance(value, dict):
-            return value
-        reason = f"{one_line(url)} answers with status {status}{_reason(value)}."
-        if status < _SERVER_ERROR:
-            raise RefusedError(reason)
-        raise SignInError(reason)
 
 
 _DEFAULT_PATHS = {"authorization": "authorize", "token": "token", "registration": "register"}
 """Paths of the endpoints of an authorization server without metadata (2025-03-26)."""
 
 
+def authorization_endpoint_of(server: AuthorizationServer) -> str:
+    """Return where a user signs in; raise SignInError if a user can't sign in, or not safely."""
+    if server.authorization_endpoint is None:
+        raise SignInError(f"{server.issuer} has no authorization endpoint, at which a user could sign in.")
+    if not server.offers_pkce:
+        raise SignInError(f"{server.issuer} does not offer PKCE with S256, without which a code can be stolen.")
+    return server.authorization_endpoint
+
+
 def authorization_url(
     server: AuthorizationServer, client: RegisteredClient, *, scopes: Iterable[str], state: str, challenge: str
 ) -> str:
     """Return the URL at which the user signs in."""
+    endpoint = authorization_endpoint_of(server)
     parameters = {
         "response_type": "code",
         "client_id": client.client_id,
@@ -343,7 +341,6 @@ def authorization_url(
         "resource": server.resource or "",
     }
     query = urlencode({name: value for name, value in parameters.items() if value}, quote_via=quote)
-    endpoint = server.authorization_endpoint
     return f"{endpoint}{'&' if '?' in endpoint else '?'}{query}"
 
 
@@ -357,28 +354,32 @@ def _metadata_urls(issuer: str) -> list[str]:
 
 def _granted(grant: Grant, answer: Mapping[str, Any]) -> Grant:
     """Return a grant with the tokens in an answer of its token endpoint; raise SignInError if there are none."""
-    token, seconds = answer.get("access_token"), answer.get("expires_in")
+    token, lifetime = answer.get("access_token"), number_of(answer.get("expires_in"))
     if not isinstance(token, str) or not token.isascii() or not token.isprintable():
         raise SignInError(f"{grant.issuer} has issued no token.")
-    if str(answer.get("token_type")).lower() != "bearer":
-        raise SignInError(f"{grant.issuer} has issued a token that is not a bearer token.")
+    if str(answer.get("token_type")).lower() != grant.token_type.lower():
+        kind = "bearer token" if grant.token_type == "Bearer" else "token that is bound to the client's key"  # noqa: S105
+        raise SignInError(f"{grant.issuer} has issued a token that is not a {kind}.")
     renewed = answer.get("refresh_token", grant.refresh_token)
     return replace(
         grant,
         access_token=token,
-        expires=time() + seconds if isinstance(seconds, int | float) else None,
+        expires=None if lifetime is None else time() + lifetime,
         refresh_token=renewed if isinstance(renewed, str) else None,
         scopes=words_of(answer.get("scope")) or grant.scopes,
+        lifetime=lifetime,
     )
+
+
+def _registered_fields(client: RegisteredClient) -> ClientFields:
+    """Return what proves that a request comes from a client that has registered."""
+    if client.secret is None:
+        return ClientFields({}, {"client_id": client.client_id})
+    if client.auth_method == "client_secret_post":
+        return ClientFields({}, {"client_id": client.client_id, "client_secret": client.secret})
+    return ClientFields({"authorization": basic_of(client.client_id, client.secret)}, {})
 
 
 def _texts(value: object) -> tuple[str, ...]:
     """Return the texts of a list in metadata."""
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
-
-
-def _reason(value: object) -> str:
-    """Return the error in the answer of an authorization server, as the end of a sentence."""
-    if not isinstance(value, dict) or "error" not in value:
-        return ""
-    return f": {one_line(value['error'], 80)} {one_line(value.get('error_description', ''))}".rstrip(" .")
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()

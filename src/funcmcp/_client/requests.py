@@ -16,23 +16,28 @@ era the server sends its questions as requests, which the transport passes to `_
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+import sys
 from contextlib import suppress
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp import __version__
 from funcmcp._client.answers import UndeclaredQuestionError
 from funcmcp._client.errors import ConnectionFailedError, RequestTimeoutError, SessionEndedError, one_line
 from funcmcp._client.messages import member_of, result_of
-from funcmcp._client.trace_context import trace_context
+from funcmcp._client.transport import StandingStreams
 from funcmcp._protocol import envelope
 from funcmcp._protocol import headers as header_names
+from funcmcp._protocol.codec import encode
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
+    INVALID_REQUEST,
     METHOD_NOT_FOUND,
     MISSING_CLIENT_CAPABILITY,
     UNSUPPORTED_PROTOCOL_VERSION,
@@ -40,22 +45,45 @@ from funcmcp._protocol.errors import (
     InvalidResponseError,
     MCPError,
 )
-from funcmcp._protocol.methods import FEATURE_LISTS, METHODS
+from funcmcp._protocol.methods import FEATURE_LISTS, mirrored_name
 from funcmcp._protocol.objects import Tool, objects_of
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._protocol.tasks import EXTENSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from funcmcp._client.answers import Answers
     from funcmcp._client.transport import Transport
     from funcmcp._protocol.headers import MirroredParameter
     from funcmcp._protocol.revisions import Revision
 
+
+def trace_context() -> dict[str, str]:
+    """Return what OpenTelemetry's propagators write for the current span and baggage.
+
+    It is empty if the program does not use OpenTelemetry, which is then not imported.
+    """
+    if "opentelemetry.trace" not in sys.modules:
+        return {}
+    from opentelemetry.propagate import inject  # noqa: PLC0415 - as the docstring says
+
+    carrier: dict[str, str] = {}
+    inject(carrier)
+    return carrier
+
+
+_logger = logging.getLogger("funcmcp")
+
 _MAX_PAGES = 1000
+_MAX_CAPABILITIES, _MAX_DESCRIPTION = 64 * 1024, 1024 * 1024
+"""Bytes of what a server says about itself, which is kept as long as the connection."""
+
 _PROBE_SECONDS = 10.0
 """Seconds that a server on stdio may take for ``server/discover``. Old servers may ignore unknown methods."""
+
+_MAX_ANSWERING = 100
+"""Requests of the server that are answered in the background at the same time."""
 
 _CANCEL_SECONDS = 2.0
 """Seconds that sending ``notifications/cancelled`` may take."""
@@ -85,6 +113,17 @@ class _OtherRevisionsError(InvalidResponseError):
         self.supported = supported
 
 
+class _Options(NamedTuple):
+    """What only some requests have; see `Requests.send`."""
+
+    envelope: Mapping[str, Any] | None = None
+    mirrored: tuple[MirroredParameter, ...] | None = None
+    request_id: int | None = None
+
+
+_NO_OPTIONS = _Options()
+
+
 class Requests:
     """Sends requests to a server, and answers those of the server.
 
@@ -94,7 +133,9 @@ class Requests:
         revision: The revision to use. None for the newest one that the server supports.
         log_level: The least severe log messages to ask for. None for none.
         timeout: The default number of seconds that a request may take. None for no limit.
-        on_notification: Receives every notification of the server.
+        on_notification: Receives every notification of the server. If it returns an awaitable, the messages after the
+            notification wait for it.
+        on_session: Is called after each handshake, and when a revision without one is agreed on.
 
     Attributes:
         answers: Answers the server's questions.
@@ -104,7 +145,7 @@ class Requests:
         instructions: The server's instructions for the model. None if the server does not send any.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only options
         self,
         transport: Transport,
         answers: Answers,
@@ -112,7 +153,8 @@ class Requests:
         revision: str | None,
         log_level: str | None,
         timeout: float | None,
-        on_notification: Callable[[dict[str, Any]], None],
+        on_notification: Callable[[dict[str, Any]], Awaitable[None] | None],
+        on_session: Callable[[], None] | None = None,
     ) -> None:
         self.answers = answers
         self.date: str = revision or ""
@@ -124,16 +166,24 @@ class Requests:
         self._log_level = log_level
         self._timeout = timeout
         self._on_notification = on_notification
+        self._on_session = on_session
         self._ids = count(1)
         self._tools: dict[str, Tool] | None = None
         self._mirrored: dict[str, tuple[MirroredParameter, ...]] = {}
+        self._left_out: set[str] = set()
         self._starting_session = asyncio.Lock()
         self._has_begun_session = False
+        self._answering: dict[str | int, asyncio.Task[None]] = {}  # by the id of the question
 
     @property
     def session_id(self) -> str | None:
         """The id of the session. None without a session."""
         return self._transport.session_id
+
+    @property
+    def credentials(self) -> str | None:
+        """The credentials of the next request. None if it has none, or if the transport does not know them."""
+        return getattr(self._transport, "credentials", None)
 
     @property
     def revision(self) -> Revision:
@@ -157,7 +207,7 @@ class Requests:
 
     async def connect(self) -> None:
         """Open the transport, and agree with the server on a revision."""
-        self._tools = None
+        self.forget_tools()
         self._has_begun_session = False
         await self._transport.connect(self._receive)
         try:
@@ -166,21 +216,59 @@ class Requests:
             await self.aclose()
             raise
 
+    async def resume(self, session_id: str, date: str, capabilities: dict[str, Any]) -> None:
+        """Open the transport, and go on with a session that another client has begun.
+
+        Args:
+            session_id: The id of the session.
+            date: Its revision.
+            capabilities: The capabilities of the server.
+        """
+        await self._transport.connect(self._receive)
+        self._transport.session_id = session_id
+        self._has_begun_session = True
+        self.date, self.capabilities = date, capabilities
+
     async def aclose(self) -> None:
         """End the session, and close the transport."""
         self._has_begun_session = False
+        for task in tuple(self._answering.values()):
+            task.cancel()
         await self._transport.aclose()
 
-    async def send(self, method: str, params: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
+    def open_stream(self, on_gap: Callable[[], None]) -> None:
+        """Open the stream for what the server sends outside of requests, if the transport has one.
+
+        Args:
+            on_gap: Is called when messages may be missing.
+        """
+        if isinstance(self._transport, StandingStreams):
+            self._transport.open_stream(self._headers(), on_gap)
+
+    async def send(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        seconds: float | None,
+        *,
+        envelope: Mapping[str, Any] | None = None,
+        mirrored: tuple[MirroredParameter, ...] | None = None,
+        request_id: int | None = None,
+    ) -> dict[str, Any]:
         """Send a request and return its result.
 
         Start a new session if the server has ended the session. Send the request again in another revision if the
-        server does not support that of the client: it has not begun a request that it refuses in this way.
+        server does not support that of the client, and a call again with other headers if it names arguments that the
+        client does not know: the server has not begun a request that it refuses in this way.
 
         Args:
             method: The method.
             params: The request's params, without the members of `_meta` that the revision requires.
             seconds: The time until the response has to arrive. None: no limit.
+            envelope: Members of `_meta` in the per-request era, such as the capabilities, instead of those of the
+                client.
+            mirrored: The arguments of a tool that HTTP requests repeat in headers. None: those in the server's list.
+            request_id: The id of the request, from `next_id`. None for a new one.
 
         Raises:
             MCPError: The response is an error.
@@ -189,15 +277,26 @@ class Requests:
         if self._session_has_ended:
             await self._start_session()
         try:
-            return await self._send_once(method, params, seconds)
+            return await self._send_once(method, params, seconds, _Options(envelope, mirrored, request_id))
         except SessionEndedError:
             await self._start_session()
         except MCPError as error:
-            date = _shared_revision(_supported_by(error))
-            if date is None or self._requested_revision is not None or not self.revision.per_request:
+            if not self._can_repeat(method, error):
                 raise
-            self.date = date
-        return await self._send_once(method, params, seconds)
+        return await self._send_once(method, params, seconds, _Options(envelope, None, request_id))
+
+    def _can_repeat(self, method: str, error: MCPError) -> bool:
+        """Prepare to send a request again after an error, and return whether that may help."""
+        if not self.revision.per_request:
+            return False
+        if error.code == HEADER_MISMATCH and method == "tools/call" and self._tools is not None:
+            self.forget_tools()  # the tool has other headers than in the list that the client has read
+            return True
+        date = _shared_revision(_supported_by(error))
+        if date is None or self._requested_revision is not None:
+            return False
+        self.date = date
+        return True
 
     async def send_checked(
         self, method: str, params: Mapping[str, Any], seconds: float | None, *result_types: str
@@ -223,16 +322,40 @@ class Requests:
         message = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
         await self._transport.send(message, self._headers())
 
-    async def list_items(self, method: str, member: str) -> list[Any]:
-        """Return the items of a list as the server sends them, from all pages; see `Client.list_items`."""
-        items: list[Any] = []
-        params: dict[str, Any] = {}
+    async def list_items(self, method: str, member: str, arguments: Mapping[str, Any] | None = None) -> list[Any]:
+        """Return the items of a list as the server sends them, from all pages; see `Client.list_items`.
+
+        Args:
+            method: The method.
+            member: The member of the result that holds the items.
+            arguments: Params beside the cursor.
+        """
+        pages = self.pages(method, arguments or {})
+        return [item async for page in pages for item in member_of(page, member, list, method)]
+
+    async def pages(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        timeout: float | None = None,  # noqa: ASYNC109 - `send` cancels the request at the server, too
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the results of a list, one for each page. A cursor that the server has sent before ends the list."""
+        cursors: list[object] = []
+        last: dict[str, Any] | None = None
         for _ in range(_MAX_PAGES):
-            result = await self.send_checked(method, params, self._timeout)
-            items += member_of(result, member, list, method)
-            if result.get("nextCursor") is None:
-                return items
-            params = {"cursor": result["nextCursor"]}
+            result = await self.send_checked(method, params, self.seconds(timeout))
+            cursor = result.get("nextCursor")
+            if cursor is not None and cursor in cursors:
+                _logger.warning("The end of %s is left out: the cursor %s repeats.", method, one_line(cursor, 80))
+                if result != last:
+                    yield result
+                return
+            yield result
+            if cursor is None:
+                return
+            cursors.append(cursor)
+            last = result
+            params = {**params, "cursor": cursor}
         raise InvalidResponseError(f"{method} has more than {_MAX_PAGES} pages.")
 
     async def tool(self, name: object) -> Tool | None:
@@ -240,25 +363,66 @@ class Requests:
 
         The list is requested once, and again after ``notifications/tools/list_changed``.
         """
-        tools = self._tools
-        if tools is None:
-            definitions = objects_of(await self.list_items("tools/list", FEATURE_LISTS["tools/list"]), Tool)
-            tools = {str(tool.get("name")): tool for tool in definitions}
-            self._tools = tools
-            self._mirrored = {}
-        return tools.get(str(name))
+        if self._tools is None:
+            self.remember_tools(objects_of(await self.list_items("tools/list", FEATURE_LISTS["tools/list"]), Tool))
+        return (self._tools or {}).get(str(name))
 
-    async def _send_once(self, method: str, params: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
+    def remember_tools(self, tools: Iterable[Tool]) -> None:
+        """Use these definitions of all tools for later calls."""
+        self._tools = {str(tool.get("name")): tool for tool in tools}
+        self._mirrored = {}
+
+    def forget_tools(self) -> None:
+        """Request the list of tools again before the next call that needs it."""
+        self._tools = None
+        self._mirrored = {}
+
+    async def set_log_level(self, level: str) -> None:
+        """Ask for log messages of this level and more severe ones."""
+        if not self.revision.per_request:
+            await self.send("logging/setLevel", {"level": level}, self._timeout)
+        self._log_level = level
+
+    def usable_tools(self, tools: Sequence[Tool]) -> list[Tool]:
+        """Return the tools without those whose arguments cannot be repeated in headers, if calls have to repeat them.
+
+        Source: 2026-07-28 "server/tools, x-mcp-header": clients over HTTP MUST reject such a definition.
+        """
+        if not self.repeats_arguments:
+            return list(tools)
+        usable, left_out = [], set()
+        for tool in tools:
+            problem = _header_problem(tool)
+            if problem is None:
+                usable.append(tool)
+                continue
+            name = one_line(tool.get("name"), 100)
+            left_out.add(name)
+            if name not in self._left_out:
+                _logger.warning("The client leaves out the tool %s, whose definition is not valid: %s", name, problem)
+        self._left_out = left_out
+        return usable
+
+    @property
+    def repeats_arguments(self) -> bool:
+        """Whether a call repeats arguments in headers."""
+        return self.revision.per_request and self._transport.is_http
+
+    async def _send_once(
+        self, method: str, params: Mapping[str, Any], seconds: float | None, options: _Options = _NO_OPTIONS
+    ) -> dict[str, Any]:
         """Send a request and return its result. Cancel it at the server if the caller stops waiting."""
-        headers = await self._request_headers(method, params)
+        headers = await self._request_headers(method, params, options.mirrored)
         meta = trace_context()
         if self.revision.per_request:
             meta |= {**params.get("_meta", {}), **self._envelope()}
+            if options.envelope is not None:
+                meta |= options.envelope
         elif meta:
             meta |= params.get("_meta", {})
         if meta:
             params = {**params, "_meta": meta}
-        request_id = self.next_id()
+        request_id = self.next_id() if options.request_id is None else options.request_id
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": dict(params)}
         scope = asyncio.timeout(seconds)
         try:
@@ -296,11 +460,47 @@ class Requests:
         """Handle a notification or a request of the server. Exceptions of callbacks propagate."""
         if "id" not in message:
             if message["method"] == "notifications/tools/list_changed":
-                self._tools = None
-            self._on_notification(message)
-            return
+                self.forget_tools()
+            if message["method"] == "notifications/cancelled":
+                self._stop_answering(message)
+            handling = self._on_notification(message)
+            if handling is not None:
+                await handling
+        elif self.answers.in_background:
+            await self._answer_in_background(message)
+        else:
+            await self._answer(message, self.answers.to(message))
+
+    async def _answer_in_background(self, message: dict[str, Any]) -> None:
+        """Answer a request of the server in a task of its own, so that the messages after it do not wait."""
+        question_id = message["id"]
+        if type(question_id) not in (str, int) or question_id in self._answering:
+            await self._refuse(message, MCPError(INVALID_REQUEST, "The id is invalid, or in use."))
+        elif len(self._answering) >= _MAX_ANSWERING:
+            await self._refuse(message, MCPError(INTERNAL_ERROR, f"More than {_MAX_ANSWERING} requests are open."))
+        else:
+            task = asyncio.create_task(self._answer(message, self.answers.to(message)))
+            self._answering[question_id] = task
+            task.add_done_callback(partial(self._has_answered, question_id))
+
+    def _has_answered(self, question_id: str | int, task: asyncio.Task[None]) -> None:
+        """Remove the task of an answer. The server learns of a failure when it sends the next message."""
+        del self._answering[question_id]
+        if not task.cancelled():
+            task.exception()
+
+    def _stop_answering(self, message: Mapping[str, Any]) -> None:
+        """Stop to answer the request that the server has cancelled."""
+        params = message.get("params")
+        question_id = params.get("requestId") if isinstance(params, dict) else None
+        task = self._answering.get(question_id) if isinstance(question_id, str | int) else None
+        if task is not None:
+            task.cancel()
+
+    async def _answer(self, message: dict[str, Any], answer: Awaitable[dict[str, Any]]) -> None:
+        """Send the answer to a request of the server."""
         try:
-            result = await self.answers.to(message)
+            result = await answer
         except UndeclaredQuestionError:
             await self._refuse(message, MCPError(METHOD_NOT_FOUND, "The client does not have this method"))
         except MCPError as error:
@@ -320,9 +520,10 @@ class Requests:
 
     def _envelope(self) -> dict[str, Any]:
         """Return the members of `_meta` that every request of the per-request era has."""
+        declared = self.answers.capabilities
         members: dict[str, Any] = {
             envelope.PROTOCOL_VERSION: self.date,
-            envelope.CLIENT_CAPABILITIES: {**self.answers.capabilities, "extensions": {EXTENSION: {}}},
+            envelope.CLIENT_CAPABILITIES: {**declared, "extensions": {EXTENSION: {}, **declared.get("extensions", {})}},
             envelope.CLIENT_INFO: _CLIENT_INFO,
         }
         if self._log_level is not None:
@@ -333,32 +534,32 @@ class Requests:
         """Return the header fields that every message but `initialize` has."""
         return {header_names.VERSION: self.revision.date}
 
-    async def _request_headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
+    async def _request_headers(
+        self, method: str, params: Mapping[str, Any], mirrored: tuple[MirroredParameter, ...] | None
+    ) -> dict[str, str]:
         """Return the header fields of a request."""
         if method == "initialize":
             return {}
         fields = self._headers()
-        if not self.revision.per_request or not self._transport.is_http:
+        if not self.repeats_arguments:
             return fields
         fields[header_names.METHOD] = header_names.encode_value(method)
-        row = METHODS.get(method)
-        member = None if row is None or row.mirror is None else row.named_by
-        name = None if member is None else params.get(member)
-        if isinstance(name, str):
+        name = mirrored_name(method, params)
+        if name is not None:
             fields[header_names.NAME] = header_names.encode_value(name)
         arguments = params.get("arguments")
         if method == "tools/call" and isinstance(arguments, dict):
-            parameters = await self._mirrored_parameters(str(name))
+            parameters = await self._mirrored_parameters(str(name)) if mirrored is None else mirrored
             fields |= header_names.encode_mirrored(arguments, parameters)
             fields |= self._headers()  # the list of tools may have come in another revision
         return fields
 
     async def _mirrored_parameters(self, name: str) -> tuple[MirroredParameter, ...]:
         """Return the arguments of a tool that HTTP requests repeat in headers."""
-        tool = await self.tool(name)
-        if tool is None:
-            return ()
         if name not in self._mirrored:
+            tool = await self.tool(name)
+            if tool is None:
+                return ()
             self._mirrored[name] = ()
             with suppress(ValueError, InvalidResponseError):  # without a valid schema there is nothing to repeat
                 self._mirrored[name] = header_names.mirrored_parameters(tool.input_schema)
@@ -441,11 +642,15 @@ class Requests:
             raise _OtherRevisionsError(self.date, supported)
         meta = result.get("_meta")
         self._learn(result, meta.get(envelope.SERVER_INFO) if isinstance(meta, dict) else None, method)
+        self._report_session()
 
     async def _initialize(self) -> None:
         """Start a session, or the only one on stdio, in a handshake revision."""
         method = "initialize"
-        params = {"protocolVersion": self.date, "capabilities": self.answers.capabilities, "clientInfo": _CLIENT_INFO}
+        capabilities = dict(self.answers.capabilities)
+        if "roots" in capabilities:
+            capabilities["roots"] = {"listChanged": True}
+        params = {"protocolVersion": self.date, "capabilities": capabilities, "clientInfo": _CLIENT_INFO}
         result = await self._send_once(method, params, self._timeout)
         date = member_of(result, "protocolVersion", str, method)
         if date not in REVISIONS or REVISIONS[date].per_request:
@@ -459,13 +664,35 @@ class Requests:
         await self.notify("notifications/initialized")
         if self._log_level is not None and "logging" in self.capabilities:
             await self._send_once("logging/setLevel", {"level": self._log_level}, self._timeout)
+        self._report_session()
+
+    def _report_session(self) -> None:
+        if self._on_session is not None:
+            self._on_session()
 
     def _learn(self, result: dict[str, Any], server_info: object, method: str) -> None:
         """Store the server's capabilities, information and instructions from the first result."""
-        self.capabilities = member_of(result, "capabilities", dict, method)
+        capabilities = member_of(result, "capabilities", dict, method)
+        if len(encode(capabilities)) > _MAX_CAPABILITIES or len(encode(result)) > _MAX_DESCRIPTION:
+            raise InvalidResponseError(
+                f"The server describes itself in the result of {method} with more than {_MAX_DESCRIPTION} bytes, or "
+                f"has more than {_MAX_CAPABILITIES} bytes of capabilities."
+            )
+        self.capabilities = capabilities
         self.server_info = server_info if isinstance(server_info, dict) else {}
         instructions = result.get("instructions")
         self.instructions = instructions if isinstance(instructions, str) else None
+
+
+def _header_problem(tool: Tool) -> str | None:
+    """Return why the arguments of a tool cannot be repeated in headers; None if they can, or if there are none."""
+    try:
+        header_names.mirrored_parameters(tool.input_schema)
+    except InvalidResponseError:
+        return None
+    except ValueError as error:
+        return one_line(error)
+    return None
 
 
 def _supported_by(error: MCPError) -> list[str]:

@@ -1,10 +1,14 @@
-"""The sign-in of a user: when it is needed, where the browser returns to, and where the tokens are kept.
+"""The access tokens of one endpoint: when they are needed, and the sign-in of a user with a browser.
 
 How it works: `Tokens` gives each request the access token of the endpoint, which it renews shortly before its end. When
-the server refuses the token, or a request without one, the token is renewed, or else the user signs in: the client
-listens on a loopback port, opens the browser, and waits for its return with a code (RFC 8252 section 7.3). When the
-server lacks a scope, the user signs in for the scopes that the token has together with that one. One request at a time
-does so; others that wait use its token.
+the server refuses the token, or a request without one, a *flow* gets another one: `BrowserFlow` renews it, or else the
+user signs in; the flows of programs are in `program_flows.py`. When the server lacks a scope, the flow asks for the
+scopes that the token has together with that one. One request at a time does so; others that wait use its token.
+`AuthorizedExchange` puts the token into the requests of a transport, with a proof of the client's key (DPoP) if the
+token is bound to one.
+
+In `BrowserFlow`, the client listens on a loopback port, opens the browser, and waits for its return with a code (RFC
+8252 section 7.3).
 
 Of another process that renews a token in the same file, the newer token is used.
 """
@@ -15,46 +19,68 @@ import asyncio
 import hashlib
 import hmac
 import inspect
-import json
-import os
 import secrets
 import webbrowser
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
+from funcmcp._client.credentials import secret_method
 from funcmcp._client.errors import AuthenticationError, SignInError, one_line
+from funcmcp._client.http_messages import MemoryRequest, discard, field_of, refusal_of
 from funcmcp._client.oauth import (
     Grant,
     OAuth,
-    RefusedError,
     RegisteredClient,
+    authorization_endpoint_of,
     authorization_url,
     parameters_of,
     words_of,
 )
+from funcmcp._client.targets import SignIn
+from funcmcp._client.token_file import TokenFile
+from funcmcp._client.token_requests import ProofKey, RefusedError, renewal_margin
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._state.seal import base64url
 
 if TYPE_CHECKING:
     from asyncio import Future, StreamReader, StreamWriter
-    from collections.abc import AsyncIterator
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Callable, Mapping
 
+    from funcmcp._client.credentials import ProgramSignIn
     from funcmcp._client.oauth import AuthorizationServer
-    from funcmcp._client.targets import SignIn
+    from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
 
 _HOST = "127.0.0.1"
 _PATH = "/callback"
-_RENEW_SECONDS = 30
-"""Seconds before its end at which a token is renewed."""
+_MAX_RENEWALS = 2
+"""Tokens that a request may cause: one of a sign-in, and one with a scope that the server then asks for."""
 
 _MAX_REQUEST = 32 * 1024
+_MAX_BODY = 64 * 1024 * 1024
 _REQUEST_SECONDS = 10.0
 _FORBIDDEN = 403
+_UNAUTHORIZED = 401
+_INVALID_GRANT = "invalid_grant"
 _OFFLINE = "offline_access"
+
+
+class Flow(Protocol):
+    """A way to get tokens."""
+
+    async def grant(self, earlier: Grant | None, challenge: Mapping[str, str], requested: tuple[str, ...]) -> Grant:
+        """Return a new grant; raise SignInError.
+
+        Args:
+            earlier: The grant until now; None if there is none.
+            challenge: The parameters of the server's challenge.
+            requested: The scopes that the server names; empty if it names none.
+        """
+
+    async def renew(self, grant: Grant) -> Grant | None:
+        """Return a grant with a new token, without its user; None if that is not possible. Raise SignInError."""
 
 
 class Tokens:
@@ -62,69 +88,205 @@ class Tokens:
 
     Args:
         url: The endpoint.
-        sign_in: How the user signs in.
+        sign_in: How a user, or a program, gets tokens.
+
+    Attributes:
+        proof_key: The key that tokens are bound to; None for bearer tokens.
+        has_user: Whether a user can sign in.
 
     Raises:
         ValueError: The URL is neither https nor on a loopback address.
     """
 
-    def __init__(self, url: str, sign_in: SignIn) -> None:
-        self._oauth = OAuth(url)
-        self._sign_in = sign_in
+    def __init__(self, url: str, sign_in: SignIn | ProgramSignIn) -> None:
+        self.proof_key: ProofKey | None = ProofKey() if sign_in.dpop else None
+        self.has_user = isinstance(sign_in, SignIn)
+        oauth = OAuth(url, self.proof_key)
+        self._url = url
+        self._file: TokenFile | None = None
+        self._flow: Flow
+        if isinstance(sign_in, SignIn):
+            self._flow = BrowserFlow(oauth, sign_in)
+            self._file = None if sign_in.file is None else TokenFile(sign_in.file)
+        else:
+            from funcmcp._client.program_flows import flow_of  # noqa: PLC0415 - few clients are programs
+
+            self._flow = flow_of(oauth, sign_in)
         self._grant: Grant | None = None
+        self._refused_refresh_token: str | None = None
         self._changing = asyncio.Lock()
 
-    async def current(self) -> str | None:
-        """Return the token for the next request, renewed if it is about to expire; None before the first sign-in."""
-        grant = self._known()
-        if grant is None or grant.refresh_token is None or not _expires_soon(grant):
-            return None if grant is None else grant.access_token
-        async with self._changing:
-            grant = self._known()
-            if grant is not None and _expires_soon(grant):
-                with suppress(RefusedError):  # the server then asks for a sign-in
-                    grant = self._keep(await self._oauth.refresh(grant))
-            return None if grant is None else grant.access_token
+    async def current(self) -> Grant | None:
+        """Return the grant for the next request, renewed if it is about to expire; None before the first one."""
+        grant = await self._newest()
+        if grant is None or not _expires_soon(grant):
+            return grant
+        async with self._changing_alone():
+            grant = await self._newest()
+            if grant is None or not _expires_soon(grant):
+                return grant
+            try:
+                return await self._renewed(grant) or grant
+            except SignInError:
+                if _has_expired(grant):
+                    raise
+                return grant
 
-    async def renewed(self, refused: str | None, error: AuthenticationError) -> str:
-        """Return another token than the one that the server has refused.
+    async def renewed(self, refused: Grant | None, error: AuthenticationError) -> Grant:
+        """Return another grant than the one whose token the server has refused.
 
         Args:
-            refused: The token of the request; None if it had none.
+            refused: The grant of the request; None if it had none.
             error: The refusal.
 
         Raises:
             AuthenticationError: Another token would not help.
-            SignInError: The user could not be signed in.
+            SignInError: There is no other token.
         """
         async with self._changing:
-            grant = self._known()
-            if grant is not None and grant.access_token != refused:
-                return grant.access_token
-            challenge = parameters_of(error.challenge)
-            requested = words_of(challenge.get("scope"))
-            if error.status == _FORBIDDEN:
-                held = () if grant is None else grant.scopes
-                if challenge.get("error") != "insufficient_scope" or set(requested) <= set(held):
-                    raise error
-                requested = tuple(dict.fromkeys((*held, *requested)))
-            elif grant is not None and grant.refresh_token is not None:
-                with suppress(RefusedError):
-                    return self._keep(await self._oauth.refresh(grant)).access_token
-            return self._keep(await self._signed_in(grant, challenge, requested)).access_token
+            async with self._file_lock():
+                grant = await self._newest()
+                if grant is not None and (refused is None or grant.access_token != refused.access_token):
+                    return grant
+                challenge = parameters_of(error.challenge)
+                requested = words_of(challenge.get("scope"))
+                if error.status == _FORBIDDEN:
+                    requested = _with_lacking_scopes(grant, challenge, requested, error)
+                elif grant is not None:
+                    renewed = await self._renewed(grant)
+                    if renewed is not None:
+                        return renewed
+            # Not under the lock of the file: the user may take minutes.
+            new = await self._flow.grant(grant, challenge, requested)
+            async with self._file_lock():
+                return await self._kept(new)
 
-    async def _signed_in(self, grant: Grant | None, challenge: dict[str, str], requested: tuple[str, ...]) -> Grant:
-        """Sign the user in.
+    async def _renewed(self, grant: Grant) -> Grant | None:
+        """Return a grant with a new token; None if the authorization server refuses that, also from then on."""
+        if grant.refresh_token is not None and grant.refresh_token == self._refused_refresh_token:
+            return None
+        try:
+            return await self._keep(await self._flow.renew(grant))
+        except RefusedError as error:
+            if error.error == _INVALID_GRANT:
+                self._refused_refresh_token = grant.refresh_token
+            return None
 
-        Args:
-            grant: The grant until now, whose client is used again if it is of the same authorization server.
-            challenge: The parameters of the server's challenge.
-            requested: The scopes that the server names; empty if it names none.
-        """
+    @asynccontextmanager
+    async def _changing_alone(self) -> AsyncIterator[None]:
+        async with self._changing, self._file_lock():
+            yield
+
+    @asynccontextmanager
+    async def _file_lock(self) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            if self._file is not None:
+                await stack.enter_async_context(self._file.locked())
+            yield
+
+    async def _newest(self) -> Grant | None:
+        """Return the newest grant: that of the file, if there is a file."""
+        if self._file is not None:
+            self._grant = _grant_of(await self._file.entry(self._url)) or self._grant
+        return self._grant
+
+    async def _keep(self, grant: Grant | None) -> Grant | None:
+        return None if grant is None else await self._kept(grant)
+
+    async def _kept(self, grant: Grant) -> Grant:
+        self._grant = grant
+        if self._file is not None:
+            await self._file.put(self._url, _entry_of(grant, await self._file.entry(self._url)))
+        return grant
+
+
+def _with_lacking_scopes(
+    grant: Grant | None, challenge: Mapping[str, str], requested: tuple[str, ...], error: AuthenticationError
+) -> tuple[str, ...]:
+    """Return the scopes to request after a 403; raise the error if the token has what the server asks for."""
+    held = () if grant is None else grant.scopes
+    if challenge.get("error") != "insufficient_scope" or set(requested) <= set(held):
+        raise error
+    return tuple(dict.fromkeys((*held, *requested)))
+
+
+class AuthorizedExchange:
+    """An exchange whose requests have the access token of the endpoint.
+
+    A request that the server refuses is sent again with another token: the server has not begun it.
+
+    Args:
+        exchange: Sends the requests.
+        tokens: The tokens.
+        url_of: Returns the URL of a request with a path, which a redirection may have changed.
+    """
+
+    def __init__(self, exchange: Exchange, tokens: Tokens, url_of: Callable[[str], str]) -> None:
+        self._exchange = exchange
+        self._tokens = tokens
+        self._url_of = url_of
+
+    async def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Send a request and return its response, which refuses it if no other token would help."""
+        grant = await self._tokens.current()
+        body = await request.read(_MAX_BODY)
+        is_renewed = False
+        for _ in range(_MAX_RENEWALS):
+            response = await self._send(request, body, grant)
+            error = refusal_of(response)
+            if error is None or request.method == "DELETE":  # nobody signs in to end a session
+                return response
+            if is_renewed and error.status == _UNAUTHORIZED and not self._tokens.has_user:
+                return response  # a third token of a program would be like the second one
+            is_renewed = True
+            await discard(response)
+            grant = await self._tokens.renewed(grant, error)
+        return await self._send(request, body, grant)
+
+    async def _send(self, request: HttpRequest, body: bytes, grant: Grant | None) -> HttpResponse:
+        response = await self._exchange(self._with_token(request, body, grant))
+        key = self._tokens.proof_key
+        if key is None or not key.remember(self._url_of(request.path), field_of(response, "dpop-nonce")):
+            return response
+        error = refusal_of(response)
+        if error is None or parameters_of(error.challenge).get("error") != "use_dpop_nonce":
+            return response
+        await discard(response)
+        return await self._exchange(self._with_token(request, body, grant))
+
+    def _with_token(self, request: HttpRequest, body: bytes, grant: Grant | None) -> HttpRequest:
+        lines = [line for line in request.pairs if line[0] not in {b"authorization", b"dpop"}]
+        if grant is not None:
+            lines.append((b"authorization", f"{grant.token_type} {grant.access_token}".encode()))
+            if self._tokens.proof_key is not None:
+                proof = self._tokens.proof_key.proof(request.method, self._url_of(request.path), grant.access_token)
+                lines.append((b"dpop", proof.encode()))
+        return MemoryRequest(request.method, request.path, lines, body)
+
+
+class BrowserFlow:
+    """The sign-in of a user with a browser.
+
+    Args:
+        oauth: Requests to the authorization server of the endpoint.
+        sign_in: How the user signs in.
+    """
+
+    def __init__(self, oauth: OAuth, sign_in: SignIn) -> None:
+        self._oauth = oauth
+        self._sign_in = sign_in
+
+    async def renew(self, grant: Grant) -> Grant | None:
+        """Renew a grant that has a refresh token; see `Flow.renew`."""
+        return None if grant.refresh_token is None else await self._oauth.refresh(grant)
+
+    async def grant(self, earlier: Grant | None, challenge: Mapping[str, str], requested: tuple[str, ...]) -> Grant:
+        """Sign the user in, as the same client at the same authorization server; see `Flow.grant`."""
         server = await self._oauth.discover(challenge.get("resource_metadata"))
-        known = None if grant is None or grant.issuer != server.issuer else grant.client
-        async with _listening(self._port_of(known)) as returns:
-            client = await self._client(server, known, returns.redirect_uri)
+        authorization_endpoint_of(server)  # before the client registers
+        registered = None if earlier is None or earlier.issuer != server.issuer else earlier.client
+        async with _listening(self._port_of(registered)) as returns:
+            client = await self._client(server, registered, returns.redirect_uri)
             verifier = secrets.token_urlsafe(48)
             scopes = self._scopes(server, requested)
             address = authorization_url(
@@ -147,26 +309,24 @@ class Tokens:
         return tuple(dict.fromkeys((*scopes, *offline)))
 
     async def _client(
-        self, server: AuthorizationServer, known: RegisteredClient | None, redirect_uri: str
+        self, server: AuthorizationServer, registered: RegisteredClient | None, redirect_uri: str
     ) -> RegisteredClient:
         """Return the client at an authorization server: a registered one, one with a document, or a new one."""
         options = self._sign_in
         if options.client_id is not None:
-            method = "none" if options.client_secret is None else "client_secret_basic"
-            if options.client_secret is not None and "client_secret_basic" not in server.auth_methods:
-                method = "client_secret_post" if "client_secret_post" in server.auth_methods else method
+            method = "none" if options.client_secret is None else secret_method(server.auth_methods)
             return RegisteredClient(options.client_id, options.client_secret, method, redirect_uri)
         if options.client_document is not None and server.takes_documents:
             return RegisteredClient(options.client_document, None, "none", redirect_uri)
-        if known is not None and known.redirect_uri == redirect_uri:
-            return known
+        if registered is not None and registered.redirect_uri == redirect_uri:
+            return registered
         return await self._oauth.register(server, options.name, redirect_uri)
 
-    def _port_of(self, known: RegisteredClient | None) -> int:
+    def _port_of(self, registered: RegisteredClient | None) -> int:
         """Return the port to listen on: that of the option, or the one that a client has registered."""
-        if self._sign_in.port or known is None:
+        if self._sign_in.port or registered is None:
             return self._sign_in.port
-        return urlsplit(known.redirect_uri).port or 0
+        return urlsplit(registered.redirect_uri).port or 0
 
     async def _open(self, address: str) -> None:
         if self._sign_in.open_browser is None:
@@ -177,23 +337,13 @@ class Tokens:
         if inspect.isawaitable(opened):
             await opened
 
-    def _known(self) -> Grant | None:
-        """Return the newest grant: that of the file, if there is a file."""
-        if self._sign_in.file is not None:
-            self._grant = _grant_of(_read(self._sign_in.file).get(self._oauth.url)) or self._grant
-        return self._grant
-
-    def _keep(self, grant: Grant) -> Grant:
-        self._grant = grant
-        if self._sign_in.file is not None:
-            entries = _read(self._sign_in.file)
-            entries[self._oauth.url] = _entry_of(grant, entries.get(self._oauth.url))
-            _write(self._sign_in.file, entries)
-        return grant
-
 
 def _expires_soon(grant: Grant) -> bool:
-    return grant.expires is not None and grant.expires < time() + _RENEW_SECONDS
+    return grant.expires is not None and grant.expires < time() + renewal_margin(grant.lifetime)
+
+
+def _has_expired(grant: Grant) -> bool:
+    return grant.expires is not None and grant.expires < time()
 
 
 def _code_of(server: AuthorizationServer, query: dict[str, str]) -> str:
@@ -243,8 +393,8 @@ class _Returns:
         writer.close()
 
     def _answer(self, head: str) -> bytes:
-        method, _, rest = head.partition(" ")
-        target = urlsplit(rest.partition(" ")[0])
+        method, _, remaining = head.partition(" ")
+        target = urlsplit(remaining.partition(" ")[0])
         query = dict(parse_qsl(target.query))
         state = query.get("state", "").encode()
         if (method, target.path) != ("GET", _PATH) or not hmac.compare_digest(state, self.state.encode()):
@@ -283,15 +433,6 @@ def _page(status: str, text: str) -> bytes:
     return "\r\n".join([*fields, "", body]).encode("ascii")
 
 
-def _read(file: Path) -> dict[str, Any]:
-    """Return the entries of a file by endpoint. Empty if the file does not exist, or has something else."""
-    try:
-        entries = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return entries if isinstance(entries, dict) else {}
-
-
 def _grant_of(entry: object) -> Grant | None:
     """Return the grant in an entry; None if this version can't read it."""
     match entry:
@@ -309,10 +450,20 @@ def _grant_of(entry: object) -> Grant | None:
             "expires": int() | float() | None as expires,
             "refresh_token": str() | None as refresh_token,
             "scopes": str(scopes),
+            **members,
         }:
+            lifetime = members.get("lifetime")  # absent in entries of earlier versions
             client = RegisteredClient(client_id, secret, auth_method, redirect_uri)
             return Grant(
-                issuer, token_endpoint, resource, client, access_token, expires, refresh_token, words_of(scopes)
+                issuer,
+                token_endpoint,
+                resource,
+                client,
+                access_token,
+                expires,
+                refresh_token,
+                words_of(scopes),
+                lifetime if isinstance(lifetime, int | float) else None,
             )
     return None
 
@@ -324,16 +475,3 @@ def _entry_of(grant: Grant, earlier: Any) -> dict[str, Any]:
         case {"issuer": grant.issuer, "client": {"client_id": grant.client.client_id} as client}:
             return {**earlier, **entry, "client": {**client, **entry["client"]}}
     return entry
-
-
-def _write(file: Path, entries: dict[str, Any]) -> None:
-    """Write a file that only its owner can read, in one step."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
-    try:
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-            json.dump(entries, stream, indent=1)
-        new.replace(file)
-    except OSError:
-        new.unlink(missing_ok=True)
-        raise

@@ -1,13 +1,8 @@
 """A server on the stdin and stdout of a process that the client starts.
 
-How it works: one task reads stdout line by line. It passes a response to the future of its request, handles a
-notification at once, and answers a request of the server in a task of its own, so that reading goes on. A failure (the
-process ends, a line is not a message, a callback raises) fails every request that waits. After the process has ended,
-each further request fails at once.
-
-The command may be a wrapper, such as ``uvx`` or a shell, with the server as its child. On POSIX the process therefore
-starts a session and a process group of its own, and signals go to the group. A process of the group that remains may
-hold stdout open, so the end of the process also ends the reading, after a short time for what is still in the pipe.
+How it works: one task reads stdout line by line, and `SharedStream` takes the messages. A failure (the process ends, a
+line is not a message, a callback raises) fails every request that waits. After the process has ended, each further
+request fails at once.
 
 Source: "basic/transports, stdio" of every revision, with the order of shutdown: close stdin, wait, terminate, kill.
 """
@@ -17,34 +12,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import sys
-from asyncio.subprocess import PIPE, SubprocessStreamProtocol
+from asyncio.subprocess import PIPE
 from codecs import BOM_UTF8
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from funcmcp._client.errors import ConnectionFailedError, one_line
-from funcmcp._client.messages import encode_message, is_response, is_response_to, parse_message
+from funcmcp._client.messages import MESSAGES_AT_ONCE, encode_message, parse_message
+from funcmcp._client.orphans import orphan_guard
+from funcmcp._client.process_group import KILL_SECONDS, start_process
+from funcmcp._client.shared_stream import SharedStream
 from funcmcp._client.targets import MEBIBYTE
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import InvalidResponseError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from funcmcp._client.process_group import GroupProcess
     from funcmcp._client.targets import StdioCommand
     from funcmcp._client.transport import Message, Receive
 
 _MAX_LINE_BYTES = 64 * MEBIBYTE
-_KILL_SECONDS = 2.0
-"""Seconds between SIGTERM and SIGKILL."""
-
-_POLL_SECONDS = 0.02
-"""Seconds between two looks at a process group that has to end."""
-
-_REMAINING_SECONDS = 0.5
-"""Seconds for output that is still in the pipe when the process has ended."""
+_STDERR_BYTES = 65536
+_MAX_STDERR_LINE = 2000
+"""Bytes of a line of stderr that are passed on."""
 
 _POSIX_VARIABLES = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 _WINDOWS_VARIABLES = (
@@ -69,66 +63,77 @@ class StdioTransport:
 
     Args:
         command: The command that starts the server.
+        on_stderr: Receives each line that the process writes on stderr, without its end and shortened. None: stderr is
+            that of the command.
+        on_end: Is called with the reason when the process ends, or closes its stdout, before the transport is closed.
     """
 
     is_http = False
     session_id: str | None = None
 
-    def __init__(self, command: StdioCommand) -> None:
+    def __init__(
+        self,
+        command: StdioCommand,
+        *,
+        on_stderr: Callable[[str], None] | None = None,
+        on_end: Callable[[str], None] | None = None,
+    ) -> None:
         self._command = command
-        self._process: _ServerProcess | None = None
+        self._on_stderr = on_stderr if command.stderr is None else None
+        self._on_end = on_end
+        self._reading_stderr: asyncio.Task[None] | None = None
+        self._process: GroupProcess | None = None
         self._stdin: asyncio.StreamWriter | None = None
-        self._receive: Receive = _ignore
+        self._stream = SharedStream(_ignore)
         self._reading: asyncio.Task[None] | None = None
-        self._answering: set[asyncio.Task[None]] = set()
-        self._waiting: dict[Any, asyncio.Future[Message]] = {}
         self._ended: ConnectionFailedError | None = None
 
     async def connect(self, receive: Receive) -> None:
         """Start the process."""
-        self._receive = receive
+        self._stream = SharedStream(receive)
         self._ended = None
         command = self._command
         try:
-            process = await _start(command)
+            process = await start_process(
+                command.command,
+                max_line_bytes=_MAX_LINE_BYTES,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=command.stderr if self._on_stderr is None else PIPE,
+                env=default_environment() | command.env,
+                cwd=command.cwd,
+            )
         except OSError as error:
-            raise ConnectionFailedError(f"{command.command[0]} cannot be started: {error.strerror}.") from error
+            message = f"{command.command[0]} cannot be started: {error.strerror}."
+            raise ConnectionFailedError(message, was_sent=False) from error
+        orphan_guard.add(process.pid)
         self._process, self._stdin = process, process.stdin
+        if process.stderr is not None and self._on_stderr is not None:
+            self._reading_stderr = asyncio.create_task(_read_lines(process.stderr, self._on_stderr))
         if process.stdout is not None:
             self._reading = asyncio.create_task(self._read(process, process.stdout))
 
     async def request(self, message: Message, headers: Mapping[str, str]) -> Message:
         """Write a request and wait for its response; see `Transport.request`."""
         if message["method"] != "initialize":
-            return await self._response_to(message, headers)
+            return await self._stream.response_to(message, self.send(message, headers))
         seconds = self._command.start_seconds
         scope = asyncio.timeout(seconds)
         try:
             async with scope:
-                return await self._response_to(message, headers)
+                return await self._stream.response_to(message, self.send(message, headers))
         except TimeoutError:
             if not scope.expired():
                 raise
             raise ConnectionFailedError(f"{self._name} did not answer within {seconds_text(seconds)}.") from None
 
-    async def _response_to(self, message: Message, headers: Mapping[str, str]) -> Message:
-        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._waiting[message["id"]] = future
-        try:
-            await self.send(message, headers)
-            return await future
-        finally:
-            del self._waiting[message["id"]]
-            if future.done() and not future.cancelled():
-                future.exception()  # retrieved: `send` may have raised first
-
     async def send(self, message: Message, headers: Mapping[str, str]) -> None:
         """Write a message as one line; see `Transport.send`."""
         del headers  # stdio has none
         if self._ended is not None:
-            raise self._ended
+            raise ConnectionFailedError(str(self._ended), was_sent=False)
         if self._stdin is None:
-            raise ConnectionFailedError(f"{self._name} is not running.")
+            raise ConnectionFailedError(f"{self._name} is not running.", was_sent=False)
         try:
             self._stdin.write(encode_message(message) + b"\n")
             await self._stdin.drain()
@@ -138,8 +143,7 @@ class StdioTransport:
 
     async def aclose(self) -> None:
         """Close the process's stdin, and end the process if it does not end by itself."""
-        for task in self._answering:
-            task.cancel()
+        self._stream.cancel_answers()
         process = self._process
         self._process = None
         if process is None:
@@ -150,83 +154,83 @@ class StdioTransport:
             if process.returncode is None:
                 process.kill()
                 await process.ended.wait()
+            orphan_guard.remove(process.pid)
             process.close()
             if self._reading is not None:
                 self._reading.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await self._reading
+            if self._reading_stderr is not None:  # it ends with the pipe, and passes on what is still in it
+                await asyncio.wait({self._reading_stderr})
 
-    async def _stop(self, process: _ServerProcess) -> None:
+    async def _stop(self, process: GroupProcess) -> None:
         if self._stdin is not None:
             self._stdin.close()
             self._stdin = None
-        if not await process.ends_within(self._command.stop_seconds):
+        if not await process.ends_within(self._command.stop_seconds) or process.has_left_others:
             await process.terminate()
 
-    async def _read(self, process: _ServerProcess, stdout: asyncio.StreamReader) -> None:
+    async def _read(self, process: GroupProcess, stdout: asyncio.StreamReader) -> None:
         """Read stdout to its end, then fail the requests that wait."""
         before = BOM_UTF8  # some servers write one at the beginning
-        while True:
+        for number in count(1):
+            if number % MESSAGES_AT_ONCE == 0:
+                await asyncio.sleep(0)
             try:
                 line = (await stdout.readline()).removeprefix(before)
             except ValueError:
-                self._fail(InvalidResponseError(f"{self._name} wrote a line of more than {_MAX_LINE_BYTES} bytes."))
+                self._stream.fail(
+                    InvalidResponseError(f"{self._name} wrote a line of more than {_MAX_LINE_BYTES} bytes.")
+                )
                 continue
             if not line:
                 break
             before = b""
             if line.strip():
                 await self._take(line)
-        if await process.ends_within(_KILL_SECONDS):
-            self._ended = ConnectionFailedError(f"{self._name} ended with exit code {process.returncode}.")
+        if await process.ends_within(KILL_SECONDS):
+            text = f"{self._name} ended with exit code {process.returncode}."
+            if self._on_stderr is not None:
+                text += " Its stderr is in the log at level INFO."
+            self._ended = ConnectionFailedError(text)
         else:
             self._ended = ConnectionFailedError(f"{self._name} has closed its stdout.")
-        self._fail(self._ended)
+        if self._process is process and self._on_end is not None:
+            self._on_end(str(self._ended))
+        self._stream.fail(self._ended)
 
     async def _take(self, line: bytes) -> None:
         message = parse_message(line)
         if message is None:
             text = one_line(line.decode("utf-8", "replace"))
-            self._fail(InvalidResponseError(f"{self._name} wrote a line on stdout that is not an MCP message: {text}"))
-        elif is_response(message):
-            self._settle(message)
-        elif "id" in message:
-            answering = asyncio.create_task(self._handle(message))
-            self._answering.add(answering)
-            answering.add_done_callback(self._answering.discard)
+            self._stream.fail(
+                InvalidResponseError(f"{self._name} wrote a line on stdout that is not an MCP message: {text}")
+            )
         else:
-            await self._handle(message)
-
-    async def _handle(self, message: Message) -> None:
-        """Pass a message on. What the client's callback raises fails the requests that wait."""
-        try:
-            await self._receive(message)
-        except Exception as error:  # noqa: BLE001 - the caller of the request is the one to see it
-            self._fail(error)
-
-    def _settle(self, response: Message) -> None:
-        """Give a response to the request with its id. An error without an id can only be for the single one."""
-        for request_id, future in self._waiting.items():
-            is_single = len(self._waiting) == 1
-            if is_response_to(response, request_id) and (is_single or response.get("id") is not None):
-                if not future.done():
-                    future.set_result(response)
-                return
-
-    def _fail(self, error: Exception) -> None:
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_exception(error)
+            await self._stream.take(message)
 
     async def _wait_for_reader(self) -> None:
         """Wait until the reader knows how the process ended."""
         if self._reading is not None:
-            await asyncio.wait({self._reading}, timeout=_KILL_SECONDS)
+            await asyncio.wait({self._reading}, timeout=KILL_SECONDS)
 
     @property
     def _name(self) -> str:
         """The program and its first argument, which are shown in errors. Later arguments may be secrets."""
         return one_line(" ".join(Path(part).name for part in self._command.command[:2]), 80)
+
+
+async def _read_lines(stream: asyncio.StreamReader, write: Callable[[str], None]) -> None:
+    """Pass on each line of a stream. It is read without a pause, so that a full pipe does not block the process."""
+    line = b""
+    while part := await stream.read(_STDERR_BYTES):
+        *ends, rest = part.split(b"\n")
+        for end in ends:
+            write((line + end)[:_MAX_STDERR_LINE].decode("utf-8", "replace").rstrip("\r"))
+            line = b""
+        line = (line + rest)[:_MAX_STDERR_LINE]
+    if line:
+        write(line.decode("utf-8", "replace"))
 
 
 async def _ignore(_message: Message) -> None:
@@ -237,93 +241,3 @@ def default_environment() -> dict[str, str]:
     """Return the variables of this process that a server needs to start, without those that may hold secrets."""
     names = _WINDOWS_VARIABLES if sys.platform == "win32" else _POSIX_VARIABLES
     return {name: os.environ[name] for name in names if name in os.environ}
-
-
-class _ServerProcess(SubprocessStreamProtocol):
-    """The process of a server, with its pipes.
-
-    `asyncio.subprocess.Process.wait` is of no use here: it also waits until each pipe is closed.
-
-    Attributes:
-        ended: Is set when the process has ended, even if another one still holds its pipes.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(limit=_MAX_LINE_BYTES, loop=loop)
-        self.ended = asyncio.Event()
-        self._event_loop = loop
-        self._pipes: asyncio.SubprocessTransport
-
-    @property
-    def returncode(self) -> int | None:
-        """The exit code. None while the process runs."""
-        return self._pipes.get_returncode()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport, which also sends signals."""
-        self._pipes = cast("asyncio.SubprocessTransport", transport)
-        super().connection_made(transport)
-
-    def process_exited(self) -> None:
-        """Close the pipes a little later, which ends the reading."""
-        super().process_exited()
-        self.ended.set()
-        self._event_loop.call_later(_REMAINING_SECONDS, self.close)
-
-    def close(self) -> None:
-        """Close this side of the pipes."""
-        self._pipes.close()
-
-    async def ends_within(self, seconds: float) -> bool:
-        """Return whether the process ends in a number of seconds."""
-        try:
-            await asyncio.wait_for(self.ended.wait(), seconds)
-        except TimeoutError:
-            return False
-        return True
-
-    async def terminate(self) -> None:
-        """Terminate the process and its group, and kill what remains of them."""
-        self._send(signal.SIGTERM)
-        try:
-            async with asyncio.timeout(_KILL_SECONDS):
-                await self.ended.wait()
-                while sys.platform != "win32" and self._send(0):  # noqa: ASYNC110 - 0 only asks whether the group exists
-                    await asyncio.sleep(_POLL_SECONDS)
-        except TimeoutError:
-            pass
-        finally:
-            self.kill()
-
-    def kill(self) -> None:
-        """Kill the process and its group."""
-        self._send(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
-
-    def _send(self, number: int) -> bool:
-        """Send a signal to the group of the process; on Windows to the process. Return whether it may still exist."""
-        try:
-            if sys.platform == "win32":
-                self._pipes.send_signal(number)
-            else:
-                os.killpg(self._pipes.get_pid(), number)
-        except ProcessLookupError:
-            return False
-        except PermissionError:  # macOS raises it for a process that has ended, until its parent has waited for it
-            return True
-        return True
-
-
-async def _start(command: StdioCommand) -> _ServerProcess:
-    """Start a process, on POSIX as the first of a session of its own."""
-    loop = asyncio.get_running_loop()
-    _transport, process = await loop.subprocess_exec(
-        lambda: _ServerProcess(loop),
-        *command.command,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=command.stderr,
-        env=default_environment() | command.env,
-        cwd=command.cwd,
-        start_new_session=True,  # Windows has none, and ignores it
-    )
-    return process

@@ -3,8 +3,15 @@
 The exchange is the server itself for a client in memory, and httpx2 for a URL (`http_exchange.py`), so both take the
 same way.
 
-Source: "basic/transports, Streamable HTTP" of every revision; the HTML standard, "Server-sent events, Interpreting an
-event stream".
+How it works: a request is a POST, whose response holds the answer, or is an event stream that ends with it. In the
+handshake era the server may end or lose such a stream before the answer. If its events had ids, the client waits for
+the time that the server sent as `retry`, and requests the remaining events with a GET and the last id. A stream without
+ids cannot be resumed, and the request fails at once. `StandingStream` is the GET stream for what the server sends
+outside of requests. If the endpoint is that of HTTP+SSE, the transport of 2024-11-05, the client uses that instead; see
+`http_sse.py`.
+
+Source: "basic/transports, Streamable HTTP" of every revision, with "Resumability and Redelivery" and "Backwards
+Compatibility".
 """
 
 from __future__ import annotations
@@ -12,29 +19,42 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any
+from contextvars import Context
+from typing import TYPE_CHECKING
 
-from funcmcp._client.errors import AuthenticationError, SessionEndedError, one_line
-from funcmcp._client.messages import encode_message, is_response, is_response_to, parse_message
-from funcmcp._mappings import lower_names
+from funcmcp._client.errors import ConnectionFailedError, HTTPStatusError, SessionEndedError
+from funcmcp._client.event_stream import EventReader
+from funcmcp._client.http_messages import (
+    FIRST_FAILURE,
+    discard,
+    field_of,
+    is_event_stream,
+    post,
+    read_messages,
+    refusal_of,
+)
+from funcmcp._client.messages import encode_message, is_response, is_response_to
+from funcmcp._client.standing_stream import LAST_EVENT_ID, TEMPORARY, StandingStream, delay_seconds
+from funcmcp._objects.mappings import lower_names
 from funcmcp._protocol import headers as header_names
 from funcmcp._protocol.errors import ClientError, InvalidResponseError
-from funcmcp._public_names import public
-from funcmcp._transports.http.messages import HttpRequest
-from funcmcp._transports.http.status import EVENT_STREAM, JSON
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._transports.http.status import EVENT_STREAM
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
+    from funcmcp._client.http_sse import HTTPWithSSE
     from funcmcp._client.transport import Message, Receive
-    from funcmcp._serving import Serving
+    from funcmcp._serving.composition import ServerRuntime
     from funcmcp._transports.http.messages import Exchange, HttpResponse
 
-_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 401, 403, 404
-_FIRST_FAILURE = 400
-"""The lowest HTTP status of a request that failed."""
+_NOT_FOUND = 404
 
 _VISIBLE_ASCII = re.compile(r"[!-~]+")
+_MAX_ATTEMPTS = 5
+"""How often the client requests a stream that continues another one, while the server cannot be reached."""
+
 _CLOSE_SECONDS = 5.0
 """Seconds that the server may take to end the session."""
 
@@ -57,6 +77,17 @@ class StreamableHTTP:
         self._path = path
         self._headers = lower_names(headers)
         self._receive: Receive = _ignore
+        self._standing: asyncio.Task[None] | None = None
+        self._http_sse: HTTPWithSSE | None = None
+
+    @property
+    def credentials(self) -> str | None:
+        """The credentials of the next request."""
+        return self._headers.get("authorization")
+
+    def wrap_exchange(self, wrap: Callable[[Exchange], Exchange]) -> None:
+        """Send requests through what a function returns for the present exchange."""
+        self._exchange = wrap(self._exchange)
 
     async def connect(self, receive: Receive) -> None:
         """Remember who handles messages. The first request opens the connection."""
@@ -65,31 +96,73 @@ class StreamableHTTP:
 
     async def request(self, message: Message, headers: Mapping[str, str]) -> Message:
         """Send a request and return its response; see `Transport.request`."""
+        if self._http_sse is not None:
+            return await self._http_sse.request(message, headers)
         http_response = await self._post(message, headers)
-        async with aclosing(read_messages(http_response)) as messages:
+        if message["method"] == "initialize":
+            self._http_sse = await self._open_http_sse(http_response)
+            if self._http_sse is not None:
+                return await self._http_sse.request(message, headers)
+        async with aclosing(self._messages_of(http_response, message["method"], headers)) as messages:
             async for received in messages:
                 if not is_response(received):
-                    await self._receive(received)
+                    await self._received_during(message["id"], received)
                 elif is_response_to(received, message["id"]):
                     if message["method"] == "initialize":
                         self.session_id = _session_id(http_response)
                     return received
                 else:
                     raise InvalidResponseError(f"The response to {message['method']} has another id.")
-        if _media_type(http_response) == EVENT_STREAM:
+        if is_event_stream(http_response):
             raise InvalidResponseError(f"The event stream ended without an answer to {message['method']}.")
-        raise InvalidResponseError(f"{message['method']} got no answer (HTTP status {http_response.status}).")
+        text = f"{message['method']} got no answer (HTTP status {http_response.status})."
+        if http_response.status >= FIRST_FAILURE:
+            raise HTTPStatusError(text, http_response.status)
+        raise InvalidResponseError(text)
+
+    async def _received_during(self, request_id: int, received: Message) -> None:
+        """Handle what the server sends before it answers a request."""
+        del request_id
+        await self._receive(received)
 
     async def send(self, message: Message, headers: Mapping[str, str]) -> None:
         """Send a notification or a response; see `Transport.send`."""
+        if self._http_sse is not None:
+            await self._http_sse.send(message, headers)
+            return
         http_response = await self._post(message, headers)
-        await _discard(http_response)
-        if http_response.status >= _FIRST_FAILURE:
+        await discard(http_response)
+        if http_response.status >= FIRST_FAILURE:
             kind = message.get("method", "a response")
             raise InvalidResponseError(f"The server does not accept {kind} (HTTP status {http_response.status}).")
 
+    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None]) -> None:
+        """Open the stream for what the server sends outside of requests, in the background; see `StandingStreams`."""
+        self._close_stream()
+        if self._http_sse is not None:
+            return
+
+        def get(fields: Mapping[str, str]) -> Awaitable[HttpResponse]:
+            return self._get({**headers, **fields})
+
+        stream = StandingStream(get, self._receive, on_gap)
+        # It belongs to no request, and so has no context variables of the one that begins it.
+        self._standing = asyncio.create_task(stream.run(), context=Context())
+
+    def _close_stream(self) -> None:
+        if self._standing is not None:
+            self._standing.cancel()
+            self._standing = None
+
     async def aclose(self) -> None:
         """End the session. A server that cannot be reached any more has none to end."""
+        standing = self._standing
+        self._close_stream()
+        if standing is not None:
+            await asyncio.wait({standing})
+        if self._http_sse is not None:
+            await self._http_sse.aclose()
+            self._http_sse = None
         if self.session_id is None:
             return
         fields = {**self._headers, header_names.SESSION_ID: self.session_id}
@@ -98,18 +171,103 @@ class StreamableHTTP:
         self.session_id = None
         with suppress(ClientError, TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
-                await _discard(await post(self._exchange, self._path, b"", fields, method="DELETE"))
+                await discard(await post(self._exchange, self._path, b"", fields, method="DELETE"))
 
-    async def _post(self, message: Message, headers: Mapping[str, str]) -> HttpResponse:
+    async def _open_http_sse(self, refusal: HttpResponse) -> HTTPWithSSE | None:
+        """Return the transport of 2024-11-05 if the endpoint has it, after the response to ``initialize``."""
+        del refusal
+        return None
+
+    def _messages_of(
+        self, http_response: HttpResponse, method: str, headers: Mapping[str, str]
+    ) -> AsyncGenerator[Message, None]:
+        """Return the messages of a request: those of its response, and of the streams that continue it."""
+        revision = REVISIONS.get(headers.get(header_names.VERSION, ""))
+        if revision is None or revision.per_request:
+            return read_messages(http_response)
+        return self._resumable_messages(http_response, method, headers)
+
+    async def _resumable_messages(
+        self, http_response: HttpResponse, method: str, headers: Mapping[str, str]
+    ) -> AsyncGenerator[Message, None]:
+        """Yield the messages of a response, and continue the stream when it ends early and its events have ids."""
+        reader = EventReader()
+        ends = 0
+        while True:
+            last_id, broken = reader.last_id, None
+            try:
+                async with aclosing(read_messages(http_response, reader)) as messages:
+                    async for message in messages:
+                        yield message
+            except ConnectionFailedError as error:
+                broken = error
+            if reader.last_id is None:
+                if broken is not None:
+                    raise broken
+                return
+            ends = 0 if reader.last_id != last_id else ends + 1
+            http_response = await self._continuation(reader, method, headers, ends)
+
+    async def _continuation(
+        self, reader: EventReader, method: str, headers: Mapping[str, str], ends: int
+    ) -> HttpResponse:
+        """Return the stream that continues another one after its last event.
+
+        Args:
+            reader: Knows the last event.
+            method: The method of the request.
+            headers: Header fields of the request.
+            ends: How many streams since that event have brought no other one.
+
+        Raises:
+            ConnectionFailedError: The server cannot be reached any more, or does not continue the stream.
+        """
+        reason = ""
+        for attempt in range(_MAX_ATTEMPTS):
+            await asyncio.sleep(delay_seconds(reader.retry_seconds, attempt, ends))
+            try:
+                http_response = await self._get({**headers, LAST_EVENT_ID: reader.last_id or ""})
+            except ConnectionFailedError as error:
+                reason = str(error)
+                continue
+            except SessionEndedError:
+                reason = "the server has ended the session"
+                break
+            if is_event_stream(http_response):
+                reader.begin()
+                return http_response
+            await discard(http_response)
+            reason = f"HTTP status {http_response.status}"
+            if http_response.status not in TEMPORARY:
+                break
+        raise ConnectionFailedError(
+            f"The event stream ended without an answer to {method}, and is not resumed: {reason}"
+        )
+
+    async def _post(self, message: Message, headers: Mapping[str, str], path: str | None = None) -> HttpResponse:
+        """Send a message, to another path if there is one. Raise ClientError if the status is an error."""
         session_id = self.session_id
         self._revision = headers.get(header_names.VERSION)
         fields = {**self._headers, **headers}
         if session_id is not None:
             fields[header_names.SESSION_ID] = session_id
-        http_response = await post(self._exchange, self._path, encode_message(message), fields)
+        http_response = await post(self._exchange, path or self._path, encode_message(message), fields)
         error = self._error_of(http_response, session_id)
         if error is not None:
-            await _discard(http_response)
+            await discard(http_response)
+            raise error
+        return http_response
+
+    async def _get(self, headers: Mapping[str, str], path: str | None = None) -> HttpResponse:
+        """Request an event stream. Raise ClientError as for a message."""
+        session_id = self.session_id
+        fields = {**self._headers, **headers, "accept": EVENT_STREAM}
+        if session_id is not None:
+            fields[header_names.SESSION_ID] = session_id
+        http_response = await post(self._exchange, path or self._path, b"", fields, method="GET")
+        error = self._error_of(http_response, session_id)
+        if error is not None:
+            await discard(http_response)
             raise error
         return http_response
 
@@ -121,9 +279,9 @@ class StreamableHTTP:
             session_id: The session id of the request.
         """
         status = http_response.status
-        challenge = _field(http_response, "www-authenticate")
-        if status == _UNAUTHORIZED or (status == _FORBIDDEN and challenge is not None):
-            return AuthenticationError(status, challenge)
+        refusal = refusal_of(http_response)
+        if refusal is not None:
+            return refusal
         if status == _NOT_FOUND and session_id is not None:
             if self.session_id == session_id:  # else a new session has begun in the meantime
                 self.session_id = None
@@ -135,23 +293,27 @@ class MemoryTransport(StreamableHTTP):
     """A transport to a server in this process. The author's lifespans are entered while it is connected.
 
     Args:
-        serving: Serves the server.
+        runtime: Serves the server.
         headers: Header fields of every request.
-        by_user: Whether the user of this process uses the server, without signing in; see `Serving.exchange_for_user`.
+        by_user: Whether the user of this process uses the server, without signing in; see
+            `ServerRuntime.exchange_for_user`.
     """
 
-    def __init__(self, serving: Serving, headers: Mapping[str, str], *, by_user: bool = False) -> None:
-        super().__init__(serving.exchange, serving.path, headers)
-        self._serving = serving
+    is_local = True
+    """The server is in this process, so its lists are not cached."""
+
+    def __init__(self, runtime: ServerRuntime, headers: Mapping[str, str], *, by_user: bool = False) -> None:
+        super().__init__(runtime.exchange, runtime.path, headers)
+        self._runtime = runtime
         self._by_user = by_user
         self._is_connected = False
 
     async def connect(self, receive: Receive) -> None:
         """Enter the lifespans; raise LifespanError if one of them fails."""
         if not self._is_connected:
-            await self._serving.services.lifespans.enter()
+            await self._runtime.services.lifespans.enter()
             self._is_connected = True
-        self._exchange = self._serving.exchange_for_user() if self._by_user else self._serving.exchange
+        self._exchange = self._runtime.exchange_for_user() if self._by_user else self._runtime.exchange
         await super().connect(receive)
 
     async def aclose(self) -> None:
@@ -161,159 +323,16 @@ class MemoryTransport(StreamableHTTP):
         finally:
             if self._is_connected:
                 self._is_connected = False
-                await self._serving.services.lifespans.leave()
-
-
-@public("funcmcp.testing")
-class MemoryRequest(HttpRequest):
-    """An HTTP request whose body is in memory, as from a client on this machine.
-
-    Args:
-        method: The HTTP method, in upper case.
-        path: The path of the endpoint.
-        pairs: Header lines, with names in lower case.
-        body: The body.
-    """
-
-    __slots__ = ()
-    network_transport: str | None = None
-
-    def __init__(self, method: str, path: str, pairs: list[tuple[bytes, bytes]], body: bytes) -> None:
-        super().__init__(method, path, pairs, "127.0.0.1")
-        self.body: bytes = body
-
-
-@public("funcmcp.testing")
-async def post(
-    exchange: Exchange, path: str, body: bytes, headers: Mapping[str, str], *, method: str = "POST"
-) -> HttpResponse:
-    """Send one HTTP request through an exchange and return the response.
-
-    Args:
-        exchange: A function from HttpRequest to HttpResponse.
-        path: The path of the endpoint.
-        body: The body.
-        headers: Header fields, beside those that every request of a client has.
-        method: The HTTP method.
-    """
-    fields = {
-        "host": "127.0.0.1",
-        "content-type": JSON,
-        "accept": f"{JSON}, {EVENT_STREAM}",
-        "content-length": str(len(body)),
-        **headers,
-    }
-    lines = [(name.encode(), value.encode("latin-1")) for name, value in fields.items()]
-    return await exchange(MemoryRequest(method, path, lines, body))
-
-
-@public("funcmcp.testing")
-async def read_messages(response: HttpResponse) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield the JSON-RPC messages of a response: one of a JSON body, or those of an event stream.
-
-    Raises:
-        InvalidResponseError: The body is not a JSON-RPC message, or an event is not one.
-    """
-    is_stream = _media_type(response) == EVENT_STREAM
-    if isinstance(response.body, bytes):
-        if not is_stream:
-            if response.body:
-                yield _message_in(response.body, response)
-            return
-        for data in EventReader().feed(response.body):
-            if data.strip():
-                yield _message_in(data, response)
-        return
-    reader = EventReader()
-    try:
-        async for part in response.body:
-            for data in reader.feed(part):
-                if data.strip():
-                    yield _message_in(data, response)
-    finally:
-        await _close(response.body)
-
-
-def _message_in(data: bytes, response: HttpResponse) -> dict[str, Any]:
-    message = parse_message(data)
-    if message is None:
-        kind = _media_type(response) or "no content type"
-        raise InvalidResponseError(
-            f"The answer is not an MCP message (HTTP status {response.status}, {one_line(kind)})."
-        )
-    return message
+                await self._runtime.services.lifespans.leave()
 
 
 async def _ignore(_message: Message) -> None:
     """Handle no message."""
 
 
-async def _discard(response: HttpResponse) -> None:
-    if not isinstance(response.body, bytes):
-        await _close(response.body)
-
-
-async def _close(body: Any) -> None:
-    """Close a body's iterator, which closes the connection. A plain iterator has nothing to close."""
-    if hasattr(body, "aclose"):
-        await body.aclose()
-
-
-def _field(response: HttpResponse, name: str) -> str | None:
-    for field, value in response.headers:
-        if field == name:
-            return value
-    return None
-
-
 def _session_id(response: HttpResponse) -> str | None:
     """Return the id of the session that a response begins. Return None if it begins none."""
-    value = _field(response, header_names.SESSION_ID)
+    value = field_of(response, header_names.SESSION_ID)
     if value is not None and not _VISIBLE_ASCII.fullmatch(value):
         raise InvalidResponseError("The server sent a session id that is not visible ASCII.")
     return value
-
-
-def _media_type(response: HttpResponse) -> str:
-    """Return the media type of a response in lower case, without parameters. Empty if it has none."""
-    return (_field(response, "content-type") or "").partition(";")[0].strip().lower()
-
-
-class EventReader:
-    """Collects the data of the events in a stream that arrives in parts of any size."""
-
-    def __init__(self) -> None:
-        self._line = bytearray()
-        self._data: list[bytes] = []
-        self._ends_with_cr = False
-
-    def feed(self, part: bytes) -> list[bytes]:
-        """Return the data of each event that is complete with this part. Comments and events without data are left out.
-
-        A line ends with CR LF, LF or CR.
-        """
-        if self._ends_with_cr and part.startswith(b"\n"):
-            part = part[1:]  # the second half of a CR LF whose CR ended a line already
-        if part:
-            self._ends_with_cr = part.endswith(b"\r")
-        *lines, incomplete = part.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        events = []
-        for line in lines:
-            self._line += line
-            event = self._end_of_line(bytes(self._line))
-            self._line.clear()
-            if event is not None:
-                events.append(event)
-        self._line += incomplete
-        return events
-
-    def _end_of_line(self, line: bytes) -> bytes | None:
-        """Take a complete line; return the event's data if the line ends an event that has data."""
-        if line:
-            name, _, value = line.partition(b":")
-            if name == b"data":
-                self._data.append(value.removeprefix(b" "))
-            return None
-        data = b"\n".join(self._data)
-        self._data.clear()
-        return data or None

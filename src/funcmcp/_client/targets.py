@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
-from funcmcp._public_names import public
-from funcmcp._visible_text import visible_url
+from funcmcp._objects.public_names import public
+from funcmcp._text.visible import visible_url
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
+
+    from funcmcp._client.credentials import ProgramSignIn
+    from funcmcp._client.token_file import KeyringFile
 
 MEBIBYTE = 1024 * 1024
 
@@ -27,8 +30,8 @@ class SignIn:
     Attributes:
         open_browser: Receives the address at which the user signs in, and opens it. It may be async. None: the browser
             of this machine opens it.
-        file: A file for the tokens, which only its owner can read. The next process then needs no sign-in. None: the
-            tokens are kept in memory.
+        file: A file for the tokens, which only its owner can read, or a `KeyringFile`, which is encrypted with a key in
+            the keyring of the system. The next process then needs no sign-in. None: the tokens are kept in memory.
         scopes: The scopes to request. Empty: those that the server names.
         name: The name of the client, which users see when they sign in.
         client_id: The id of a client that is registered at the authorization server, with the redirect URI
@@ -38,10 +41,15 @@ class SignIn:
             authorization server takes such documents.
         port: The port to which the user returns. 0: any free one.
         seconds: Seconds that the user has for the sign-in.
+        dpop: Bind tokens to a key of this process (RFC 9449), so that nobody else can use a stolen token. The key is in
+            memory only, so there can be no file.
+
+    Raises:
+        ValueError: There is a file for tokens that are bound to a key in memory.
     """
 
     open_browser: Callable[[str], Awaitable[object] | object] | None = None
-    file: Path | None = None
+    file: Path | KeyringFile | None = None
     scopes: tuple[str, ...] = ()
     name: str = "funcmcp"
     client_id: str | None = None
@@ -49,6 +57,13 @@ class SignIn:
     client_document: str | None = None
     port: int = 0
     seconds: float = 300.0
+    dpop: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dpop and self.file is not None:
+            raise ValueError(
+                "SignIn(dpop=True) takes no file: its key is in memory, and another process has no use for tokens."
+            )
 
 
 @public("funcmcp.client")
@@ -63,9 +78,19 @@ class HTTPEndpoint:
         silence_seconds: Seconds until a response has to begin, and until each next part of it has to arrive.
         max_response_bytes: Bytes of one response.
         max_total_bytes: Bytes of all responses together. None for any number.
-        sign_in: How a user signs in when the server asks for it. None: requests have the credentials in *headers* only.
+        sign_in: How the client gets tokens when the server asks for them: a user signs in (`SignIn`), or the client is
+            a program (`ClientCredentials`, `WorkloadIdentity`, `EnterpriseSignIn`). None: requests have the
+            credentials in *headers* only.
         ssl_context: The authorities that the client trusts, and its own certificate, for requests to the endpoint. The
             sign-in does not use it. None: the authorities that the system trusts, and no certificate.
+        max_connections: Requests that may run at the same time, each on a connection of its own. Others wait. Streams
+            of notifications, answers to the server, and requests during which the server has asked do not count.
+        keep_alive_seconds: Seconds for which a connection without a request is kept for the next one. Most servers
+            close it after 5 seconds or more.
+        public_only: Whether connections to addresses that are not public are refused: loopback, private networks,
+            link-local and others. It is for URLs that come from data, and not for `sign_in`. The addresses are checked
+            before each connection, also after a redirection, and the connection is made to the address that was
+            checked.
     """
 
     url: str
@@ -74,8 +99,11 @@ class HTTPEndpoint:
     silence_seconds: float = 300.0
     max_response_bytes: int = 64 * MEBIBYTE
     max_total_bytes: int | None = None
-    sign_in: SignIn | None = None
+    sign_in: SignIn | ProgramSignIn | None = None
     ssl_context: ssl.SSLContext | None = None
+    max_connections: int = 100
+    keep_alive_seconds: float = 4.0
+    public_only: bool = False
 
     def __repr__(self) -> str:
         return f"HTTPEndpoint({visible_url(self.url)!r})"

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._client.errors import ConnectionFailedError, TaskCancelledError
 from funcmcp._client.messages import result_of
-from funcmcp._mappings import without
+from funcmcp._objects.mappings import without
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import ClientError, InvalidResponseError, MCPError
 from funcmcp._protocol.objects import CallToolResult, Task
 from funcmcp._protocol.tasks import CANCELLED, INPUT_REQUIRED
-from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

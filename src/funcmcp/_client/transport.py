@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -53,3 +53,16 @@ class Transport(Protocol):
 
     async def aclose(self) -> None:
         """End the session, if there is one, and close the connection. It raises no ClientError."""
+
+
+@runtime_checkable
+class StandingStreams(Protocol):
+    """A transport that can open a stream for what the server sends outside of requests, beside those of requests."""
+
+    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None]) -> None:
+        """Open the stream in the background, and again whenever it ends. It replaces an earlier one.
+
+        Args:
+            headers: Header fields of the requests.
+            on_gap: Is called when messages may be missing.
+        """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 _HINTS = {
     "readOnlyHint": "read_only",

@@ -18,7 +18,7 @@ from funcmcp._auth.authenticator import Challenge
 from funcmcp._auth.policy import Auth
 from funcmcp._auth.protected_resource import ProtectedResource
 from funcmcp._compat.request_parts import AccessToken, TokenPrincipal
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

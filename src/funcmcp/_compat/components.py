@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._authoring.signatures.signature import function_name
 from funcmcp._compat.editable import Editable
-from funcmcp._mappings import without
+from funcmcp._objects.mappings import without
+from funcmcp._objects.public_names import public
 from funcmcp._protocol import objects
-from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import mimetypes
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._authoring.values import content
-from funcmcp._authoring.values.content import Content
-from funcmcp._public_names import public
+from funcmcp._authoring.results import content
+from funcmcp._authoring.results.content import Content
+from funcmcp._objects.public_names import public
+from funcmcp._protocol.media_types import media_type_of_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from funcmcp._protocol.objects import ReadResourceResult
-
-_IMAGE_TYPES = {"jpg": "jpeg", "svg": "svg+xml"}
-_AUDIO_TYPES = {"mp3": "mpeg"}
-
-
-def _bytes_of(path: str | PathLike[str] | None, data: bytes | None, kind: str) -> bytes:
-    """Return the data of a helper; raise ValueError unless it has either a path or data."""
-    if path is not None and data is None:
-        return Path(path).expanduser().read_bytes()
-    if path is None and data is not None:
-        return data
-    raise ValueError(f"{kind} takes either path= or data=.")
 
 
 @public("funcmcp.compat")
@@ -75,12 +63,7 @@ class Image(content.Image):
         format: str | None = None,
         annotations: Any = None,
     ) -> None:
-        image_format = (format or _suffix(path) or "png").lower()
-        super().__init__(
-            _bytes_of(path, data, "Image"),
-            mime_type=f"image/{_IMAGE_TYPES.get(image_format, image_format)}",
-            **_annotations(annotations),
-        )
+        super().__init__(data, path=path, format=format, **_annotations(annotations))
         self.path: Path | None = None if path is None else Path(path)
         self.data: bytes | None = data
 
@@ -113,12 +96,7 @@ class Audio(content.Audio):
         format: str | None = None,
         annotations: Any = None,
     ) -> None:
-        audio_format = (format or _suffix(path) or "wav").lower()
-        super().__init__(
-            _bytes_of(path, data, "Audio"),
-            mime_type=f"audio/{_AUDIO_TYPES.get(audio_format, audio_format)}",
-            **_annotations(annotations),
-        )
+        super().__init__(data, path=path, format=format, **_annotations(annotations))
         self.path: Path | None = None if path is None else Path(path)
         self.data: bytes | None = data
 
@@ -128,7 +106,7 @@ class Audio(content.Audio):
 
 
 @public("funcmcp.compat")
-class File(content.EmbeddedResource):
+class File(content.File):
     """A file inside a result, from a path or from bytes.
 
     Args:
@@ -149,15 +127,10 @@ class File(content.EmbeddedResource):
         name: str | None = None,
         annotations: Any = None,
     ) -> None:
-        file_name = name or (Path(path).name if path is not None else f"file.{format or 'bin'}")
-        mime_type = mimetypes.guess_type(f"file.{format}" if format else file_name)[0] or "application/octet-stream"
-        value = _bytes_of(path, data, "File")
-        uri = f"file:///{file_name}"
-        if mime_type.startswith("text/"):
-            text = value.decode("utf-8", "replace")
-            super().__init__(uri, text=text, mime_type=mime_type, **_annotations(annotations))
-        else:
-            super().__init__(uri, blob=value, mime_type=mime_type, **_annotations(annotations))
+        mime_type = None if format is None else media_type_of_name(f"file.{format}")
+        if name is None and path is None:
+            name = f"file.{format or 'bin'}"
+        super().__init__(data, path=path, name=name, mime_type=mime_type, **_annotations(annotations))
         self.path: Path | None = None if path is None else Path(path)
         self.data: bytes | None = data
 
@@ -208,7 +181,7 @@ class Message(content.Message):
     __slots__ = ()
 
     def __init__(self, content: Any, role: str = "user") -> None:
-        from funcmcp._authoring.values.sdk_results import converted  # noqa: PLC0415 - servers without prompts need it not
+        from funcmcp._authoring.results.sdk_results import converted  # noqa: PLC0415 - servers without prompts need it not
 
         block = converted(content)
         super().__init__(block if isinstance(block, str | Content) else _json_text(block), role=role)
@@ -325,12 +298,6 @@ def _message(message: Any) -> Any:
     block = content.Text("")
     block.block = dict(message.content)
     return content.Message(block, role=message.role)
-
-
-def _suffix(path: str | PathLike[str] | None) -> str:
-    if path is None:
-        return ""
-    return Path(path).suffix.lstrip(".")
 
 
 def _annotations(annotations: Any) -> dict[str, Any]:

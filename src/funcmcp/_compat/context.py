@@ -11,16 +11,17 @@ from funcmcp._compat.elicitation import answered, question_of
 from funcmcp._compat.errors import as_fastmcp_error
 from funcmcp._compat.request_parts import access_token_of, http_request_of
 from funcmcp._compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.levels import LEVELS
-from funcmcp._public_names import public
+from funcmcp._serving.composition import runtime_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Generator, Mapping
 
     from typing_extensions import TypeVarTuple, Unpack
 
-    from funcmcp._app import MCPServer
+    from funcmcp._app.mcp_server import MCPServer
     from funcmcp._authoring.calling.feature_context import Context as InnerContext
     from funcmcp._authoring.calling.questions import Root
     from funcmcp._compat.request_parts import AccessToken
@@ -168,14 +169,14 @@ class Context(Generic[*Types]):
         await self._inner.report_progress(progress, total, message)
 
     async def log(
-        self, message: Any = "", *more: Any, level: str | None = None, logger_name: str | None = None, **extra: Any
+        self, message: Any = "", *arguments: Any, level: str | None = None, logger_name: str | None = None, **extra: Any
     ) -> None:
         """Send a log message: ``log(message, level=...)`` as in FastMCP, or ``log(level, message)`` as in the SDK."""
-        if more:
-            if _is_level(message) and not _is_level(more[0]):
-                level, message = message, more[0]
+        if arguments:
+            if _is_level(message) and not _is_level(arguments[0]):
+                level, message = message, arguments[0]
             else:
-                level = more[0]
+                level = arguments[0]
         elif "data" in extra:
             level, message = message or level, extra.pop("data")
         await self._send_log(level or "info", message, logger_name, extra)
@@ -269,32 +270,48 @@ class Context(Generic[*Types]):
     # State
 
     async def get_state(self, key: str, default: Any = None) -> Any:
-        """Return a value that `set_state` stored in this request, or in this session in this process."""
+        """Return a value that `set_state` stored in this request, for this session, or for this caller in a store."""
         if key in self._request_state:
             return self._request_state[key]
-        return self._state.get(key, default)
+        if not self._has_store:
+            return self._state.get(key, default)
+        return await self._inner.state.get(key, default)
 
     def set_state(self, key: str, value: Any, *, serializable: bool = True) -> Done:
-        """Store a value. ``await`` is allowed and not needed.
+        """Store a value. With a server that has ``state=``, ``await`` is needed; otherwise it is allowed.
 
         Args:
             key: Its name.
-            value: Any value.
-            serializable: Store it for the session, on this server and in this process; for the request if the request
-                has no session. False stores it for the request, also on the servers that this one mounts.
+            value: Any value; in a store one that JSON can carry.
+            serializable: Store it for the caller in the server's store. Without a store it is for the session, on this
+                server and in this process; for the request if the request has no session. False stores it for the
+                request, also on the servers that this one mounts.
         """
-        if serializable:
-            self._request_state.pop(key, None)
-            self._state[key] = value
-        else:
+        if not serializable:
             self._request_state[key] = value
+            return Done()
+        self._request_state.pop(key, None)
+        if self._has_store:
+            return Done(lambda: self._inner.state.set(key, value))
+        self._state[key] = value
         return Done()
 
     def delete_state(self, key: str) -> Done:
-        """Delete a value that `set_state` stored. ``await`` is allowed and not needed."""
+        """Delete a value that `set_state` stored. ``await`` is needed as there."""
         self._request_state.pop(key, None)
+        if self._has_store:
+            return Done(lambda: self._inner.state.delete(key))
         self._state.pop(key, None)
         return Done()
+
+    @property
+    def _has_store(self) -> bool:
+        """Whether state is in a store, for a caller that has a session, credentials, or the process for itself."""
+        if not runtime_of(self._server).has_shared_state:
+            return False
+        from funcmcp._server.calls.value_owner import value_owner_of  # noqa: PLC0415 - few servers have a store
+
+        return value_owner_of(self._request) is not None
 
     # The server's own features
 
@@ -337,12 +354,20 @@ def _is_level(value: Any) -> bool:
 
 
 class Done:
-    """An awaitable that is done."""
+    """An awaitable that is done, or that does something once.
 
-    __slots__ = ()
+    Args:
+        work: Returns what is to be awaited; None if nothing remains.
+    """
 
-    def __await__(self) -> Any:
-        yield from ()
+    __slots__ = ("_work",)
+
+    def __init__(self, work: Callable[[], Awaitable[object]] | None = None) -> None:
+        self._work = work
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        if self._work is not None:
+            yield from self._work().__await__()
 
 
 class RequestView:
@@ -394,10 +419,10 @@ class Session:
     def client_params(self) -> SimpleNamespace:
         """The client's name, version and capabilities."""
         client = self._context._request.client  # noqa: SLF001 - a part of Context
-        info = SimpleNamespace(**{"name": "", "version": "", **client.info})
+        implementation = SimpleNamespace(**{"name": "", "version": "", **client.info})
         return SimpleNamespace(
-            clientInfo=info,
-            client_info=info,
+            clientInfo=implementation,
+            client_info=implementation,
             capabilities=self.client_capabilities,
             protocolVersion=client.revision.date,
             protocol_version=client.revision.date,

@@ -12,13 +12,13 @@ from funcmcp._authoring.signatures.partials import signature_of
 from funcmcp._authoring.signatures.signature import Signature
 from funcmcp._compat.current import context_variable, get_context
 from funcmcp._compat.request_parts import http_request_of
-from funcmcp._mappings import lower_names, without, without_none
-from funcmcp._public_names import public
+from funcmcp._objects.mappings import lower_names, without, without_none
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from funcmcp._app import MCPServer
+    from funcmcp._app.mcp_server import MCPServer
     from funcmcp._authoring.calling.services import Scope
     from funcmcp._compat.context import Context
     from funcmcp._compat.request_parts import AccessToken

@@ -6,7 +6,7 @@ import copy
 from types import SimpleNamespace
 from typing import Any
 
-from funcmcp._authoring.values.content import base64
+from funcmcp._authoring.results.content import base64
 from funcmcp._compat.annotations import plain
 from funcmcp._protocol import objects
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, MCPError, ResourceNotFound, UnknownFeature
 from funcmcp._protocol.errors import ToolError as NativeToolError
-from funcmcp._public_names import public
 
 
 @public("funcmcp.compat")

@@ -24,9 +24,10 @@ from funcmcp._compat.current import get_context
 from funcmcp._compat.dependencies import Resolution, dependency_of, referenced_arguments
 from funcmcp._compat.errors import FastMCPError
 from funcmcp._compat.result_types import ResultConversion, readable, schema_of_annotated_result
-from funcmcp._mappings import without
+from funcmcp._objects.mappings import without
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.errors import ToolError as NativeToolError
+from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -58,18 +59,14 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
     hints = signature.try_hints()
     parameters = signature_of(function).parameters
     contexts = [name for name in parameters if is_context(hints.get(name))]
-    dependencies: dict[str, Dependency] = {}
-    for name, parameter in parameters.items():
-        mark = dependency_of(name, hints.get(name), parameter.default)
-        if mark is not None:
-            dependencies[name] = mark
+    dependencies = _dependencies(parameters, hints)
     referenced = referenced_arguments(dependencies, hints)
     hidden = {*contexts, *dependencies, *exclude}
     types = {name: readable(hint) for name, hint in hints.items()}
     has_new_types = any(types[name] is not hint for name, hint in hints.items())
     if has_schema and not has_new_types and hidden.isdisjoint(parameters):
         return function
-    added = [parameter for name, parameter in referenced.items() if name not in parameters]
+    added = list(without(referenced, *parameters).values())
     if dependencies:
         wrapper = _with_dependencies(function, contexts, dependencies, {parameter.name for parameter in added})
     elif is_async(function):
@@ -83,6 +80,16 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
     if dependencies:
         _add_parameters(wrapper, [*added, _SCOPE_PARAMETER])
     return wrapper
+
+
+def _dependencies(parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]) -> dict[str, Dependency]:
+    """Return the dependencies among the parameters of a function, by name."""
+    dependencies: dict[str, Dependency] = {}
+    for name, parameter in parameters.items():
+        mark = dependency_of(name, hints.get(name), parameter.default)
+        if mark is not None:
+            dependencies[name] = mark
+    return dependencies
 
 
 def schema_of_result(function: Callable[..., Any]) -> dict[str, Any] | None:
@@ -122,6 +129,9 @@ def collected(function: Callable[..., Any]) -> Any:
     """Return a function that returns the items of a generator as a list; other functions are returned unchanged.
 
     Without a type of the items that funcmcp writes a schema for, as in ``Iterator[int]``, the value decides the form.
+
+    Raises:
+        RegistrationError: The annotations of a generator can't be resolved.
     """
     is_async_generator = inspect.isasyncgenfunction(function)
     signature = Signature(function)
@@ -131,7 +141,10 @@ def collected(function: Callable[..., Any]) -> Any:
     if not is_async_generator and not (inspect.isgeneratorfunction(function) and is_untyped):
         return function
     if signature.try_types() is None:
-        return function
+        raise RegistrationError(
+            f"An annotation of the generator {signature.name} uses an unknown name. "
+            "Import it at run time, before the tool is registered."
+        )
     call = _collecting_async(function) if is_async_generator else _collecting(function)
     _set_signature(call, function, without(hints, "return") if is_untyped else hints, ())
     return call
@@ -165,7 +178,7 @@ def _collecting(function: Callable[..., Any]) -> Any:
 
 def _collecting_async(function: Callable[..., Any]) -> Any:
     async def call(**arguments: Any) -> Any:
-        return [item async for item in function(**arguments)]
+        return [yielded async for yielded in function(**arguments)]
 
     return call
 

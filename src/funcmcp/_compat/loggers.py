@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 
 @public("funcmcp.compat")

@@ -17,7 +17,8 @@ from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from funcmcp._authoring.values.sdk_results import is_sdk_type
+from funcmcp._app.direct_calls import DirectContext
+from funcmcp._authoring.results.sdk_results import is_sdk_type
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.components import ListedTool, with_tags
 from funcmcp._compat.content import ToolResult
@@ -40,13 +41,12 @@ from funcmcp._compat.errors import (
     ValidationError,
     as_fastmcp_error,
 )
-from funcmcp._direct_calls import DirectContext
+from funcmcp._objects.public_names import public
 from funcmcp._protocol import objects
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, MCPError, ResourceNotFound, UnknownFeature
 from funcmcp._protocol.errors import ToolError as NativeToolError
 from funcmcp._protocol.methods import FEATURE_LISTS
 from funcmcp._protocol.replies import Reply
-from funcmcp._public_names import public
 from funcmcp._server.log import log_exception, quote
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
             value = _value_of(method, reply, request.error)
             current = context_variable.get()
             if method in FEATURE_LISTS and current is not None:
-                value = [with_tags(item, current.fastmcp) for item in value]
+                value = [with_tags(feature, current.fastmcp) for feature in value]
             original.append((reply, value))
             return value
 
@@ -437,7 +437,7 @@ async def _route_again(request: RequestContext, before: tuple[Any, Any]) -> None
     if _named_by(request) == before:
         return
     server = get_context()._server._server  # noqa: SLF001 - parts of Context and of the server
-    routed = server.routes.route(request.request)
+    routed = await server.resolve(server.routes.route(request.request), request.principal)
     routed.size = request.routed.size
     is_author = isinstance(request, DirectContext) and request.principal is None
     if server.guard is not None and not is_author and not request.by_user:
@@ -519,10 +519,10 @@ def _result_of(method: str, value: Any, reply: Reply | None) -> Any:
     result = (reply.result() if reply is not None else None) or {}
     if method in FEATURE_LISTS:
         member = FEATURE_LISTS[method]
-        edited = {**result, member: [dict(item) for item in value]}
+        edited = {**result, member: [dict(definition) for definition in value]}
         return _private(edited)
     if method == "tools/call":
-        from funcmcp._authoring.values.tool_results import rendering_of  # noqa: PLC0415 - only for changed results
+        from funcmcp._authoring.results.tool_results import rendering_of  # noqa: PLC0415 - only for changed results
 
         if isinstance(value, ToolResult):
             value.content = [_block(block) for block in value.content]
@@ -535,7 +535,7 @@ def _block(block: Any) -> Any:
     """Return a block of an earlier result as content; blocks of the author are returned unchanged."""
     if not isinstance(block, dict):
         return block
-    from funcmcp._authoring.values.content import Text  # noqa: PLC0415 - only for changed results
+    from funcmcp._authoring.results.content import Text  # noqa: PLC0415 - only for changed results
 
     content = Text("")
     content.block = dict(block)

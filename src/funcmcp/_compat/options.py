@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._authoring.values.content import Icon
+from funcmcp._authoring.results.content import Icon
 from funcmcp._compat.annotations import plain
 from funcmcp._compat.auth import native_auth
 from funcmcp._compat.server_settings import DEFAULTS
-from funcmcp._mappings import only, without, without_none
-from funcmcp._public_names import public
+from funcmcp._objects.mappings import only, without, without_none
+from funcmcp._objects.public_names import public
 from funcmcp._transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
     from funcmcp._compat.server_settings import Settings
 
-_NATIVE = frozenset({"http", "info", "limits", "protocol", "sessions", "show_errors", "tasks", "unknown_arguments"})
+_NATIVE = frozenset(
+    {"http", "info", "limits", "protocol", "sessions", "show_errors", "state", "tasks", "unknown_arguments"}
+)
 _SERVER = frozenset(
     {
         *("title", "description", "icons", "website_url", "list_page_size", "mask_error_details", "middleware"),
         *("lifespan", "tools", "strict_input_validation", "auth", "token_verifier", "auth_server_provider"),
         *("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"),
-        *("include_tags", "exclude_tags"),
+        *("include_tags", "exclude_tags", "transforms"),
         *("host", "port", "log_level", "debug", "mount_path", "sse_path", "message_path", "streamable_http_path"),
         *("json_response", "stateless_http", "transport_security", "dependencies"),
         *("warn_on_duplicate_tools", "warn_on_duplicate_resources", "warn_on_duplicate_prompts"),
@@ -44,8 +46,7 @@ _WITHOUT_MEANING = frozenset(
 """Options of servers that change nothing here."""
 
 _UNSUPPORTED = {
-    "providers": "Register the functions with @mcp.tool.",
-    "transforms": "Register the tools under the names that clients should see.",
+    "providers": "Call mcp.add_provider(provider) with one of funcmcp.providers for each of them.",
     "extensions": "Use middleware, or the options of funcmcp.MCPServer.",
     "auth_server_provider": "funcmcp is not an authorization server. Use auth= with an authenticator of funcmcp.auth.",
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from funcmcp._auth.principal import Principal
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from funcmcp._server.calls.context import HTTPRequestInfo, RequestContext

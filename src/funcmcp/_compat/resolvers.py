@@ -17,7 +17,7 @@ from funcmcp._compat.current import get_context
 from funcmcp._compat.dependencies import Dependency, dependency_of
 from funcmcp._compat.elicitation import AcceptedElicitation, ElicitationResult
 from funcmcp._compat.errors import ToolError
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable

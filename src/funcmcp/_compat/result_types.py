@@ -13,11 +13,11 @@ from enum import Enum
 from types import UnionType
 from typing import Annotated, Any, ClassVar, NotRequired, Required, Union, get_args, get_origin, get_type_hints
 
+from funcmcp._authoring.results.content import Content, Message, ToolResult
+from funcmcp._authoring.results.sdk_results import converted, is_sdk_type
+from funcmcp._authoring.results.tool_results import is_open_list
+from funcmcp._authoring.schemas.python_values import is_of_library
 from funcmcp._authoring.signatures.annotations import parts_of_type, without_marks
-from funcmcp._authoring.values.content import Content, Message, ToolResult
-from funcmcp._authoring.values.python_values import is_of_library
-from funcmcp._authoring.values.sdk_results import converted, is_sdk_type
-from funcmcp._authoring.values.tool_results import is_open_list
 
 
 def schema_of_annotated_result(hint: Any) -> dict[str, Any] | None:
@@ -127,19 +127,19 @@ class ResultConversion:
 def messages_of(value: Any) -> Any:
     """Return what a prompt's function returned, with messages in the place of dicts with a role."""
     if isinstance(value, list | tuple):
-        return [_message(item) for item in value]
+        return [_message(message) for message in value]
     return _message(value)
 
 
-def _message(item: Any) -> Any:
-    if not isinstance(item, dict) or not {"role", "content"} <= item.keys():
-        return item
-    content = item["content"]
+def _message(message: Any) -> Any:
+    if not isinstance(message, dict) or not {"role", "content"} <= message.keys():
+        return message
+    content = message["content"]
     if isinstance(content, dict):
         block = Content()
         block.block = content
         content = block
-    return Message(content, role=item["role"])
+    return Message(content, role=message["role"])
 
 
 def _is_content(kind: Any) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._authoring.values.content import Content
-from funcmcp._public_names import public
+from funcmcp._authoring.results.content import Content
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from funcmcp._authoring.calling.questions import Sampled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 from collections import OrderedDict
@@ -14,7 +15,7 @@ from funcmcp._authoring.calling.feature_context import Context as InnerContext
 from funcmcp._authoring.features.prompts import make_prompt
 from funcmcp._authoring.features.resources import checked_uri, make_resource
 from funcmcp._authoring.features.tools import make_tool
-from funcmcp._authoring.values.tool_results import rendering_of
+from funcmcp._authoring.results.tool_results import rendering_of
 from funcmcp._compat.annotations import options_of_hints, plain
 from funcmcp._compat.completion import with_completion
 from funcmcp._compat.components import Component, ListedTool, Prompt, Resource, Tool, with_tags
@@ -47,17 +48,19 @@ from funcmcp._compat.server_settings import Settings, ignored_variables, options
 from funcmcp._compat.task_config import task_option
 from funcmcp._compat.transports import ServerTransports, note_ignored
 from funcmcp._compat.visibility import component_rule
-from funcmcp._mappings import without_none
+from funcmcp._objects.mappings import without_none
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError
-from funcmcp._public_names import public
 from funcmcp._server.catalog.features import ResourceTemplate
 from funcmcp._server.catalog.visibility import kind_of
 from funcmcp._server.options import ProtocolOptions, ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Self
 
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
+    from funcmcp._compat.openapi import RouteMap
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.registry import Registry
@@ -146,7 +149,7 @@ class FastMCP(ServerTransports):
         self.task_default: bool = chosen.get("tasks") is True
         if isinstance(chosen.get("tasks"), bool):
             del chosen["tasks"]  # FastMCP's option: whether tools run as tasks unless they say otherwise
-        native: dict[str, Any] = {key: chosen.pop(key) for key in ("limits", "tasks", "auth") if key in chosen}
+        native: dict[str, Any] = {key: chosen.pop(key) for key in ("limits", "state", "tasks", "auth") if key in chosen}
         native.update(sessions_option(passed, self.settings))
         super().__init__(
             name or type(self).__name__,
@@ -166,6 +169,10 @@ class FastMCP(ServerTransports):
         note_ignored(self, "funcmcp.compat ignores variables of the environment", ignored_variables())
         self._include_tags = options.get("include_tags")
         self._exclude_tags = options.get("exclude_tags")
+        self._apply_options(options)
+
+    def _apply_options(self, options: Mapping[str, Any]) -> None:
+        """Add the middleware, the lifespan and the tools of the constructor's options, and show or hide by tags."""
         if self._include_tags is not None:
             self.enable(tags=self._include_tags, only=True)
         if self._exclude_tags is not None:
@@ -176,6 +183,8 @@ class FastMCP(ServerTransports):
             self.add_lifespan(options["lifespan"])
         for tool in options.get("tools") or ():
             self.add_tool(tool)
+        for transform in options.get("transforms") or ():
+            self.add_transform(transform)
 
     @property
     def instructions(self) -> str | None:
@@ -289,6 +298,105 @@ class FastMCP(ServerTransports):
             return function
 
         return register
+
+    # Tools of HTTP APIs
+
+    @classmethod
+    def from_openapi(  # type: ignore[override]  # noqa: PLR0913, PLR0917 - FastMCP's parameters
+        cls,
+        openapi_spec: dict[str, Any],
+        client: Any = None,
+        name: str = "OpenAPI Server",
+        route_maps: list[RouteMap] | None = None,
+        route_map_fn: Any = None,
+        mcp_component_fn: Any = None,
+        mcp_names: dict[str, str] | None = None,
+        tags: set[str] | None = None,
+        validate_output: bool = True,  # noqa: FBT001, FBT002
+        **settings: Any,
+    ) -> Self:
+        """Return a server whose tools call a remote API, as FastMCP does; see docs/guides/openapi.md.
+
+        Args:
+            openapi_spec: The document.
+            client: An `httpx2.AsyncClient`, whose `base_url` is that of the API. By default it is the document's.
+            name: The server's name.
+            route_maps: What operations become: tools, or nothing.
+            route_map_fn: Gets an operation and what the route maps say, and returns a `MCPType` or None.
+            mcp_component_fn: Not supported.
+            mcp_names: Names of tools by the ids of operations.
+            tags: Tags of all tools.
+            validate_output: Whether a response has to match the document.
+            settings: The options of the server.
+
+        Raises:
+            TypeError: An operation would be a resource, or `mcp_component_fn` is given.
+            RegistrationError: No operation can be a tool.
+        """
+        from funcmcp._compat.openapi import checked, names_of_tools, selection  # noqa: PLC0415 - few servers need it
+
+        checked(mcp_component_fn)
+        server = cls(name, **settings)
+        server.tools_from_openapi(
+            openapi_spec,
+            client=client,
+            select=selection(route_maps, route_map_fn),
+            names=names_of_tools(mcp_names),
+            tags=tags or (),
+            validate_output=validate_output,
+            timeout=None,
+        )
+        return server
+
+    @classmethod
+    def from_fastapi(  # noqa: PLR0913, PLR0917 - FastMCP's parameters
+        cls,
+        app: Any,
+        name: str | None = None,
+        route_maps: list[RouteMap] | None = None,
+        route_map_fn: Any = None,
+        mcp_component_fn: Any = None,
+        mcp_names: dict[str, str] | None = None,
+        httpx_client_kwargs: dict[str, Any] | None = None,
+        tags: set[str] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Return a server whose tools call a FastAPI application in this process, as FastMCP does.
+
+        Args:
+            app: The application.
+            name: The server's name. By default it is the application's title.
+            route_maps: What operations become: tools, or nothing.
+            route_map_fn: Gets an operation and what the route maps say, and returns a `MCPType` or None.
+            mcp_component_fn: Not supported.
+            mcp_names: Names of tools by the ids of operations.
+            httpx_client_kwargs: Only ``base_url`` has a meaning, because no client is needed.
+            tags: Tags of all tools.
+            settings: The options of the server.
+
+        Raises:
+            TypeError: An operation would be a resource, or an option is not supported.
+            RegistrationError: An operation can't be a tool.
+        """
+        from funcmcp._compat.openapi import checked, names_of_tools, selection  # noqa: PLC0415 - few servers need it
+
+        checked(mcp_component_fn)
+        client_options = httpx_client_kwargs or {}
+        unsupported = sorted(client_options.keys() - {"base_url", "timeout"})
+        if unsupported:
+            raise TypeError(f"httpx_client_kwargs has {unsupported[0]!r}, but calls in the process have no client.")
+        server = cls(name or app.title, **settings)
+        server.tools_from_asgi(
+            app,
+            app.openapi(),
+            select=selection(route_maps, route_map_fn),
+            names=names_of_tools(mcp_names),
+            tags=tags or (),
+            base_url=str(client_options.get("base_url", "http://fastapi")),
+            lifespan=False,
+            timeout=None,
+        )
+        return server
 
     # Components as objects
 
@@ -480,13 +588,38 @@ class FastMCP(ServerTransports):
 
     # Other servers
 
-    def mount(self, server: Any, prefix: Any = None, *, namespace: str | None = None, **options: Any) -> None:
+    @classmethod
+    def as_proxy(cls, backend: Any, *, mode: str | None = None, **settings: Any) -> Self:
+        """Return a server that passes everything on to another one, as `funcmcp.compat.create_proxy` does.
+
+        Args:
+            backend: The other server, as for `create_proxy`.
+            mode: Is ignored, as by `create_proxy`.
+            settings: The options of the server, such as its name.
+        """
+        from funcmcp._compat.proxy import add_upstreams  # noqa: PLC0415 - few servers are proxies
+
+        del mode
+        server = cls(settings.pop("name", None) or "FastMCPProxy", **settings)
+        add_upstreams(server, backend)
+        return server
+
+    def mount(
+        self,
+        server: Any,
+        prefix: Any = None,
+        *,
+        namespace: str | None = None,
+        transforms: Sequence[Any] = (),
+        **options: Any,
+    ) -> None:
         """Serve the features of another server, too, under a prefix.
 
         Args:
             server: The other server.
             prefix: The prefix. Old versions of FastMCP take it first.
             namespace: The prefix under its name in FastMCP 3.
+            transforms: Transforms of `funcmcp.transforms` for the features of this mount.
             options: Other options of FastMCP, which change nothing here.
 
         Raises:
@@ -495,7 +628,7 @@ class FastMCP(ServerTransports):
         note_ignored(self, "mount of funcmcp.compat ignores options", ignored_mount_options(options))
         if isinstance(server, str):
             server, prefix = prefix, server
-        super().mount(server, prefix or namespace)
+        super().mount(server, prefix or namespace, transforms=transforms)
 
     async def import_server(self, server: Any, prefix: Any = None, **options: Any) -> None:
         """Do the same as `mount`."""
@@ -507,6 +640,26 @@ class FastMCP(ServerTransports):
         """Add middleware: an object with hooks such as ``on_call_tool``, or a middleware of `funcmcp.middleware`."""
         is_native = getattr(middleware, "__module__", "").startswith(("funcmcp.middleware", "funcmcp._middleware"))
         super().add_middleware(middleware if is_native else self._adapt_middleware(middleware))
+
+    def add_transform(self, transform: Any) -> None:
+        """Add a transform of `funcmcp.transforms`, or `BM25SearchTransform`, which is a search for tools.
+
+        Raises:
+            TypeError: The transform is one of FastMCP.
+        """
+        from funcmcp._compat.search_transforms import BM25SearchTransform  # noqa: PLC0415 - few servers have transforms
+        from funcmcp._server.catalog.transformed import Transform  # noqa: PLC0415 - as above
+
+        if isinstance(transform, BM25SearchTransform):
+            transform.add_to(self)
+        elif isinstance(transform, Transform) or inspect.isroutine(transform):
+            super().add_transform(transform)
+        else:
+            name = transform.__name__ if isinstance(transform, type) else type(transform).__name__
+            raise TypeError(
+                f"{name} is not a transform of funcmcp. Use one of funcmcp.transforms, or BM25SearchTransform of "
+                "funcmcp.compat."
+            )
 
     @property
     def middleware(self) -> MiddlewareList:
@@ -578,6 +731,25 @@ class MCPServer(FastMCP):
     _default_policy = "keep"
     _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
     _adapt_middleware = staticmethod(sdk_middleware)
+
+
+@public("funcmcp.compat")
+def create_proxy(target: Any, *, mode: str | None = None, **settings: Any) -> FastMCP:
+    """Return a server that passes everything on to another one, or to those of a configuration.
+
+    No header of a client is passed on: a token is for one server.
+
+    Args:
+        target: A server, a URL, the path of a script, a target of `funcmcp.client.Client`, or a dict with
+            ``mcpServers``.
+        mode: Is ignored: a client of either era reaches a server of either era.
+        settings: The options of the server, such as its name.
+
+    Raises:
+        TypeError: The target is of another type.
+        ValueError: The configuration has no server that can be used.
+    """
+    return FastMCP.as_proxy(target, mode=mode, **settings)
 
 
 class MiddlewareList:

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -136,5 +136,5 @@ def _converted(text: str, default: Any) -> Any:
     if isinstance(default, list):
         if text.lstrip().startswith("["):
             return json.loads(text)
-        return [item for item in map(str.strip, text.split(",")) if item]
+        return [part for part in map(str.strip, text.split(",")) if part]
     return text

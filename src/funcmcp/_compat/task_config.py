@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, cast
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 from funcmcp._server.catalog.task_options import TaskOptions
 
 _MODES = ("forbidden", "optional", "required")

@@ -11,12 +11,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from funcmcp import _launch as launch
-from funcmcp._app import MCPServer
+from funcmcp._app import launch
+from funcmcp._app.mcp_server import MCPServer
 from funcmcp._authoring.features.permissions import access_of
 from funcmcp._compat.options import http_options
 from funcmcp._server.log_output import write_about_server
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.endpoints.custom_routes import CustomRoute, RouteApplication
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def chosen_transport(
 
 
 def note_ignored(server: MCPServer, text: str, names: Collection[str]) -> None:
-    """Let the log of a server say when it starts which options have no effect.
+    """Make a server log which options have no effect when it starts.
 
     Args:
         server: The server.
@@ -91,32 +91,32 @@ def note_ignored(server: MCPServer, text: str, names: Collection[str]) -> None:
         names: The options. Without any, nothing is logged.
     """
     if names:
-        serving_of(server).notices.setdefault(text, set()).update(names)
+        runtime_of(server).notices.setdefault(text, set()).update(names)
 
 
 def _ignored_options(options: Mapping[str, Any]) -> set[str]:
     """Return the options of `run` that change nothing here; raise TypeError for one that does not exist."""
-    known = _SETTINGS | _WITHOUT_MEANING | {"path", "middleware"}
-    unknown = sorted(options.keys() - known)
+    accepted = _SETTINGS | _WITHOUT_MEANING | {"path", "middleware"}
+    unknown = sorted(options.keys() - accepted)
     if unknown:
-        valid = ", ".join(sorted(known - _WITHOUT_MEANING))
+        valid = ", ".join(sorted(accepted - _WITHOUT_MEANING))
         raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of run. Valid options: {valid}.")
     return (options.keys() & _WITHOUT_MEANING) - _SILENT
 
 
 def apply_settings(server: ServerTransports, *, sse: bool = False) -> None:
     """Give the endpoints the paths and sessions of the settings, which programs may change until the server runs."""
-    serving, settings = serving_of(server), server.settings
+    runtime, settings = runtime_of(server), server.settings
     changed = settings.chosen & {
         *("streamable_http_path", "transport_security", "http_allowed_hosts", "http_allowed_origins")
     }
-    http = http_options(settings, serving.http_options) if changed else serving.http_options
+    http = http_options(settings, runtime.http_options) if changed else runtime.http_options
     if sse:
         http = replace(http, sse=settings.sse_path)
     if settings.stateless_http:
-        serving.change_endpoints(http, sessions=None)
-    elif http != serving.http_options:
-        serving.change_endpoints(http)
+        runtime.change_endpoints(http, sessions=None)
+    elif http != runtime.http_options:
+        runtime.change_endpoints(http)
 
 
 def application(server: ServerTransports, middleware: Sequence[Any] | None) -> Any:
@@ -233,7 +233,7 @@ def _starlette_route(server: ServerTransports, route: Any) -> Application:
 
 
 def _announcement(server: ServerTransports, uvicorn: Any) -> Any:
-    path = serving_of(server).path
+    path = runtime_of(server).path
     return lambda origin: uvicorn.announce(origin + path)
 
 
@@ -357,7 +357,7 @@ class ServerTransports(MCPServer):
             handler = RouteApplication(_starlette_route(self, route))
             access = access_of(path, {"allow_anonymous": True})
             methods_of_route = tuple(sorted(route.methods))
-            serving_of(self).add_route(CustomRoute(path, methods_of_route, handler, access, None, route.path_regex))
+            runtime_of(self).add_route(CustomRoute(path, methods_of_route, handler, access, None, route.path_regex))
             self.served_routes.append(route)
             self.route_application.router.routes.append(route)
             return function

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from funcmcp._server.calls.feature import Feature
+    from funcmcp._server.catalog.visibility import VisibilityRule
 
 
 @dataclass(frozen=True)
@@ -23,39 +24,39 @@ class ComponentRule:
     """Shows or hides the components that meet all of its conditions. Without a condition it matches none.
 
     Attributes:
-        shows: Whether it shows the components; otherwise it hides them.
+        rule: The conditions that funcmcp's own rules have, too, but for the names.
         version_of: Returns the version of a component; an empty text for a component without one.
         names: Names, or URIs of resources and templates; None for any.
         keys: FastMCP's keys, such as ``"tool:add@"`` and ``"resource:menu://today@1.0"``; None for any.
-        tags: Tags of which the component has one; None for any.
-        kinds: Kinds such as ``"tool"``; None for any.
-        only: Whether it hides all other components.
     """
 
-    shows: bool
+    rule: VisibilityRule
     version_of: Callable[[Feature], str]
     names: frozenset[str] | None
     keys: frozenset[str] | None
-    tags: frozenset[str] | None
-    kinds: frozenset[str] | None
-    only: bool
 
-    def matches(self, feature: Any) -> bool:
-        """Return whether a component meets all conditions."""
-        if self.names is None and self.keys is None and self.tags is None and self.kinds is None:
-            return False
-        if self.names is not None and self.names.isdisjoint(_names_of(feature)):
-            return False
-        if self.tags is not None and self.tags.isdisjoint(feature.tags):
-            return False
-        if self.kinds is not None and kind_of(feature) not in self.kinds:
-            return False
-        return self.keys is None or self._has_key_of(feature)
+    @property
+    def shows(self) -> bool:
+        """Whether it shows the components; otherwise it hides them."""
+        return self.rule.shows
+
+    @property
+    def only(self) -> bool:
+        """Whether it hides all other components."""
+        return self.rule.only
 
     @property
     def conditions(self) -> tuple[Any, ...]:
         """The names, keys, tags and kinds."""
-        return self.names, self.keys, self.tags, self.kinds
+        return self.names, self.keys, self.rule.tags, self.rule.kinds
+
+    def matches(self, feature: Any) -> bool:
+        """Return whether a component meets all conditions."""
+        if all(condition is None for condition in self.conditions):
+            return False
+        if self.names is not None and self.names.isdisjoint(_names_of(feature)):
+            return False
+        return self.rule.matches(feature) and (self.keys is None or self._has_key_of(feature))
 
     def _has_key_of(self, feature: Feature) -> bool:
         """Return whether one of the keys is a component's."""
@@ -97,9 +98,9 @@ def component_rule(
         )
     tags = conditions.get("tags") or None
     kinds = conditions.get("components") or None
-    checked = visibility_rule(conditions.get("names"), tags, kinds, shows=shows, only=only)
+    rule = visibility_rule(conditions.get("names"), tags, kinds, shows=shows, only=only)
     keys = _checked_keys(conditions.get("keys"))
-    return ComponentRule(shows, version_of, checked.names, keys, checked.tags, checked.kinds, only)
+    return ComponentRule(rule._replace(names=None), version_of, rule.names, keys)
 
 
 def _checked_keys(keys: Collection[str] | None) -> frozenset[str] | None:

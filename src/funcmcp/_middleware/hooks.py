@@ -6,8 +6,8 @@ import inspect
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.methods import FEATURE_LISTS
-from funcmcp._public_names import public
 from funcmcp._server.middleware import check_middleware, place_of
 
 if TYPE_CHECKING:

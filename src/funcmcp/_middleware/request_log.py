@@ -7,7 +7,7 @@ import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 from funcmcp._server.log import log_failure, quote
 
 if TYPE_CHECKING:

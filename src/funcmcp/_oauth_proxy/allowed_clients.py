@@ -56,8 +56,8 @@ def _place_of(uri: str) -> str:
 
 def _checked(origin: str) -> str:
     """Return an entry of the list as `_place_of` writes it; raise ValueError if it has another form."""
-    scheme, separator, rest = origin.partition(":")
-    if separator and not rest.strip("/") and scheme.isascii() and scheme not in {"http", "https", ""}:
+    scheme, separator, remainder = origin.partition(":")
+    if separator and not remainder.strip("/") and scheme.isascii() and scheme not in {"http", "https", ""}:
         return f"{scheme.lower()}:"
     parts = urlsplit(origin)
     if parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:

@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import encode
-from funcmcp._public_names import public
 from funcmcp._state.seal import base64url
 
 if TYPE_CHECKING:
@@ -108,11 +108,11 @@ class ClientCertificate:
         return f"{signed}.{base64url(signature)}"
 
 
-def _read(data: bytes, password: bytes | None) -> tuple[RSAPrivateKey, Certificate]:
+def _read(encoded: bytes, password: bytes | None) -> tuple[RSAPrivateKey, Certificate]:
     """Return the key and its certificate; raise ValueError if they can't be used."""
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey  # noqa: PLC0415 - as above
 
-    key, certificates = _parts(data, password)
+    key, certificates = _parts(encoded, password)
     if not isinstance(key, RSAPrivateKey) or key.key_size < _MIN_KEY_BITS:
         raise ValueError(f"ClientCertificate needs an RSA key of at least {_MIN_KEY_BITS} bits.")
     for certificate in certificates:
@@ -121,19 +121,19 @@ def _read(data: bytes, password: bytes | None) -> tuple[RSAPrivateKey, Certifica
     raise ValueError("ClientCertificate needs the certificate of the key.")
 
 
-def _parts(data: bytes, password: bytes | None) -> tuple[object, list[Certificate]]:
+def _parts(encoded: bytes, password: bytes | None) -> tuple[object, list[Certificate]]:
     """Return the key and the certificates in PEM or PKCS #12."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12  # noqa: PLC0415 - as above
     from cryptography.x509 import load_pem_x509_certificates  # noqa: PLC0415 - as above
 
     try:
-        if b"-----BEGIN " in data:
-            return load_pem_private_key(data, password), load_pem_x509_certificates(data)
-        key, certificate, others = pkcs12.load_key_and_certificates(data, password)
+        if b"-----BEGIN " in encoded:
+            return load_pem_private_key(encoded, password), load_pem_x509_certificates(encoded)
+        key, certificate, chain = pkcs12.load_key_and_certificates(encoded, password)
     except (TypeError, ValueError) as error:
         # The library's texts name what is wrong (a password, a part that is missing), and contain none of the data.
         raise ValueError(f"ClientCertificate can't read its data: {error}") from None
-    return key, [*([] if certificate is None else [certificate]), *others]
+    return key, [*([] if certificate is None else [certificate]), *chain]
 
 
 def _der(certificate: Certificate) -> bytes:

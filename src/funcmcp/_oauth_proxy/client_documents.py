@@ -30,7 +30,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from funcmcp._oauth_proxy.clients import Client, ClientMetadataError, display_name, texts_in
+from funcmcp._oauth_proxy.clients import ClientMetadataError, OAuthClient, display_name, texts_in
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError, checked_uris, is_host
 from funcmcp._protocol.codec import decode
 from funcmcp._state.rates import MemoryRates
@@ -91,7 +91,7 @@ class DocumentError(Exception):
 
 class _Document(NamedTuple):
     until: float
-    client: Client
+    client: OAuthClient
 
 
 class _Failure(NamedTuple):
@@ -129,7 +129,7 @@ class ClientDocuments:
         self._rates = MemoryRates(_PER_MINUTE / 60, _PER_MINUTE, callers=_HOSTS, clock=clock)
         self._running = 0
 
-    async def client(self, url: str) -> Client:
+    async def client(self, url: str) -> OAuthClient:
         """Return the client with this id; raise DocumentError."""
         host = host_of(url)
         failure = self._failures.get(url)
@@ -206,12 +206,12 @@ class ClientDocuments:
         return bytes(body), _lifetime(response.headers.get("cache-control", ""))
 
 
-def _keep(kept: OrderedDict[str, T], url: str, value: T) -> None:
+def _keep(cache: OrderedDict[str, T], url: str, value: T) -> None:
     """Keep a value as the one that was used last, and forget the one that was used longest ago if there are many."""
-    kept[url] = value
-    kept.move_to_end(url)
-    if len(kept) > _MAX_CACHED:
-        kept.popitem(last=False)
+    cache[url] = value
+    cache.move_to_end(url)
+    if len(cache) > _MAX_CACHED:
+        cache.popitem(last=False)
 
 
 def is_document_url(client_id: str) -> bool:
@@ -270,7 +270,7 @@ def _lifetime(cache_control: str) -> float:
     return _LIFETIME if match is None else min(max(float(match[1]), _MIN_LIFETIME), _MAX_LIFETIME)
 
 
-def _client_in(body: bytes, url: str, host: str) -> Client:
+def _client_in(body: bytes, url: str, host: str) -> OAuthClient:
     try:
         document = decode(body)
     except ValueError:
@@ -289,4 +289,4 @@ def _client_in(body: bytes, url: str, host: str) -> Client:
     if "authorization_code" not in grant_types:
         raise DocumentError("The application does not use the grant type authorization_code.")
     name = display_name(document.get("client_name"))
-    return Client(url, name, uris, refreshes="refresh_token" in grant_types, host=host)
+    return OAuthClient(url, name, uris, refreshes="refresh_token" in grant_types, host=host)

@@ -11,16 +11,19 @@ Source: RFC 7591 sections 2, 3.2.1 and 3.2.2; MCP "basic/authorization/client-re
 from __future__ import annotations
 
 import hashlib
+import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._oauth_proxy.redirect_uris import checked_uris
 from funcmcp._protocol.codec import decode
 from funcmcp._state.records import are_texts, to_record, value_of
 from funcmcp._state.seal import base64url
-from funcmcp._visible_text import UNSAFE
+from funcmcp._text.visible import UNSAFE
 
 if TYPE_CHECKING:
     from funcmcp._state.seal import KeyRing
+
+_logger = logging.getLogger("funcmcp")
 
 MAX_NAME = 100
 MAX_CLIENT_ID = 4096
@@ -34,7 +37,7 @@ class ClientMetadataError(ValueError):
     """The metadata of a client are invalid. The text is a sentence for developers."""
 
 
-class Client(NamedTuple):
+class OAuthClient(NamedTuple):
     """A client.
 
     Attributes:
@@ -61,6 +64,7 @@ class Clients:
 
     def __init__(self, keys: KeyRing) -> None:
         self._keys = keys
+        self._has_logged_unknown = False
 
     def register(self, body: bytes, now: float) -> dict[str, Any]:
         """Return the answer to a registration, which has the id and all registered values.
@@ -93,9 +97,11 @@ class Clients:
             answer["application_type"] = metadata["application_type"][:MAX_NAME]
         return answer
 
-    def read(self, client_id: str) -> Client | None:
+    def read(self, client_id: str) -> OAuthClient | None:
         """Return the client with an id; None if no key of the server has sealed it, or this version can't read it."""
         payload = self._keys.open(_PURPOSE, client_id) if len(client_id) <= MAX_CLIENT_ID else None
+        if payload is None:
+            self._log_unknown()
         match value_of(payload):
             case [int(), str(name), list(uris), bool(refreshes)]:  # of version 0.1
                 pass
@@ -103,7 +109,18 @@ class Clients:
                 pass
             case _:
                 return None
-        return Client(key_of(client_id), name, tuple(uris), refreshes) if are_texts(uris) else None
+        return OAuthClient(key_of(client_id), name, tuple(uris), refreshes) if are_texts(uris) else None
+
+    def _log_unknown(self) -> None:
+        """Log once that an id is unknown: the operator may have changed the keys."""
+        if self._has_logged_unknown:
+            return
+        self._has_logged_unknown = True
+        _logger.warning(
+            "A sign-in or a refresh is refused, because no key of this server has sealed its client id. If "
+            "FUNCMCP_KEYS has changed, clients register again and users sign in again; list the earlier key behind the "
+            "new one to prevent that. This is logged once."
+        )
 
 
 def key_of(client_id: str) -> str:

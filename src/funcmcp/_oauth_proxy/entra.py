@@ -42,7 +42,7 @@ from funcmcp._oauth_proxy.upstream import (
     UpstreamUnavailableError,
     User,
 )
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

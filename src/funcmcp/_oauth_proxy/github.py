@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 from funcmcp._auth.urls import checked
 from funcmcp._oauth_proxy.id_tokens import text_claim
 from funcmcp._oauth_proxy.upstream import SignIn, UpstreamHTTP, UpstreamRefusedError, UpstreamUnavailableError, User
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from funcmcp._auth.tokens.compact import TokenError
 from funcmcp._oauth_proxy.id_tokens import text_claim, verified_email
 from funcmcp._oauth_proxy.oidc import OIDC
 from funcmcp._oauth_proxy.upstream import User
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

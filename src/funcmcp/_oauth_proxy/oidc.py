@@ -37,7 +37,7 @@ from funcmcp._oauth_proxy.upstream import (
     UpstreamUnavailableError,
     User,
 )
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -154,10 +154,7 @@ class OIDC:
             raise TypeError("OIDC.scopes is a list of strings, not one string.")
         if client_secret is not None and credential is not None:
             raise ValueError("OIDC takes either client_secret or credential, not both.")
-        if token_endpoint_auth_method is not None and token_endpoint_auth_method not in _METHODS:
-            raise ValueError(f"OIDC.token_endpoint_auth_method must be {' or '.join(map(repr, _METHODS))}.")
-        if token_endpoint_auth_method is not None and client_secret is None:
-            raise ValueError("OIDC.token_endpoint_auth_method needs client_secret.")
+        _check_method(token_endpoint_auth_method, has_secret=client_secret is not None)
         _check_parameters("parameters", parameters, _RESERVED)
         _check_parameters("token_parameters", token_parameters, _RESERVED_AT_TOKEN)
         self.issuer: str | None = issuer
@@ -382,6 +379,15 @@ class OIDC:
         if self._keys is None or self._keys[0] != url:
             self._keys = url, JWKS(url)
         return self._keys[1]
+
+
+def _check_method(method: str | None, *, has_secret: bool) -> None:
+    if method is None:
+        return
+    if method not in _METHODS:
+        raise ValueError(f"OIDC.token_endpoint_auth_method must be {' or '.join(map(repr, _METHODS))}.")
+    if not has_secret:
+        raise ValueError("OIDC.token_endpoint_auth_method needs client_secret.")
 
 
 def _check_parameters(option: str, parameters: Mapping[str, str] | None, reserved: frozenset[str]) -> None:

@@ -28,7 +28,7 @@ from funcmcp._oauth_proxy.web import WebAnswer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from funcmcp._oauth_proxy.clients import Client
+    from funcmcp._oauth_proxy.clients import OAuthClient
     from funcmcp._oauth_proxy.web import WebRequest
 
 _STYLE = """
@@ -93,7 +93,7 @@ class Question(NamedTuple):
     server: str
     icons: Sequence[Mapping[str, Any]]
     upstream: str
-    client: Client
+    client: OAuthClient
     redirect_uri: str
     permissions: Sequence[str]
     action: str
@@ -141,7 +141,7 @@ def refusal_page(request: WebRequest, status: int, title: str, *advice: str) -> 
     return _page(status, title, content, referrer="no-referrer", pictures=sources)
 
 
-def _introduction(client: Client, name: str, server: str) -> str:
+def _introduction(client: OAuthClient, name: str, server: str) -> str:
     """Return who asks, as HTML, and how sure that is."""
     if client.host is None:
         request = f"An application that calls itself <strong>{name}</strong> asks to use {server} in your name."

@@ -24,9 +24,9 @@ from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
     IGNORED_SCOPES,
+    AddressRates,
     ClientNotAllowedError,
-    Limits,
-    Settings,
+    ProxySettings,
     log_event,
     log_failure_of_upstream,
 )
@@ -36,7 +36,7 @@ from funcmcp._oauth_proxy.token_endpoint import revoke, token
 from funcmcp._oauth_proxy.upstream import token_exchanger_of
 from funcmcp._oauth_proxy.upstream_tokens import CLAIM, Exchange
 from funcmcp._oauth_proxy.web import WebAnswer, error_answer, json_answer
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 from funcmcp._state.keys import configured_keys
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.settings import Allow
     from funcmcp._oauth_proxy.upstream import Upstream
     from funcmcp._oauth_proxy.web import WebRequest
+    from funcmcp._state.key_values import SignInStore
     from funcmcp._state.seal import KeyRing
-    from funcmcp._state.sign_ins import SignInStore
 
-    Handler = Callable[[Settings, WebRequest], Awaitable[WebAnswer]]
+    Handler = Callable[[ProxySettings, WebRequest], Awaitable[WebAnswer]]
 
 _MAX_ACCESS_SECONDS: Final = 86_400
 _MAX_REFRESH_SECONDS: Final = 86_400
@@ -83,7 +83,7 @@ class _Endpoint(NamedTuple):
     is_for_clients: bool
 
 
-async def _metadata(settings: Settings, request: WebRequest) -> WebAnswer:
+async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Return the metadata of the authorization server (RFC 8414)."""
     del request
     issuer = settings.issuer
@@ -116,16 +116,16 @@ async def _metadata(settings: Settings, request: WebRequest) -> WebAnswer:
     return WebAnswer(200, (answer.headers[0], _CACHED), answer.body)
 
 
-async def _keys(settings: Settings, request: WebRequest) -> WebAnswer:
+async def _keys(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Return the public keys, for gateways that check access tokens."""
     del request
     answer = json_answer(200, {"keys": settings.tokens.public_keys})
     return WebAnswer(200, (answer.headers[0], ("cache-control", "max-age=300")), answer.body)
 
 
-async def _register(settings: Settings, request: WebRequest) -> WebAnswer:
+async def _register(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Register a client (RFC 7591)."""
-    seconds = await settings.limits.registrations.take(request.caller)
+    seconds = await settings.rates.registrations.take(request.caller)
     if seconds:
         retry_after = ("retry-after", str(int(seconds) + 1))
         return error_answer(429, "temporarily_unavailable", "Too many registrations; slow down.", retry_after)
@@ -243,16 +243,9 @@ class OAuthProxy:
             raise ValueError(f"OAuthProxy.access_seconds must be between 1 and {_MAX_ACCESS_SECONDS}.")
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
-        tokens = AccessTokens(issuer, url, own_keys, access_seconds)
         exchanger = token_exchanger_of(upstream)
-        exchange = None if exchanger is None else Exchange(exchanger, own_keys, log_failure_of_upstream)
         sign_ins = None if store is None else StoredSignIns(store, own_keys, upstream, refresh_seconds, clock)
-        assertions = None
-        if identity_assertions is not None:
-            if sign_ins is None:
-                raise ValueError("OAuthProxy.identity_assertions needs a store, so that each assertion counts once.")
-            assertions = AssertionGrants(upstream, identity_assertions, sign_ins.use_once, issuer=issuer, resource=url)
-        self._settings = Settings(
+        self._settings = settings = ProxySettings(
             url=url,
             issuer=issuer,
             upstream=upstream,
@@ -261,23 +254,16 @@ class OAuthProxy:
             clients=Clients(own_keys),
             allowed_clients=None if clients is None else AllowedClients(clients),
             documents=ClientDocuments() if client_documents else None,
-            tokens=tokens,
-            exchange=exchange,
-            assertions=assertions,
-            limits=Limits(),
+            tokens=AccessTokens(issuer, url, own_keys, access_seconds),
+            exchange=None if exchanger is None else Exchange(exchanger, own_keys, log_failure_of_upstream),
+            assertions=_assertions(upstream, identity_assertions, sign_ins, issuer=issuer, resource=url),
+            rates=AddressRates(),
             allow=allow,
             sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
             clock=clock,
         )
-        self._bearer = _OwnTokens(
-            issuer,
-            url,
-            keys=StaticKeys(*tokens.public_keys),
-            rules=TokenRules(algorithms=(ALGORITHM,), types=(TYPE,)),
-            clock=clock,
-        )
-        self._bearer.exchange = exchange
+        self._bearer = _check_of_tokens(settings)
         self.issues_tokens: Literal[True] = True
         self.resource: ProtectedResource = ProtectedResource(
             resource=url, authorization_servers=[issuer], scopes=list(scopes)
@@ -387,12 +373,42 @@ class _OwnTokens(BearerTokens):
 
     async def _check(self, token: str, now: float) -> tuple[Principal, float]:
         principal, end = await super()._check(token, now)
+        principal = replace(principal, verified_token=None)  # the proxy's own token, which no other endpoint takes
         if CLAIM not in principal.claims:
             return principal, end
         # The encrypted token is not for authors, and a stored task must not have it.
         claims = {name: value for name, value in principal.claims.items() if name != CLAIM}
         tokens = None if self.exchange is None else self.exchange.tokens_of(principal.claims[CLAIM])
         return replace(principal, claims=claims, upstream_tokens=tokens), end
+
+
+def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
+    """Return the check of the access tokens that a proxy issues."""
+    bearer = _OwnTokens(
+        settings.issuer,
+        settings.url,
+        keys=StaticKeys(*settings.tokens.public_keys),
+        rules=TokenRules(algorithms=(ALGORITHM,), types=(TYPE,)),
+        clock=settings.clock,
+    )
+    bearer.exchange = settings.exchange
+    return bearer
+
+
+def _assertions(
+    upstream: Upstream,
+    clients: Mapping[str, str | None] | None,
+    sign_ins: StoredSignIns | None,
+    *,
+    issuer: str,
+    resource: str,
+) -> AssertionGrants | None:
+    """Return what accepts identity assertions of some clients; raise ValueError if there is no store for it."""
+    if clients is None:
+        return None
+    if sign_ins is None:
+        raise ValueError("OAuthProxy.identity_assertions needs a store, so that each assertion counts once.")
+    return AssertionGrants(upstream, clients, sign_ins.use_once, issuer=issuer, resource=resource)
 
 
 def _checked_url(url: str) -> tuple[str, str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.access_tokens import AccessTokens
     from funcmcp._oauth_proxy.allowed_clients import AllowedClients
     from funcmcp._oauth_proxy.client_documents import ClientDocuments
-    from funcmcp._oauth_proxy.clients import Client, Clients
+    from funcmcp._oauth_proxy.clients import Clients, OAuthClient
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import Upstream, User
@@ -39,7 +39,7 @@ class ClientNotAllowedError(Exception):
     """A client is not one of those that may sign users in."""
 
 
-class Limits:
+class AddressRates:
     """How often an address may use the endpoints, in one process."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ def _per_minute(count: int) -> MemoryRates:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ProxySettings:
     """The configuration of a proxy.
 
     Attributes:
@@ -68,7 +68,7 @@ class Settings:
         tokens: Issues access tokens.
         exchange: Exchanges sign-ins for tokens for other APIs; None if the upstream does not.
         assertions: What identity assertions are good for; None: nothing.
-        limits: How often an address may use the endpoints.
+        rates: How often an address may use the endpoints.
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
         sign_ins: The sign-ins in the store; None without a store.
         refresh_seconds: Seconds from the sign-in to the end of its refresh tokens; 0 for no refresh tokens.
@@ -86,7 +86,7 @@ class Settings:
     tokens: AccessTokens
     exchange: Exchange | None
     assertions: AssertionGrants | None
-    limits: Limits
+    rates: AddressRates
     allow: Allow | None
     sign_ins: StoredSignIns | None
     refresh_seconds: float
@@ -103,7 +103,7 @@ class Settings:
         """The URL to which the identity provider sends the browser back."""
         return f"{self.issuer}/oauth/callback"
 
-    async def find_client(self, client_id: str | None) -> Client | None:
+    async def find_client(self, client_id: str | None) -> OAuthClient | None:
         """Return the client with an id, None for an unknown one.
 
         Raises:

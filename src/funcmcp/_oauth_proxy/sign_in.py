@@ -41,8 +41,8 @@ from funcmcp._oauth_proxy.web import MAX_QUERY, Parameters, ParametersError, coo
 from funcmcp._protocol.codec import encode
 
 if TYPE_CHECKING:
-    from funcmcp._oauth_proxy.clients import Client
-    from funcmcp._oauth_proxy.settings import Settings
+    from funcmcp._oauth_proxy.clients import OAuthClient
+    from funcmcp._oauth_proxy.settings import ProxySettings
     from funcmcp._oauth_proxy.web import WebAnswer, WebRequest
 
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -66,9 +66,9 @@ class _RequestError(Exception):
         self.error = error
 
 
-async def authorize(settings: Settings, request: WebRequest) -> WebAnswer:
+async def authorize(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Check an authorization request and ask the user, or refuse it."""
-    if await settings.limits.authorizations.take(request.caller):
+    if await settings.rates.authorizations.take(request.caller):
         return refusal_page(request, 429, "Too many sign-ins", "Wait a minute, then start the sign-in again.")
     if len(request.query) > MAX_QUERY:
         return refusal_page(request, 400, "The request is too long", _STRANGE_REQUEST)
@@ -94,6 +94,11 @@ async def authorize(settings: Settings, request: WebRequest) -> WebAnswer:
             "Its registration is missing or has become invalid.",
             f"Remove {request.server} from your application and add it again. It then registers anew.",
         )
+    return _ask_user(settings, request, parameters, client)
+
+
+def _ask_user(settings: ProxySettings, request: WebRequest, parameters: Parameters, client: OAuthClient) -> WebAnswer:
+    """Ask the user for a client, or answer the client that its request is refused."""
     redirect_uri = _redirect_uri(parameters, client)
     if redirect_uri is None:
         return refusal_page(
@@ -123,7 +128,7 @@ async def authorize(settings: Settings, request: WebRequest) -> WebAnswer:
     return _question(settings, request, flow, client)
 
 
-async def consent(settings: Settings, request: WebRequest) -> WebAnswer:
+async def consent(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Take the decision of the user, and send the browser on."""
     if request.headers.get("origin") != settings.origin:
         return _not_this_page(request)
@@ -164,7 +169,7 @@ async def consent(settings: Settings, request: WebRequest) -> WebAnswer:
     return redirect(303, url, {}, forget, *go)
 
 
-async def callback(settings: Settings, request: WebRequest) -> WebAnswer:
+async def callback(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Take the answer of the identity provider, and give the client its code."""
     if len(request.query) > MAX_QUERY * 2:
         return refusal_page(request, 400, "The answer of the identity provider is too long", _START_AGAIN)
@@ -204,7 +209,7 @@ async def callback(settings: Settings, request: WebRequest) -> WebAnswer:
     return _to_client(settings, parameters, flow, _forget(settings, name))
 
 
-def _to_client(settings: Settings, parameters: Parameters, flow: Flow, forget: tuple[str, str]) -> WebAnswer:
+def _to_client(settings: ProxySettings, parameters: Parameters, flow: Flow, forget: tuple[str, str]) -> WebAnswer:
     """Return the redirect to the client, with its code or with an error."""
     code = parameters.get("code")
     if parameters.get("error") is None and code is not None and len(code) <= _MAX_CODE:
@@ -226,14 +231,14 @@ def _to_client(settings: Settings, parameters: Parameters, flow: Flow, forget: t
     return _error_redirect(settings, 302, flow.redirect_uri, flow.state, code_of_error, description, forget)
 
 
-async def _is_from_upstream(settings: Settings, issuer: str | None) -> bool:
+async def _is_from_upstream(settings: ProxySettings, issuer: str | None) -> bool:
     """Return whether an answer names the upstream (RFC 9207), or need not name it."""
     if issuer is not None:
         return issuer == settings.upstream.issuer
     return not await settings.upstream.requires_issuer()
 
 
-def _redirect_uri(parameters: Parameters, client: Client) -> str | None:
+def _redirect_uri(parameters: Parameters, client: OAuthClient) -> str | None:
     """Return where the user returns to; None if the client has not registered it."""
     uri = parameters.get("redirect_uri")
     if uri is None:
@@ -241,7 +246,7 @@ def _redirect_uri(parameters: Parameters, client: Client) -> str | None:
     return uri if is_registered(uri, client.redirect_uris) else None
 
 
-def _check(settings: Settings, parameters: Parameters) -> None:
+def _check(settings: ProxySettings, parameters: Parameters) -> None:
     """Raise _RequestError if the client requests what the proxy does not do."""
     for name in ("request", "request_uri"):
         if parameters.get(name) is not None:
@@ -263,7 +268,7 @@ def _check(settings: Settings, parameters: Parameters) -> None:
         raise _RequestError("interaction_required", "The user has to be asked.")
 
 
-def _scopes(settings: Settings, parameters: Parameters) -> tuple[str, ...]:
+def _scopes(settings: ProxySettings, parameters: Parameters) -> tuple[str, ...]:
     """Return the scopes that a client requests; all scopes if it names none. Raise _RequestError for an unknown one."""
     requested = [scope for scope in parameters.words("scope") if scope not in IGNORED_SCOPES]
     if not all(scope in settings.scopes for scope in requested):
@@ -271,7 +276,7 @@ def _scopes(settings: Settings, parameters: Parameters) -> tuple[str, ...]:
     return tuple(scope for scope in settings.scopes if not requested or scope in requested)
 
 
-def _question(settings: Settings, request: WebRequest, flow: Flow, client: Client) -> WebAnswer:
+def _question(settings: ProxySettings, request: WebRequest, flow: Flow, client: OAuthClient) -> WebAnswer:
     question = Question(
         server=request.server,
         icons=request.icons,
@@ -287,7 +292,7 @@ def _question(settings: Settings, request: WebRequest, flow: Flow, client: Clien
 
 
 def _error_redirect(
-    settings: Settings,
+    settings: ProxySettings,
     status: int,
     redirect_uri: str,
     state: str | None,
@@ -313,7 +318,7 @@ def _equal(received: str | None, expected: str) -> bool:
     return received is not None and hmac.compare_digest(received.encode("utf-8", "surrogatepass"), expected.encode())
 
 
-def _cookie_prefix(settings: Settings, kind: str) -> str:
+def _cookie_prefix(settings: ProxySettings, kind: str) -> str:
     """Return how the names of cookies begin. ``__Host-`` keeps other hosts of the domain from setting them.
 
     Over http, which is for development on a loopback address, browsers don't accept cookies with this prefix.
@@ -321,7 +326,7 @@ def _cookie_prefix(settings: Settings, kind: str) -> str:
     return f"__Host-oauth-{kind}-" if settings.issuer.startswith("https:") else f"oauth-{kind}-"
 
 
-def _cookie_name(settings: Settings, kind: str, flow: Flow) -> str:
+def _cookie_name(settings: ProxySettings, kind: str, flow: Flow) -> str:
     return _cookie_prefix(settings, kind) + flow.mark
 
 
@@ -330,21 +335,21 @@ def _is_bound(cookie: str | None, flow: Flow, kind: str) -> bool:
     return _equal((cookie or "").partition(".")[2], flow.value(f"cookie {kind}"))
 
 
-def _set_cookies(settings: Settings, request: WebRequest, kind: str, flow: Flow) -> list[tuple[str, str]]:
+def _set_cookies(settings: ProxySettings, request: WebRequest, kind: str, flow: Flow) -> list[tuple[str, str]]:
     """Return the header fields that set a cookie for a flow, and remove the oldest ones if there are many."""
     prefix = _cookie_prefix(settings, kind)
-    others = [(value, name) for name, value in cookies_of(request).items() if name.startswith(prefix)]
-    superfluous = sorted(others)[: max(0, len(others) - _MAX_COOKIES + 1)]
+    earlier_cookies = [(value, name) for name, value in cookies_of(request).items() if name.startswith(prefix)]
+    superfluous = sorted(earlier_cookies)[: max(0, len(earlier_cookies) - _MAX_COOKIES + 1)]
     value = f"{int(settings.clock())}.{flow.value(f'cookie {kind}')}"
     cookie = f"{_cookie_name(settings, kind, flow)}={value}; Max-Age={FLOW_SECONDS}{_attributes(settings)}"
     return [*(_forget(settings, name) for _, name in superfluous), ("set-cookie", cookie)]
 
 
-def _forget(settings: Settings, name: str) -> tuple[str, str]:
+def _forget(settings: ProxySettings, name: str) -> tuple[str, str]:
     """Return the header field that removes a cookie."""
     return "set-cookie", f"{name}=; Max-Age=0{_attributes(settings)}"
 
 
-def _attributes(settings: Settings) -> str:
+def _attributes(settings: ProxySettings) -> str:
     secure = "; Secure" if settings.issuer.startswith("https:") else ""
     return f"; Path=/; HttpOnly; SameSite=Lax{secure}"

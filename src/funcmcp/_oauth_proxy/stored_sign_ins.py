@@ -38,22 +38,22 @@ from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from funcmcp._oauth_proxy.flows import log_unreadable, refresh_members, refresh_of
+from funcmcp._oauth_proxy.refresh_tokens import log_unreadable, refresh_members, refresh_of
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
 from funcmcp._oauth_proxy.web import OAuthError
+from funcmcp._state.key_values import SIGN_INS
 from funcmcp._state.records import VERSION, to_record, value_of
 from funcmcp._state.seal import base64url
 from funcmcp._state.sessions.store import StoreUnavailableError
-from funcmcp._state.sign_ins import STORE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from funcmcp._oauth_proxy.flows import Refresh
+    from funcmcp._oauth_proxy.refresh_tokens import Refresh
     from funcmcp._oauth_proxy.upstream import SignIn, Upstream
+    from funcmcp._state.key_values import SignInStore
     from funcmcp._state.records import Extra, Value
     from funcmcp._state.seal import KeyRing
-    from funcmcp._state.sign_ins import SignInStore
 
 T = TypeVar("T")
 
@@ -190,7 +190,7 @@ class StoredSignIns:
         return await self.store.take(_key(kind, text), base64url(os.urandom(16)), seconds)
 
     async def give_back(self, kind: str, text: str) -> None:
-        """Let a text be used again, because its use had no effect."""
+        """Allow a text to be used again, because its use had no effect."""
         with suppress(StoreUnavailableError):  # then it stays used
             await self.store.remove(_key(kind, text))
 
@@ -267,7 +267,7 @@ class StoredSignIns:
                 if await self.store.replace(name, value, self._conceal_list(subject, [], extra), 1):
                     break
             else:
-                raise StoreUnavailableError(store=STORE)
+                raise StoreUnavailableError(store=SIGN_INS.store)
 
     async def _renew(
         self,
@@ -410,7 +410,7 @@ class StoredSignIns:
                 for oldest in [*keys, key][:-MAX_PER_USER]:
                     await self.store.remove(oldest)
                 return
-        raise StoreUnavailableError(store=STORE)
+        raise StoreUnavailableError(store=SIGN_INS.store)
 
     def _index_keys(self, subject: str) -> list[str]:
         """Return the keys of the list of a user's sign-ins, one for each key of the server."""

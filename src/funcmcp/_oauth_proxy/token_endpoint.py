@@ -19,16 +19,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from funcmcp._oauth_proxy.flows import (
-    CODE_SECONDS,
-    Refresh,
-    challenge_of,
-    of_code,
-    of_refresh_token,
-    sign_in_id,
-    to_refresh_token,
-)
+from funcmcp._oauth_proxy.flows import CODE_SECONDS, challenge_of, of_code, sign_in_id
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, basic_client
+from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
@@ -50,7 +43,7 @@ if TYPE_CHECKING:
 
     from funcmcp._oauth_proxy.flows import Flow
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
-    from funcmcp._oauth_proxy.settings import Settings
+    from funcmcp._oauth_proxy.settings import ProxySettings
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn, User
     from funcmcp._oauth_proxy.web import Parameters, WebRequest
@@ -71,7 +64,7 @@ class _InvalidGrantError(OAuthError):
         super().__init__("invalid_grant", _INVALID_GRANT)
 
 
-async def token(settings: Settings, request: WebRequest) -> WebAnswer:
+async def token(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Issue tokens for a code or a refresh token."""
     try:
         return await _token(settings, request, form_of(request))
@@ -98,7 +91,7 @@ async def token(settings: Settings, request: WebRequest) -> WebAnswer:
         return _unavailable(_STORE_AWAY)
 
 
-async def revoke(settings: Settings, request: WebRequest) -> WebAnswer:
+async def revoke(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """End the sign-in of a refresh token: in the store, if there is one, and at the identity provider.
 
     A token that is not valid, or of another client, is answered as one that was revoked (RFC 7009 section 2.2).
@@ -127,7 +120,7 @@ async def revoke(settings: Settings, request: WebRequest) -> WebAnswer:
     return json_answer(200, {})
 
 
-async def _revoke_stored(settings: Settings, sign_ins: StoredSignIns, request: WebRequest) -> WebAnswer:
+async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, request: WebRequest) -> WebAnswer:
     """End a sign-in in the store. Whether the identity provider ends it, too, makes no difference to the client."""
     try:
         form = form_of(request)
@@ -154,7 +147,7 @@ async def _revoke_stored(settings: Settings, sign_ins: StoredSignIns, request: W
     return json_answer(200, {})
 
 
-async def _token(settings: Settings, request: WebRequest, form: Parameters) -> WebAnswer:
+async def _token(settings: ProxySettings, request: WebRequest, form: Parameters) -> WebAnswer:
     assertions = settings.assertions if form.get("grant_type") == GRANT_TYPE else None
     if assertions is None:
         client = _key_of_client(settings, request, form)
@@ -174,7 +167,7 @@ async def _token(settings: Settings, request: WebRequest, form: Parameters) -> W
     raise OAuthError("unsupported_grant_type", "The grant_type must be authorization_code or refresh_token.")
 
 
-async def _exchange(settings: Settings, form: Parameters, client: str) -> WebAnswer:
+async def _exchange(settings: ProxySettings, form: Parameters, client: str) -> WebAnswer:
     """Issue tokens for a code. The identity provider is asked last: a mistake before that does not use up the code."""
     now = settings.clock()
     flow = of_code(settings.keys, form.get("code") or "", now)
@@ -200,7 +193,7 @@ async def _exchange(settings: Settings, form: Parameters, client: str) -> WebAns
 
 
 async def _exchange_assertion(
-    settings: Settings, assertions: AssertionGrants, form: Parameters, client: str
+    settings: ProxySettings, assertions: AssertionGrants, form: Parameters, client: str
 ) -> WebAnswer:
     """Issue an access token for an identity assertion. It is used up last: a mistake before that does not use it up."""
     requested = [scope for scope in form.words("scope") if scope not in IGNORED_SCOPES]
@@ -212,7 +205,7 @@ async def _exchange_assertion(
     return _answer(_tokens(settings, sign_in, scopes, None, None))
 
 
-async def _exchanged(settings: Settings, flow: Flow, code: str) -> SignIn:
+async def _exchanged(settings: ProxySettings, flow: Flow, code: str) -> SignIn:
     """Return what the identity provider says for the code of a flow, which is used up in the store before."""
     sign_ins = settings.sign_ins
     if sign_ins is not None and not await sign_ins.use_once("code", code, _CODE_USE_SECONDS):
@@ -230,7 +223,7 @@ async def _exchanged(settings: Settings, flow: Flow, code: str) -> SignIn:
         raise
 
 
-async def _refresh(settings: Settings, form: Parameters, client: str) -> WebAnswer:
+async def _refresh(settings: ProxySettings, form: Parameters, client: str) -> WebAnswer:
     """Issue tokens for a refresh token, if the identity provider renews the sign-in."""
     if settings.sign_ins is not None:
         return await _refresh_stored(settings, settings.sign_ins, form, client)
@@ -247,7 +240,7 @@ async def _refresh(settings: Settings, form: Parameters, client: str) -> WebAnsw
     return _answer(_tokens(settings, renewed, scopes, to_refresh_token(settings.keys, renewed), sign_in.access_token))
 
 
-async def _refresh_stored(settings: Settings, sign_ins: StoredSignIns, form: Parameters, client: str) -> WebAnswer:
+async def _refresh_stored(settings: ProxySettings, sign_ins: StoredSignIns, form: Parameters, client: str) -> WebAnswer:
     """Issue tokens for a refresh token whose sign-in is in the store."""
     token = sign_ins.read(form.get("refresh_token") or "")
     if token is None or token.client != client:
@@ -276,14 +269,14 @@ def _requested(form: Parameters, refresh: Refresh) -> list[str]:
     return requested
 
 
-async def _updated(settings: Settings, refresh: Refresh, user: User | None) -> Refresh:
+async def _updated(settings: ProxySettings, refresh: Refresh, user: User | None) -> Refresh:
     """Return a sign-in with what its renewal says about the user; raise OAuthError if the user may not use it."""
     if user is None:
         return refresh
     return replace(refresh, user=user, scopes=await _allowed(settings, user, refresh.scopes))
 
 
-async def _allowed(settings: Settings, user: User, scopes: tuple[str, ...]) -> tuple[str, ...]:
+async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...]) -> tuple[str, ...]:
     """Return the scopes that a user gets; raise OAuthError if the user may not sign in."""
     if settings.allow is None:
         return scopes
@@ -303,7 +296,7 @@ async def _allowed(settings: Settings, user: User, scopes: tuple[str, ...]) -> t
 
 
 def _tokens(
-    settings: Settings,
+    settings: ProxySettings,
     refresh: Refresh,
     scopes: Sequence[str],
     refresh_token: str | None,
@@ -338,7 +331,7 @@ def _answer(tokens: dict[str, object]) -> WebAnswer:
     return json_answer(200, tokens, _NO_CACHE)
 
 
-def _key_of_client(settings: Settings, request: WebRequest, form: Parameters) -> str:
+def _key_of_client(settings: ProxySettings, request: WebRequest, form: Parameters) -> str:
     client_id, authorization = form.get("client_id"), request.headers.get("authorization")
     if client_id is None and authorization is not None:
         # Some clients use HTTP Basic whatever they are registered for, with their id and no secret.
@@ -362,9 +355,9 @@ def _is_access_token(text: str) -> bool:
     return text.startswith("ey") and text.count(".") == 2  # noqa: PLR2004 - header, payload, signature
 
 
-async def _failed(settings: Settings, request: WebRequest, answer: WebAnswer) -> WebAnswer:
+async def _failed(settings: ProxySettings, request: WebRequest, answer: WebAnswer) -> WebAnswer:
     """Count a failed request of an address; return the refusal of an address that has too many of them."""
-    seconds = await settings.limits.failed_tokens.take(request.caller)
+    seconds = await settings.rates.failed_tokens.take(request.caller)
     if not seconds:
         return answer
     retry_after = ("retry-after", str(int(seconds) + 1))

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import decode
-from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._mappings import only, without
+from funcmcp._objects.mappings import only, without
 from funcmcp._protocol.content_blocks import for_older
 
 if TYPE_CHECKING:

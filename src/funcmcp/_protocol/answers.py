@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._mappings import only
+from funcmcp._objects.mappings import only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -54,11 +54,11 @@ class RepeatedNameError(ValueError):
     """An object that the protocol reads has two members with the same name. The text is safe to send to the client."""
 
 
-def decode(data: bytes, nesting: int = MAX_DEPTH, values: int | None = None) -> Any:
+def decode(json_text: bytes, nesting: int = MAX_DEPTH, values: int | None = None) -> Any:
     """Return the value of a JSON text.
 
     Args:
-        data: The JSON text.
+        json_text: The text in UTF-8.
         nesting: Maximum number of nested objects and arrays.
         values: Maximum number of values, counted as commas and opening brackets outside of strings. None: no limit.
 
@@ -66,37 +66,37 @@ def decode(data: bytes, nesting: int = MAX_DEPTH, values: int | None = None) -> 
         InvalidJSONError: The text is not valid JSON, or exceeds a limit.
         RepeatedNameError: An object that the protocol reads has two members with the same name.
     """
-    if values is not None and len(data) > values and has_more_values(data, values):
+    if values is not None and len(json_text) > values and has_more_values(json_text, values):
         raise InvalidJSONError(f"The JSON has more than {values} values.")
     try:
-        value = from_json(data, allow_inf_nan=False)
+        value = from_json(json_text, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidJSONError(_reason_for(str(error))) from None
-    if data.count(b"[") + data.count(b"{") > nesting:
+    if json_text.count(b"[") + json_text.count(b"{") > nesting:
         _check_depth(value, nesting)
     # from_json() silently keeps the last of two equal member names and turns 1e999 into Infinity. Encoding the value
     # again exposes both: a duplicate name shrinks the text, an overflow becomes "Infinity". This is cheaper than
     # walking the value. Where the quick comparison is inconclusive (escapes, odd white space), the slow parser decides.
     encoded = to_json(value)
-    if encoded != data and not _has_same_names(encoded, data):
-        _compare_outside_strings(encoded, data)
+    if encoded != json_text and not _has_same_names(encoded, json_text):
+        _compare_outside_strings(encoded, json_text)
     return value
 
 
-def request_id_in(data: bytes, values: int | None = None) -> str | int | None:
+def request_id_in(json_text: bytes, values: int | None = None) -> str | int | None:
     """Return the id of a request whose JSON text `decode` rejects, so that its refusal reaches the caller.
 
     Args:
-        data: The JSON text.
+        json_text: The text in UTF-8.
         values: As for `decode`.
 
     Returns:
         The id; None if the text is not a request, or its id is not certain.
     """
-    if values is not None and has_more_values(data, values):
+    if values is not None and has_more_values(json_text, values):
         return None
     try:
-        message = json.loads(data.decode(), object_pairs_hook=_build_object)
+        message = json.loads(json_text.decode(), object_pairs_hook=_build_object)
     except (ValueError, RecursionError):
         return None
     if type(message) is not dict or "method" not in message:
@@ -107,55 +107,55 @@ def request_id_in(data: bytes, values: int | None = None) -> str | int | None:
     return request_id if type(request_id) is int else None
 
 
-def has_more_values(data: bytes, values: int) -> bool:
+def has_more_values(json_text: bytes, values: int) -> bool:
     """Return whether a JSON text has more than *values* commas and opening brackets outside of strings."""
-    if count_values(data) <= values:
+    if count_values(json_text) <= values:
         return False
-    return count_values(_without_strings(data)) > values
+    return count_values(_without_strings(json_text)) > values
 
 
-def memory_of(data: bytes) -> int:
+def memory_of(json_text: bytes) -> int:
     """Return the bytes of memory that a JSON text takes up when it is decoded, at most; 0 for a short text."""
-    if len(data) <= _SHORT:
+    if len(json_text) <= _SHORT:
         return 0
-    containers = data.count(b"[") + data.count(b"{")
-    return len(data) * _width_in(data) + _CONTAINER_BYTES * containers + _VALUE_BYTES * data.count(b",")
+    containers = json_text.count(b"[") + json_text.count(b"{")
+    return len(json_text) * _width_in(json_text) + _CONTAINER_BYTES * containers + _VALUE_BYTES * json_text.count(b",")
 
 
-def _width_in(data: bytes) -> int:
+def _width_in(json_text: bytes) -> int:
     """Return the bytes of memory of a character of the texts in a JSON text, at most.
 
     The widest character of a text decides. A text beyond ASCII keeps its UTF-8 form as well when it is encoded.
     """
-    if b"\\u" in data:
+    if b"\\u" in json_text:
         return 5
-    if data.isascii():
+    if json_text.isascii():
         return 1
-    return 5 if _BEYOND_16_BITS.search(data) else 3
+    return 5 if _BEYOND_16_BITS.search(json_text) else 3
 
 
-def count_values(data: bytes) -> int:
+def count_values(json_text: bytes) -> int:
     """Return the number of commas and opening brackets in a JSON text, those in strings included."""
-    return data.count(b",") + data.count(b"[") + data.count(b"{")
+    return json_text.count(b",") + json_text.count(b"[") + json_text.count(b"{")
 
 
-def _without_strings(data: bytes) -> bytes:
+def _without_strings(json_text: bytes) -> bytes:
     """Return a JSON text without its strings."""
-    if b"\\" in data:
-        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    return b"".join(data.split(b'"')[::2])
+    if b"\\" in json_text:
+        json_text = json_text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"".join(json_text.split(b'"')[::2])
 
 
-def _has_same_names(encoded: bytes, data: bytes) -> bool:
+def _has_same_names(encoded: bytes, json_text: bytes) -> bool:
     """Return True if counts prove that a text and its encoded value have equally many names and no overflowed number.
 
     Counts prove nothing, and the result is False, where a string has a colon or a quote, where white space precedes a
     colon, and where anything is escaped.
     """
-    if b"\\" in data:
+    if b"\\" in json_text:
         return False
-    names = data.count(b'":')
-    return names == encoded.count(b'":') == data.count(b":") and encoded.count(b"I") == data.count(b"I")
+    names = json_text.count(b'":')
+    return names == encoded.count(b'":') == json_text.count(b":") and encoded.count(b"I") == json_text.count(b"I")
 
 
 def encode(
@@ -172,23 +172,23 @@ def encode(
         ValueError: JSON can't represent the value.
     """
     try:
-        data = to_json(value, bytes_mode=binary, fallback=fallback)
+        json_text = to_json(value, bytes_mode=binary, fallback=fallback)
     except PydanticSerializationError as error:
         if not is_of_surrogates(error):
             raise ValueError(str(error)) from None
         try:
-            data = to_json(_well_formed_value(value, binary, fallback))
+            json_text = to_json(_well_formed_value(value, binary, fallback))
         except RecursionError:
             raise ValueError("The value is nested too deep, or contains itself.") from None
-    if has_constants(data):
-        json.loads(data, parse_constant=_reject_constant)
-    return data
+    if has_constants(json_text):
+        json.loads(json_text, parse_constant=_reject_constant)
+    return json_text
 
 
-def has_constants(data: bytes) -> bool:
+def has_constants(json_text: bytes) -> bool:
     """Return whether a JSON text may have NaN or Infinity. A string may contain these words, too."""
     # Searching for the number of a byte is eight times as fast as searching for a word. Few texts have these letters.
-    return (_N in data and b"NaN" in data) or (_I in data and b"Infinity" in data)
+    return (_N in json_text and b"NaN" in json_text) or (_I in json_text and b"Infinity" in json_text)
 
 
 def encode_text(text: str) -> bytes:
@@ -242,22 +242,22 @@ def _members(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
     return container.values() if type(container) is dict else container
 
 
-def _compare_outside_strings(encoded: bytes, data: bytes) -> None:
+def _compare_outside_strings(encoded: bytes, json_text: bytes) -> None:
     """Reject overflowed numbers, and look for repeated names if the encoded value has fewer names than the text."""
     encoded = _without_strings(encoded)
     if b"I" in encoded:
         raise InvalidJSONError("The JSON has a number that is too large.")
-    if encoded.count(b":") != _without_strings(data).count(b":"):
-        _reject_repeated_names(data)
+    if encoded.count(b":") != _without_strings(json_text).count(b":"):
+        _reject_repeated_names(json_text)
 
 
 class _RepeatingObject(dict[str, Any]):
     """An object whose text has two members with the same name."""
 
 
-def _reject_repeated_names(data: bytes) -> None:
+def _reject_repeated_names(json_text: bytes) -> None:
     """Reject repeated names in objects that the protocol reads, and overflowed numbers in hidden members."""
-    value = json.loads(data, object_pairs_hook=_build_object, parse_float=_parse_float)
+    value = json.loads(json_text, object_pairs_hook=_build_object, parse_float=_parse_float)
     for message in value if isinstance(value, list) else [value]:
         params = message.get("params") if isinstance(message, dict) else None
         objects = [message, params]
@@ -287,8 +287,8 @@ def _reject_constant(name: str) -> NoReturn:
 
 def _reason_for(report: str) -> str:
     """Return a sentence for an error message of the parser. It repeats nothing of the input."""
-    for words, reason in _REASONS.items():
-        if words in report:
+    for phrase, reason in _REASONS.items():
+        if phrase in report:
             return reason
     place = report.rpartition(" at line ")[2]
     if place == report:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import InvalidResponseError
-from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

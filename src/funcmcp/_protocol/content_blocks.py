@@ -1,6 +1,6 @@
 """The types of content blocks, one row each, and blocks with base64 inside JSON values: images, sounds and files.
 
-A new type of block is a row of `BLOCK_TYPES` and a class for authors in `_authoring/values/content.py`.
+A new type of block is a row of `BLOCK_TYPES` and a class for authors in `_authoring/results/content.py`.
 
 A model pays for each character of a text. The base64 of a picture of 100 kB takes about 100,000 tokens, and no model
 can see the picture in it. Therefore a text never contains the base64 of a block.
@@ -20,7 +20,7 @@ from base64 import b64decode
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from funcmcp._mappings import without, without_none
+from funcmcp._objects.mappings import without, without_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,6 +32,7 @@ _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+( *;[\x20-\x7e]*)?", re.AS
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[\x21-\x7e]+")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _ROLES = ("user", "assistant")
+_EVERY_TYPE = {"annotations": "2024-11-05", "_meta": "2025-06-18"}
 
 
 class BlockType(NamedTuple):
@@ -45,6 +46,9 @@ class BlockType(NamedTuple):
         base64: The path of the member with base64; empty if there is none.
         members: The checks of the members, for a type with base64.
         older: Returns the text that revisions without the type get. None: a sentence that names the type.
+        optional: Other members, with the first revision that has them.
+        format: The format of bytes without a file name; empty for a type without media.
+        subtypes: The subtypes of media types, for file suffixes that have another name.
     """
 
     name: str
@@ -54,12 +58,30 @@ class BlockType(NamedTuple):
     base64: tuple[str, ...] = ()
     members: Checks = {}  # noqa: RUF012 - it is never changed
     older: Callable[[Block], str] | None = None
+    optional: Mapping[str, str] = _EVERY_TYPE
+    format: str = ""
+    subtypes: Mapping[str, str] = {}
+
+    def media_type(self, suffix: str) -> str:
+        """Return the media type of a file with a suffix such as "jpg"; of the default format without a suffix."""
+        suffix = (suffix or self.format).lower()
+        return f"{self.name}/{self.subtypes.get(suffix, suffix)}"
 
 
 def types_of(revision: str) -> frozenset[str]:
     """Return the types of content blocks that a revision has."""
     # Revisions are dates in ISO format, so they sort as text.
     return frozenset(row.name for row in BLOCK_TYPES.values() if row.since <= revision)
+
+
+def members_of(revision: str) -> frozenset[str]:
+    """Return the members of all types of content blocks in a revision."""
+    names = {"type"}
+    for row in BLOCK_TYPES.values():
+        if row.since <= revision:
+            names.update(row.strings)
+            names.update(name for name, since in row.optional.items() if since <= revision)
+    return frozenset(names)
 
 
 def type_of(block: Block) -> BlockType | None:
@@ -70,8 +92,11 @@ def type_of(block: Block) -> BlockType | None:
 
 def for_older(block: Block) -> dict[str, Any]:
     """Return a text block in place of one whose type a revision does not have."""
-    name, older = block["type"], BLOCK_TYPES[block["type"]].older
-    text = older(block) if older else f"[{name} content, which this protocol revision does not support]"
+    name, row = block["type"], BLOCK_TYPES.get(block["type"])
+    if row is not None and row.older is not None:
+        text = row.older(block)
+    else:
+        text = f"[{name} content, which this protocol revision does not support]"
     return {"type": "text", "text": text}
 
 
@@ -97,7 +122,7 @@ def without_binary(value: Any) -> tuple[Any, list[dict[str, Any]]]:
 
 def _without_binary(value: Any, blocks: list[dict[str, Any]]) -> Any:
     if isinstance(value, list):
-        return [_without_binary(item, blocks) for item in value]
+        return [_without_binary(element, blocks) for element in value]
     if not isinstance(value, dict):
         return value
     row = type_of(value)
@@ -212,9 +237,49 @@ BLOCK_TYPES: dict[str, BlockType] = {
     row.name: row
     for row in (
         BlockType("text", "2024-11-05", ("text",), lambda block: str(block.get("text"))),
-        BlockType("image", "2024-11-05", ("data", "mimeType"), _text_of_data, ("data",), _DATA_BLOCK),
-        BlockType("audio", "2025-03-26", ("data", "mimeType"), _text_of_data, ("data",), _DATA_BLOCK),
-        BlockType("resource_link", "2025-06-18", ("uri", "name"), _text_of_link, older=_older_link),
-        BlockType("resource", "2024-11-05", (), _text_of_resource, ("resource", "blob"), _RESOURCE_BLOCK),
+        BlockType(
+            "image",
+            "2024-11-05",
+            ("data", "mimeType"),
+            _text_of_data,
+            ("data",),
+            _DATA_BLOCK,
+            format="png",
+            subtypes={"jpg": "jpeg", "svg": "svg+xml", "tif": "tiff"},
+        ),
+        BlockType(
+            "audio",
+            "2025-03-26",
+            ("data", "mimeType"),
+            _text_of_data,
+            ("data",),
+            _DATA_BLOCK,
+            format="wav",
+            subtypes={"mp3": "mpeg", "m4a": "mp4"},
+        ),
+        BlockType(
+            "resource_link",
+            "2025-06-18",
+            ("uri", "name"),
+            _text_of_link,
+            older=_older_link,
+            optional={
+                **_EVERY_TYPE,
+                **dict.fromkeys(("title", "description", "mimeType", "size"), "2025-06-18"),
+                "icons": "2025-11-25",
+            },
+        ),
+        BlockType(
+            "resource",
+            "2024-11-05",
+            (),
+            _text_of_resource,
+            ("resource", "blob"),
+            _RESOURCE_BLOCK,
+            optional={**_EVERY_TYPE, "resource": "2024-11-05"},
+        ),
     )
 }
+
+MEDIA_TYPES = tuple(row.name for row in BLOCK_TYPES.values() if row.format)
+"""The types of blocks with bytes of their own: images and sounds."""

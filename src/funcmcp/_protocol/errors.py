@@ -14,10 +14,10 @@ import copyreg
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -49,12 +49,12 @@ class MCPError(Exception):
         self.data = data
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let `pickle` and `copy` restore an error of a subclass with other arguments."""
+        """Support `pickle` and `copy` for subclasses whose constructors have other arguments."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]  # not in typeshed
 
     def __str__(self) -> str:
         """Return the message with its control and hidden characters escaped: it may come from a server."""
-        from funcmcp._visible_text import visible  # noqa: PLC0415 - compiles regular expressions
+        from funcmcp._text.visible import visible  # noqa: PLC0415 - compiles regular expressions
 
         return visible(self.message)
 
@@ -84,10 +84,11 @@ class UnknownFeature(InvalidParams):
     Args:
         kind: ``"tool"`` or ``"prompt"``.
         name: The name in the request.
+        detail: What more is known, such as ", in this version".
     """
 
-    def __init__(self, kind: str, name: str) -> None:
-        super().__init__(f"Unknown {kind}: {name[:_MAX_QUOTED_NAME]}")
+    def __init__(self, kind: str, name: str, detail: str = "") -> None:
+        super().__init__(f"Unknown {kind}: {name[:_MAX_QUOTED_NAME]}{detail}")
 
 
 @public("funcmcp")
@@ -96,10 +97,11 @@ class ResourceNotFound(MCPError):
 
     Args:
         uri: The URI in the request.
+        message: The text, if more is known than that there is no resource.
     """
 
-    def __init__(self, uri: str) -> None:
-        super().__init__(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+    def __init__(self, uri: str, message: str = "Resource not found") -> None:
+        super().__init__(RESOURCE_NOT_FOUND, message, {"uri": uri})
 
 
 class MissingClientCapability(MCPError):
@@ -136,6 +138,39 @@ class ToolError(Exception):
     """
 
 
+class CannotAskError(ToolError):
+    """No question of a call reaches its client: it has not declared that it answers, or the transport can't ask."""
+
+
+class AnsweredWithError(ToolError):
+    """The client has answered a question with a JSON-RPC error.
+
+    Args:
+        method: The method of the question.
+        error: The error object of the client, which is not checked.
+    """
+
+    def __init__(self, method: str, error: Mapping[str, Any]) -> None:
+        super().__init__(f"The client answered {method} with an error.")
+        self.error = error
+
+
+class WrongArguments(ToolError):
+    """Arguments of a call are invalid.
+
+    Args:
+        lines: The path of each wrong argument, such as ``items[0].quantity``, and what is wrong.
+    """
+
+    def __init__(self, lines: Iterable[tuple[str, str]]) -> None:
+        self.lines = tuple(lines)
+        super().__init__("\n".join(f"{path}: {phrase}" if path else phrase for path, phrase in self.lines))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Support `pickle` and `copy`."""
+        return type(self), (self.lines,), self.__dict__
+
+
 @public("funcmcp.client")
 class ClientError(Exception):
     """A request failed. Its subclasses are the reasons.
@@ -144,7 +179,7 @@ class ClientError(Exception):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let `pickle` and `copy` restore an error of a subclass with other arguments."""
+        """Support `pickle` and `copy` for subclasses whose constructors have other arguments."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]  # not in typeshed
 
 

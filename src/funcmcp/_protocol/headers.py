@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._protocol.codec import well_formed
+from funcmcp._protocol.http_rules import FIELD_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,7 +22,6 @@ NAME = "mcp-name"
 PARAM_PREFIX = "mcp-param-"
 SESSION_ID = "mcp-session-id"
 
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _ENCODED_PREFIX, _ENCODED_SUFFIX = "=?base64?", "?="
 _LITERAL = re.compile(r"[\t -~]*")
 _MIRRORED_TYPES = ("string", "integer", "boolean")
@@ -53,7 +53,7 @@ def mirrored_parameters(input_schema: Mapping[str, Any]) -> tuple[MirroredParame
         if name is None:
             continue
         argument = ".".join(path)
-        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+        if not isinstance(name, str) or not FIELD_NAME.fullmatch(name):
             raise ValueError(f"x-mcp-header of {argument!r} must be a header token such as 'Region'.")
         if schema.get("type") not in _MIRRORED_TYPES:
             raise ValueError(f"x-mcp-header of {argument!r} needs an argument of type string, integer or boolean.")

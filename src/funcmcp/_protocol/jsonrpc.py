@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from funcmcp._mappings import without_none
+from funcmcp._objects.mappings import without_none
 
 RequestId: TypeAlias = str | int
 
@@ -75,9 +75,11 @@ def classify(value: object) -> Message | Malformed:
         return Malformed('"jsonrpc" must be "2.0".', request_id)
     if "method" not in value:
         return _response(value, request_id)
-    method, params = value["method"], _params_of(value)
+    method, params = value["method"], value.get("params")
     if type(method) is not str:
         return Malformed('"method" must be a string.', request_id)
+    if type(params) is not dict or None in params.values():
+        params = _params_of(params)
     if params is None:
         return Malformed('"params" must be an object.', request_id)
     if request_id is not None:
@@ -87,14 +89,11 @@ def classify(value: object) -> Message | Malformed:
     return Notification(method, params)
 
 
-def _params_of(message: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the params of a message without members that are null; None if they are not an object."""
-    params = message.get("params")
+def _params_of(params: object) -> dict[str, Any] | None:
+    """Return params without members that are null, and the params of a message without any; None for a wrong type."""
     if params is None:
         return {}
-    if type(params) is not dict:
-        return None
-    return without_nulls(params) if None in params.values() else params
+    return without_nulls(params) if type(params) is dict else None
 
 
 def without_nulls(members: dict[str, Any]) -> dict[str, Any]:

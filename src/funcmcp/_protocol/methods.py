@@ -2,13 +2,16 @@
 
 A request whose method has no row, or no row in its revision, is rejected with -32601.
 
-Source: the index of every revision's schema; the tasks extension; 2026-07-28 "transports, Request Metadata" for
-mirrored names.
+Source: the index of every revision's schema; the extensions tasks and skills; 2026-07-28 "transports, Request
+Metadata" for mirrored names.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Method(NamedTuple):
@@ -52,6 +55,7 @@ METHODS: dict[str, Method] = {
         Method("resources/read", "resources", named_by="uri", mirror="required", serves_none=True),
         Method("resources/subscribe", "resources", removed_in="2026-07-28", named_by="uri"),
         Method("resources/unsubscribe", "resources", removed_in="2026-07-28", named_by="uri"),
+        Method("resources/directory/read", "skills", since="2025-11-25", named_by="uri"),
         Method("prompts/list", "prompts", items="prompts", serves_none=True),
         Method("prompts/get", "prompts", named_by="name", mirror="required", serves_none=True),
         Method("completion/complete", "completions"),
@@ -61,12 +65,16 @@ METHODS: dict[str, Method] = {
         Method("tasks/cancel", "tasks", since="2025-11-25", named_by="taskId", mirror="optional"),
         Method("tasks/result", "tasks", since="2025-11-25", removed_in="2026-07-28", named_by="taskId"),
         Method("tasks/list", "tasks", since="2025-11-25", removed_in="2026-07-28", items="tasks"),
+        Method("skills/list", "skills", since="2025-11-25", items="skills"),
+        Method("skills/get", "skills", since="2025-11-25", named_by="uri"),
     )
 }
 
 
 FEATURE_LISTS: dict[str, str] = {
-    row.name: row.items for row in METHODS.values() if row.items is not None and row.capability != "tasks"
+    row.name: row.items
+    for row in METHODS.values()
+    if row.items is not None and row.capability not in {"skills", "tasks"}
 }
 """The member of the result with the definitions, by the method of each list of features."""
 
@@ -113,3 +121,12 @@ def methods_of(revision: str) -> dict[str, Method]:
         for row in METHODS.values()
         if row.since <= revision and (row.removed_in is None or revision < row.removed_in)
     }
+
+
+def mirrored_name(method: str, params: Mapping[str, Any]) -> str | None:
+    """Return what a request of 2026-07-28 repeats in ``Mcp-Name``; None if it repeats nothing."""
+    row = METHODS.get(method)
+    if row is None or row.mirror is None or row.named_by is None:
+        return None
+    name = params.get(row.named_by)
+    return name if isinstance(name, str) else None

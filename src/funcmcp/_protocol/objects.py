@@ -13,9 +13,9 @@ import binascii
 from base64 import b64decode
 from typing import Any, TypeVar
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import InvalidResponseError, ToolError
 from funcmcp._protocol.tasks import STATUSES, TERMINAL
-from funcmcp._public_names import public
 
 T = TypeVar("T")
 D = TypeVar("D", bound="WireObject")
@@ -63,19 +63,22 @@ class WireObject(dict[str, Any]):
 
 
 def number_of(value: object) -> float | None:
-    """Return a number. Return None for anything else that a server may send in its place."""
+    """Return a number. Return None for one too large for arithmetic, and for anything else that a server may send."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value
+    return value if -_LARGEST < value < _LARGEST else None
+
+
+_LARGEST = 2.0**1000
 
 
 def objects_of(items: list[Any], kind: type[D]) -> list[D]:
     """Return the objects in a list of the server. Raise InvalidResponseError if one of them is not an object."""
     objects = []
-    for item in items:
-        if not isinstance(item, dict):
+    for wire_object in items:
+        if not isinstance(wire_object, dict):
             raise InvalidResponseError(f"The server sent a {kind.__name__} that is not an object.")
-        objects.append(kind(item))
+        objects.append(kind(wire_object))
     return objects
 
 

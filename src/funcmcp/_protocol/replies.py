@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import encode
-from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from funcmcp._protocol.errors import MCPError

@@ -80,8 +80,8 @@ def _list_of(check_item: Check) -> Check:
     def check(value: Any) -> str | None:
         if not isinstance(value, list):
             return f" must be a list, not {_kind_of(value)}"
-        for number, item in enumerate(value):
-            error = check_item(item)
+        for number, element in enumerate(value):
+            error = check_item(element)
             if error is not None:
                 return f"[{number}]{error}"
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from funcmcp._definitions import definition
+from funcmcp._objects.definitions import definition
 from funcmcp._protocol.content_blocks import types_of
 from funcmcp._protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND
 

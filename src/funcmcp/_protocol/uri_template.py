@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 Values: TypeAlias = dict[str, str | list[str]]
 
@@ -33,6 +33,9 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _DRIVE_PATH = re.compile(r"[A-Za-z]:(/|$)")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_RESERVED = ":/?#[]@!$&'()*+,;="
+"""Characters that ``{+a}`` leaves as they are (RFC 3986 section 2.2)."""
+
 _UNSAFE = "The URI has a value that is not allowed: '..', an absolute path, a backslash or NUL."
 
 
@@ -73,7 +76,7 @@ class URITemplate:
     """
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text: str = text
         # Elsewhere "a:b" is a value like any other. In a path of Windows it is a file of the drive A.
         self._drive = _DRIVE if text[:5].lower() == "file:" else _DRIVE_PATH
         self._query: tuple[str, ...] = ()
@@ -98,7 +101,7 @@ class URITemplate:
         """The literals between the variables behind the widest one."""
         self._takes_any = any(variable.reserved for variable in variables)
         self._has_literal_query = any("?" in literal or "#" in literal for literal in literals)
-        self.variables = tuple(variable.name for variable in variables) + self._query
+        self.variables: tuple[str, ...] = tuple(variable.name for variable in variables) + self._query
         if len(set(self.variables)) != len(self.variables):
             raise InvalidTemplateError(f"The template {text!r} has a variable twice.")
 
@@ -138,6 +141,38 @@ class URITemplate:
             for text in [value] if isinstance(value, str) else value:
                 _check(text, self._drive)
         return values | parameters
+
+    def expand(self, values: Mapping[str, object]) -> str:
+        """Return the URI for values of the variables; those of the query may be missing.
+
+        Raises:
+            KeyError: A value of the path is missing.
+        """
+        uri = ""
+        position = 0
+        for match in _EXPRESSION.finditer(self.text):
+            uri += self.text[position : match.start()]
+            position = match.end()
+            operator, names = match.groups()
+            if operator == "?":
+                uri += self._expanded_query(values)
+                continue
+            value = values[names.rstrip("*")]
+            if isinstance(value, list):
+                uri += "/".join(quote(str(segment), safe="") for segment in value)
+            elif operator == "+":
+                uri += quote(str(value), safe=_RESERVED)
+            else:
+                uri += quote(str(value), safe="/" if names.endswith("*") else "")
+        return uri + self.text[position:]
+
+    def _expanded_query(self, values: Mapping[str, object]) -> str:
+        pairs = []
+        for name in self._query:
+            value = values.get(name)
+            items = value if isinstance(value, list) else [value]
+            pairs += [f"{name}={quote(str(item), safe='')}" for item in items if item is not None]
+        return f"?{'&'.join(pairs)}" if pairs else ""
 
     def _divided(self, uri: str) -> tuple[str, str]:
         """Return the part of a URI that the path matches, and its query."""
@@ -296,7 +331,12 @@ def _decode(raw: str) -> str | None:
 def _check(value: str | list[str], drive: re.Pattern[str]) -> None:
     """Raise UnsafeValueError if a value, or the path that a list of segments forms, is not safe."""
     for path in [value] if isinstance(value, str) else [*value, "/".join(value)]:
-        upwards = ".." in path and ".." in path.split("/")
-        has_drive = path[1:2] == ":" and drive.match(path) is not None
-        if upwards or has_drive or "\0" in path or "\\" in path or path[:1] == "/":
+        if not is_safe(path, drive):
             raise UnsafeValueError(_UNSAFE)
+
+
+def is_safe(path: str, drive: re.Pattern[str] = _DRIVE_PATH) -> bool:
+    """Return whether a value of a variable stays below a folder that it is appended to."""
+    upwards = ".." in path and ".." in path.split("/")
+    has_drive = path[1:2] == ":" and drive.match(path) is not None
+    return not (upwards or has_drive or "\0" in path or "\\" in path or path[:1] == "/")

@@ -3,5 +3,5 @@
 from PyInstaller.utils.hooks import collect_data_files
 
 # `mcp.run("http")` imports it by name, so that `import funcmcp` does not load uvicorn.
-hiddenimports = ["funcmcp._adapters.uvicorn.server"]
-datas = collect_data_files("funcmcp._transports.http.endpoints", includes=["page_files/*"])
+hiddenimports = ["funcmcp._processes.server"]
+datas = collect_data_files("funcmcp._page", includes=["files/*"])

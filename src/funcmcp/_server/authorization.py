@@ -164,7 +164,7 @@ class Guard:
 
 def guard_for(context: RequestContext, guard: Guard | None) -> Guard | None:
     """Return the guard that decides what the caller of a request gets; None if the caller gets everything."""
-    return None if context.by_user else guard
+    return None if context.by_user or context.by_author else guard
 
 
 async def _allows(authorize: Authorize, principal: Principal) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError, ResourceNotFound, ToolError
 from funcmcp._protocol.jsonrpc import Request, classify
 from funcmcp._protocol.replies import Reply, encoded_result_reply, error_reply, result_reply
 from funcmcp._server.authorization import Guard
+from funcmcp._server.calls.rounds import UsedStates
+from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.catalog.catalog import Catalog
-from funcmcp._server.catalog.features import RawResponse
+from funcmcp._server.catalog.features import RawResponse, Tool
 from funcmcp._server.catalog.lookup import Lookup
 from funcmcp._server.connections.hub import LISTS, Hub, updated
 from funcmcp._server.drain import Drain
@@ -19,7 +21,7 @@ from funcmcp._server.exception_groups import meaning_of, shown_text
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.load import Load
 from funcmcp._server.log import log_failure, log_too_large
-from funcmcp._server.middleware import check_middleware, fold
+from funcmcp._server.middleware import BoundMiddleware, check_middleware, fold
 from funcmcp._server.results import Results
 from funcmcp._server.routes import Parts, Routes
 from funcmcp._server.run import begin, is_failure
@@ -27,23 +29,31 @@ from funcmcp._state.bus import LocalBus
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence, Set
+    from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence, Set
 
     from funcmcp._auth.policy import Auth
+    from funcmcp._auth.principal import Principal
     from funcmcp._protocol.jsonrpc import Malformed, Notification, Response
     from funcmcp._protocol.revisions import Revision
-    from funcmcp._server.calls.context import RequestContext
-    from funcmcp._server.calls.route import RoutedRequest
-    from funcmcp._server.connections.conversation import Conversation
+    from funcmcp._server.budgets.result_budgets import ResultBudgets
+    from funcmcp._server.calls.context import HTTPRequestInfo, RequestContext
+    from funcmcp._server.calls.feature import Feature
+    from funcmcp._server.catalog.features import ExtensionMethod
+    from funcmcp._server.connections.client import ConnectedClient
+    from funcmcp._server.connections.conversation import Conversation, Rules
     from funcmcp._server.connections.hub import Change
+    from funcmcp._server.handlers.lists import Provided
     from funcmcp._server.middleware import Middleware, Respond
     from funcmcp._server.middleware_results import AuthoredValues, MiddlewareResults
     from funcmcp._server.options import ServerOptions
     from funcmcp._server.run import Waiting
     from funcmcp._server.tasks.service import Tasks
     from funcmcp._state.bus import Bus
+    from funcmcp._state.caller_values import CallerValues
     from funcmcp._state.seal import KeyRing
     from funcmcp._state.tasks.store import TaskStore
+
+    Message = TypeVar("Message", RoutedRequest, RoutedRequest | Notification | Response | Malformed)
 
 
 class Server:
@@ -74,7 +84,17 @@ class Server:
         load: Counts and limits requests, streams and subscriptions, in total and for each caller.
         hub: Publishes changes.
         tasks: The tasks; None if calls never become tasks, or the store is not made yet.
+        budgets: Keeps results within the budgets of their tools; None as long as no tool has one.
+        open_values: Returns the store of the callers' values. None: there is none, and tools have no budgets.
+        provided: The features that are computed at run time; None if there are none.
+        client_endings: Functions that are called with each client whose session or connection has ended.
     """
+
+    budgets: ResultBudgets | None = None
+    open_values: Callable[[], CallerValues] | None = None
+    provided: Provided | None = None
+    _middleware_results: MiddlewareResults | None = None
+    _values_of_authors: AuthoredValues | None = None
 
     def __init__(  # noqa: PLR0913 - keyword-only: the parts that operators choose
         self,
@@ -101,31 +121,56 @@ class Server:
         self.catalog = Catalog(options, self.hub.publish, open_tasks=open_tasks)
         self.guard = None if auth is None else Guard(self.catalog, auth.lists, scopes=auth.scopes)
         self.results = Results(options, revisions, cache_scope="public" if auth is None else "private")
-        lookup = Lookup(self.catalog)
-        self.parts = Parts(
-            options,
-            self.revisions,
-            self.catalog,
-            lookup,
-            self.results,
-            self.guard,
-            keys,
-            self.hub,
-            self.load,
-        )
+        self.parts = self._make_parts()
         self.routes = Routes(self.parts)
+        self.catalog.tools.listeners.append(self._tool_changed)
+        self.catalog.methods.listeners.append(self._method_changed)
+        self.catalog.skills.listeners.append(lambda _skill, _count: self.routes.add_skills())
         self.tasks: Tasks | None = None
         self._task_store = tasks
         self._task_concurrency = task_concurrency
         self._task_queues = task_queues
         if tasks is not None and not callable(tasks):
             self.open_tasks()
+        self.client_endings: list[Callable[[ConnectedClient], None]] = []
         self._middleware: list[Middleware] = []
         self._make_middleware_values = middleware_values
-        self._middleware_results: MiddlewareResults | None = None
         self._chain: Respond = self._respond
         for function in middleware:
             self.add_middleware(function)
+
+    def _make_parts(self) -> Parts:
+        return Parts(
+            self.options,
+            self.revisions,
+            self.catalog,
+            Lookup(self.catalog),
+            self.results,
+            self.guard,
+            self.keys,
+            UsedStates(self.bus),
+            self.hub,
+            self.load,
+        )
+
+    def client_ended(self, client: ConnectedClient) -> None:
+        """Note that the session or the connection of a client has ended."""
+        for function in self.client_endings:
+            function(client)
+
+    def describe_as(
+        self, implementation: dict[str, Any], instructions: str | None, capabilities: Collection[str]
+    ) -> None:
+        """Describe the server as another one, whose features it passes on, from now on.
+
+        Args:
+            implementation: The Implementation of the other server.
+            instructions: Its instructions; None without.
+            capabilities: The names of its capabilities.
+        """
+        self.results.describe_as(implementation)
+        self.results.instructions = instructions
+        self.catalog.promise_only({"tools", "resources", "prompts"}.intersection(capabilities))
 
     @property
     def has_tasks(self) -> bool:
@@ -146,11 +191,58 @@ class Server:
             self.tasks.set_queues(self._task_queues)
         return self.tasks
 
+    def _tool_changed(self, tool: Tool, count: int) -> None:
+        if count > 0:
+            self.offer_budget(tool)
+
+    def _method_changed(self, method: ExtensionMethod, count: int) -> None:
+        if count > 0:
+            self.routes.add_method(method)
+
+    def offer_budget(self, tool: Tool | None = None) -> None:
+        """Keep results within budgets, and offer what reads the whole of a shortened one, once a tool has a budget.
+
+        Args:
+            tool: A tool; None for tools that a provider will have.
+        """
+        budget = self.options.limits.result_characters
+        if tool is not None and tool.result_characters is not None:
+            budget = tool.result_characters
+        if not budget or self.open_values is None:
+            return
+        if self.budgets is None:
+            from funcmcp._server.budgets.result_budgets import ResultBudgets  # noqa: PLC0415 - few servers have budgets
+
+            self.budgets = ResultBudgets(
+                self.options.limits,
+                results=self.results,
+                catalog=self.catalog,
+                guard=self.guard,
+                open_values=self.open_values,
+                values=self._authored_values,
+            )
+            self.routes.limit_results(self.budgets)
+        self.budgets.offer_readers(allow_anonymous=tool is not None and tool.access.allow_anonymous)
+
+    def _authored_values(self) -> AuthoredValues | None:
+        """Return what reads the values of authors, and make it unless that has happened; None if there is nothing."""
+        if self._values_of_authors is None and self._make_middleware_values is not None:
+            self._values_of_authors = self._make_middleware_values()
+        return self._values_of_authors
+
     def add_middleware(self, middleware: Middleware, *, is_outermost: bool = False) -> None:
         """Add a middleware inside the existing ones, or around all of them; see `funcmcp.middleware`."""
         check_middleware(middleware)
+        if isinstance(middleware, BoundMiddleware):
+            middleware.bind(self.options.name, self.keys)
         self._middleware.insert(0 if is_outermost else len(self._middleware), middleware)
         self._chain = fold(self._middleware, self._respond, self._reply_of_middleware, self._failed)
+
+    async def close_middleware(self) -> None:
+        """Close the connections of the middleware."""
+        for middleware in self._middleware:
+            if isinstance(middleware, BoundMiddleware):
+                await middleware.aclose()
 
     @property
     def has_middleware(self) -> bool:
@@ -175,6 +267,38 @@ class Server:
         routed = self.routes.route(message)
         routed.size = size
         return routed
+
+    def provide(self, provided: Provided) -> None:
+        """Serve features that are computed at run time, too."""
+        self.provided = self.routes.lifecycle.provided = provided
+        for features in self.routes.lists.values():
+            features.provided = provided
+
+    async def resolve(self, message: Message, principal: Principal | None, routes: Routes | None = None) -> Message:
+        """Return a request with the feature that it names, also if that is computed at run time; others unchanged.
+
+        Args:
+            message: The request, or another message.
+            principal: The caller.
+            routes: The routes of the request, if they are not those of the server.
+        """
+        if self.provided is None or not isinstance(message, RoutedRequest):
+            return message
+        return await self.provided.resolve(message, principal, (routes or self.routes).route)
+
+    async def resolve_in_session(
+        self, routed: RoutedRequest, rules: Rules, http: HTTPRequestInfo | None
+    ) -> RoutedRequest:
+        """Return a request with the feature that its session sees under its name."""
+        from funcmcp._server.catalog.session_view import SessionView  # noqa: PLC0415 - few sessions have rules
+
+        resolved = SessionView(rules, self.catalog).route(routed)
+        is_new = resolved.feature is not None and resolved.feature is not routed.feature
+        if is_new and self.guard is not None and not (http is not None and http.by_user):
+            refusal = await self.guard.check(resolved, None if http is None else http.principal)
+            if refusal is not None:
+                return resolved.with_feature(fault=refusal.error())
+        return resolved
 
     def hurry(self) -> None:
         """End the time that calls in flight and tasks have, because the server must stop at once. From any thread."""
@@ -223,6 +347,9 @@ class Server:
             self.load.memory.check(context.caller, size)
         result: Any
         try:
+            feature = context.routed.feature
+            if feature is not None and feature.needs:
+                self._check_needs(feature, context)
             result = self.routes.handler(context.routed, context.client.revision)(context)
             if isinstance(result, (bytes, dict, RawResponse)):
                 return self._reply(result, context)
@@ -230,6 +357,13 @@ class Server:
             return self._reply_to_failure(error, context)
         work: Awaitable[Any] = result
         return work
+
+    def _check_needs(self, feature: Feature, context: RequestContext) -> None:
+        """Raise MCPError if the client lacks a capability without which it does not have a feature."""
+        from funcmcp._server.catalog.needs import missing_of, unknown_to  # noqa: PLC0415 - few features need any
+
+        if missing_of(feature.needs, context.client.capabilities):
+            raise unknown_to(feature, context.routed)
 
     async def _wait_for(self, work: Awaitable[Any], context: RequestContext) -> Reply:
         """Return the response for the result that a handler awaits."""
@@ -288,7 +422,7 @@ class Server:
             return self._error(error, context)
         return self._internal_error(error, context.request)
 
-    def _reply_of_middleware(self, value: object, context: RequestContext) -> Reply:
+    async def _reply_of_middleware(self, value: object, context: RequestContext) -> Reply:
         """Return the response for what a middleware returned in place of a reply.
 
         Raises:
@@ -298,10 +432,11 @@ class Server:
         if self._middleware_results is None:
             from funcmcp._server.middleware_results import MiddlewareResults  # noqa: PLC0415 - few servers need it
 
-            values = None if self._make_middleware_values is None else self._make_middleware_values()
-            self._middleware_results = MiddlewareResults(self.results, values)
-        reply = result_reply(context.request.id, self._middleware_results.complete(value, context))
-        return self._within_limit(reply, context)
+            self._middleware_results = MiddlewareResults(self.results, self._authored_values())
+        result = self._middleware_results.complete(value, context)
+        if self.budgets is not None and isinstance(context.feature, Tool):
+            result = await self.budgets.limited_in_revision(result, context, context.feature)
+        return self._within_limit(result_reply(context.request.id, result), context)
 
     def _completed(self, result: dict[str, Any], context: RequestContext) -> Reply:
         """Return the response for a result that is not encoded yet."""

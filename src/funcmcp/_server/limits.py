@@ -8,17 +8,27 @@ from __future__ import annotations
 import math
 from dataclasses import fields
 
-from funcmcp._definitions import options_by_name
+from funcmcp._objects.definitions import options_by_name
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import MAX_DEPTH
 from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
-from funcmcp._public_names import public
 
 _MIB = 1024 * 1024
-_SHARES = {"requests": 500, "body_bytes": 32 * _MIB, "streams": 1000, "subscription_bytes": 8 * _MIB}
+_SHARES = {
+    "requests": 500,
+    "body_bytes": 32 * _MIB,
+    "streams": 1000,
+    "subscription_bytes": 8 * _MIB,
+    "state_bytes": 16 * _MIB,
+}
 """What one principal may use of a limit by default, unless that is more than half of it."""
 
-_SECONDS = ("message_seconds", "write_seconds")
+_SECONDS = ("message_seconds", "write_seconds", "stored_result_seconds")
 """The limits that may be fractions; all others count something."""
+
+
+MIN_RESULT_CHARACTERS = 2000
+"""The smallest budget of results. A note about what is missing takes up to 900 characters of it."""
 
 
 @public("funcmcp")
@@ -42,6 +52,11 @@ class Limits:
         result_bytes: Bytes of the response with a result. A larger one is refused: the result of a tool has ``isError``
             and the size in its text, and those of other methods are an error. Results of tasks have
             `TaskLimits.result_bytes`.
+        result_characters: Characters of a tool's result that a model reads, at least 2,000. A longer result is
+            shortened: lists end after an item, texts after a paragraph, and a note says how to read on. None, the
+            default, shortens nothing. The option of the same name of a tool precedes it. See
+            docs/guides/large_results.md.
+        stored_result_seconds: Seconds for which the whole of a shortened result is stored.
         requests: Requests under way at once, each from the last byte of its body. A `subscriptions/listen` counts as
             a stream instead.
         requests_per_principal: Requests of the same principal. None is 500, or half of `requests` if that is less.
@@ -55,6 +70,11 @@ class Limits:
         subscription_bytes: Bytes of memory that the URIs take up which clients subscribed to.
         subscription_bytes_per_principal: Bytes of those of the same principal. None is 8 MiB, or half of
             `subscription_bytes` if that is less.
+        state_bytes: Bytes of the state of all callers in the memory of the process, with 400 bytes for each record.
+            Stores outside of the process have no total.
+        state_bytes_per_principal: Bytes of the values of one principal, and of all anonymous callers of an address.
+            None is 16 MiB, or half of `state_bytes` if that is less.
+        state_values_per_principal: Values of one principal, and anonymous sessions and handles of an address.
         memory_bytes: Bytes of memory of all that clients make the process hold: HTTP bodies that come in more than one
             part, requests that wait while they run with their arguments, streams, subscriptions, and events that
             clients can resume.
@@ -72,6 +92,8 @@ class Limits:
     message_values: int = 250_000
     header_bytes: int = 64 * 1024
     result_bytes: int = 64 * _MIB
+    result_characters: int | None = None
+    stored_result_seconds: float = 3600.0
     requests: int = 1000
     requests_per_principal: int | None = None
     body_bytes: int = 128 * _MIB
@@ -81,6 +103,9 @@ class Limits:
     streams_per_principal: int | None = None
     subscription_bytes: int = 64 * _MIB
     subscription_bytes_per_principal: int | None = None
+    state_bytes: int = 128 * _MIB
+    state_bytes_per_principal: int | None = None
+    state_values_per_principal: int = 1000
     memory_bytes: int = 256 * _MIB
     memory_bytes_per_principal: int = 18 * _MIB
 
@@ -96,6 +121,11 @@ class Limits:
                 raise ValueError(f"Limits.{option.name} must be {expected} above 0; got {value}.")
             if not isinstance(value, int) and option.name not in _SECONDS:
                 raise TypeError(f"Limits.{option.name} must be an integer above 0; got {value}.")
+        if self.result_characters is not None and self.result_characters < MIN_RESULT_CHARACTERS:
+            raise ValueError(
+                f"Limits.result_characters must be {MIN_RESULT_CHARACTERS:,} or more, or None; "
+                f"got {self.result_characters}."
+            )
         if self.message_depth > MAX_DEPTH:
             raise ValueError(f"Limits.message_depth may be {MAX_DEPTH} at most; got {self.message_depth}.")
 
@@ -116,6 +146,6 @@ class LimitReachedError(MCPError):
     """
 
     def __init__(self, message: str, retry_after: float, *, is_caller_limit: bool = False) -> None:
-        self.retry_after = max(1, math.ceil(retry_after))
-        self.is_caller_limit = is_caller_limit
+        self.retry_after: int = max(1, math.ceil(retry_after))
+        self.is_caller_limit: bool = is_caller_limit
         super().__init__(INTERNAL_ERROR, message, {"retryAfter": self.retry_after})

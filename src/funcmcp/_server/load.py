@@ -60,13 +60,13 @@ class Budget:
         unit: The bytes of memory of an amount of 1.
 
     Attributes:
+        limit: The amount for all callers together.
         used: The amount in use.
     """
 
     __slots__ = (
         "_by_caller",
         "_full",
-        "_limit",
         "_memory",
         "_own_full",
         "_per_address",
@@ -74,6 +74,7 @@ class Budget:
         "_retry_after",
         "_too_large",
         "_unit",
+        "limit",
         "used",
     )
 
@@ -90,7 +91,7 @@ class Budget:
         unit: int = 1,
     ) -> None:
         self.used: int = 0
-        self._limit = limit
+        self.limit: int = limit
         self._per_principal = per_principal
         self._per_address = max(per_principal, limit // 2)
         self._memory = memory
@@ -103,8 +104,8 @@ class Budget:
 
     def check(self, caller: str | None, amount: int = 1) -> None:
         """Raise LimitReachedError unless a caller may use so much more; None is an unknown caller."""
-        if self.used + amount > self._limit:
-            raise LimitReachedError(self._full, self._retry_after)
+        if self.used + amount > self.limit:
+            raise self.full_error()
         if caller is not None:
             share = self._per_address if caller.startswith(_ADDRESS) else self._per_principal
             if self._by_caller.get(caller, 0) + amount > share:
@@ -112,6 +113,10 @@ class Budget:
                 raise LimitReachedError(text, self._retry_after, is_caller_limit=True)
         if self._memory is not None:
             self._memory.check(caller, amount * self._unit)
+
+    def full_error(self) -> LimitReachedError:
+        """Return the error for what exceeds the limit of all callers."""
+        return LimitReachedError(self._full, self._retry_after)
 
     def has_room(self, caller: str | None, amount: int) -> bool:
         """Return whether a caller may use so much more."""
@@ -134,7 +139,7 @@ class Budget:
         by_caller = self._by_caller
         total = self.used + amount
         caller_total = amount if caller is None else by_caller.get(caller, 0) + amount
-        if total > self._limit or caller_total > self._per_principal:
+        if total > self.limit or caller_total > self._per_principal:
             self.check(caller, amount)
         self.used = total
         if caller is not None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp._server.exception_groups import members_of
 from funcmcp._server.recent_failures import recent_failures
-from funcmcp._visible_text import visible_line
+from funcmcp._text.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,6 +98,17 @@ def log_failure(error: BaseException, error_id: str, feature: str, method: str =
         recent_failures.add(error_id, traceback_of(error, authors_only=True))
     extra = {"error_id": error_id, "feature": quote(feature), "method": quote(method)}
     log_exception(logger, error, _FAILURE, (_summary_of(error), error_id, quote(feature)), extra)
+
+
+def log_failed_reload(error: BaseException) -> None:
+    """Write one line about an exception that keeps new code from serving; at the level DEBUG, also its traceback.
+
+    The earlier code serves on, so the operator needs the reason only. Starting the new code shows the traceback.
+    """
+    if logger.isEnabledFor(logging.DEBUG):
+        log_failure(error, "", "reload")
+    else:
+        logger.error("%s", _summary_of(error))
 
 
 def log_exception(

@@ -1,6 +1,8 @@
 """Where the log goes and in which format: lines of text for people, or JSON for programs.
 
-How it works: a program that has set up logging keeps its handlers and its levels. Otherwise records go to stderr. With
+How it works: a program that has set up logging keeps its handlers and its levels. Otherwise records go to stderr: those
+of funcmcp by a handler, and those of the author and of libraries by Python's handler of last resort, which gets the
+same format. The root logger gets no handler, so that `logging.basicConfig` has an effect later, too. With
 ``FUNCMCP_LOG_FORMAT=json`` all handlers that write to stdout or stderr get a formatter that writes JSON, those of the
 ASGI server included, so that no line of another format is between them. Handlers of files and of error trackers remain
 as they are.
@@ -17,7 +19,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._server.log import current_request, logger, traceback_of
-from funcmcp._visible_text import visible
+from funcmcp._text.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,8 +118,11 @@ def write_to_stderr() -> None:
     """Write the log to stderr with time, level and logger, unless the program has set up logging; or as JSON."""
     if is_json():
         write_as_json()
-    elif not logger.hasHandlers():
+        return
+    if not logger.hasHandlers():
         write_as_text(logger)
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(TextFormatter())
 
 
 def write_as_text(log: logging.Logger) -> None:

@@ -12,19 +12,20 @@ author's function. Where that function is decorated, the attribute ``__wrapped__
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.replies import Reply
-from funcmcp._public_names import public
 from funcmcp._server.log import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from funcmcp._server.calls.context import RequestContext
+    from funcmcp._state.seal import KeyRing
 
     Respond: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Reply]]
-    Complete: TypeAlias = Callable[[object, RequestContext], Reply]
+    Complete: TypeAlias = Callable[[object, RequestContext], Coroutine[Any, Any, Reply]]
     Fail: TypeAlias = Callable[[BaseException, RequestContext], Reply]
 
 
@@ -50,6 +51,17 @@ class Middleware(Protocol):
             MCPError: Ends the request with this error.
             ToolError: Ends a `tools/call` with a result that has ``isError: true`` and this text.
         """
+
+
+@runtime_checkable
+class BoundMiddleware(Protocol):
+    """Middleware that uses the name and the keys of its server, such as `cache_results`."""
+
+    def bind(self, server: str, keys: KeyRing) -> None:
+        """Use the name and the keys of a server."""
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
 
 
 def check_middleware(middleware: object) -> None:
@@ -87,7 +99,7 @@ def _around(respond: Respond, middleware: Middleware, complete: Complete, fail: 
                 return answer
             context.set_error(None)
             try:
-                return complete(answer, context)
+                return await complete(answer, context)
             except (TypeError, ValueError) as error:
                 raise TypeError(
                     f"{place_of(middleware)} returned a wrong {context.request.method} result: {error}"

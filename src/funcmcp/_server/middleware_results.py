@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from funcmcp._mappings import without, without_none
+from funcmcp._objects.mappings import without, without_none
 from funcmcp._protocol import adaptation
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.completion import Completion
@@ -46,6 +46,9 @@ class AuthoredValues(Protocol):
 
     def schema_error(self, tool: str, schema: Mapping[str, Any], value: object) -> str | None:
         """Return why structured content does not fit an output schema; None if it fits."""
+
+    def schema_faults(self, tool: str, schema: Mapping[str, Any], value: object) -> list[tuple[str | int, ...]]:
+        """Return the paths of the parts of structured content that an output schema objects to."""
 
 
 class MiddlewareResults:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._definitions import definition, options_by_name
-from funcmcp._mappings import without_none
+from funcmcp._objects.definitions import definition, options_by_name
+from funcmcp._objects.mappings import without_none
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.revisions import REVISIONS
-from funcmcp._public_names import public
 from funcmcp._server.limits import Limits
 
 if TYPE_CHECKING:

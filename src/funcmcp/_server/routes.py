@@ -10,6 +10,7 @@ from funcmcp._protocol.errors import METHOD_NOT_FOUND, MCPError
 from funcmcp._protocol.methods import METHODS, methods_of
 from funcmcp._server.calls.feature_call import FeatureCalls
 from funcmcp._server.calls.route import Audience, Interactivity, Route, RoutedRequest
+from funcmcp._server.catalog.features import Tool
 from funcmcp._server.handlers.completions import Completions
 from funcmcp._server.handlers.lifecycle import Lifecycle
 from funcmcp._server.handlers.lists import FeatureList
@@ -25,14 +26,18 @@ if TYPE_CHECKING:
     from funcmcp._protocol.jsonrpc import Request
     from funcmcp._protocol.revisions import Revision
     from funcmcp._server.authorization import Guard
+    from funcmcp._server.calls.rounds import UsedStates
     from funcmcp._server.calls.route import FindFeature, Handler
     from funcmcp._server.catalog.catalog import Catalog
+    from funcmcp._server.catalog.features import ExtensionMethod
     from funcmcp._server.catalog.lookup import Lookup
     from funcmcp._server.connections.hub import Hub
+    from funcmcp._server.handlers.tools import Budgets
     from funcmcp._server.load import Load
     from funcmcp._server.options import ServerOptions
     from funcmcp._server.results import Results
     from funcmcp._server.tasks.service import Tasks
+    from funcmcp._server.tool_search import ToolSearch
     from funcmcp._state.seal import KeyRing
 
     _Row: TypeAlias = tuple[str, Handler, Audience, FindFeature | None, Interactivity]
@@ -50,6 +55,7 @@ class Parts(NamedTuple):
     results: Results
     guard: Guard | None
     keys: KeyRing
+    used_states: UsedStates
     hub: Hub
     load: Load
 
@@ -62,12 +68,13 @@ class Routes:
 
     Attributes:
         lists: The lists of features, by method.
+        lifecycle: Answers requests about the server.
     """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._catalog = parts.catalog
-        self._calls = FeatureCalls(parts.keys, parts.options.show_errors)
+        self._calls = FeatureCalls(parts.keys, parts.used_states, parts.options.show_errors)
         self._tool_calls = ToolCalls(self._calls, parts.results)
         self._subscriptions = Subscriptions(
             parts.catalog, parts.lookup, guard=parts.guard, hub=parts.hub, load=parts.load
@@ -75,12 +82,16 @@ class Routes:
         self.lists = _lists(parts)
         self._routes: dict[str, Route] = {}
         self._add(self._rows())
+        for method in parts.catalog.methods.every():
+            self.add_method(method)
+        if parts.catalog.skills.every():
+            self.add_skills()
 
     def add_tasks(self, tasks: Tasks) -> None:
-        """Let calls become tasks, and serve the methods of tasks."""
+        """Allow calls to become tasks, and serve the methods of tasks."""
         from funcmcp._server.handlers.task_calls import TaskCalls  # noqa: PLC0415 - few servers have tools with task=
         from funcmcp._server.handlers.tasks import TaskMethods  # noqa: PLC0415 - as above
-        from funcmcp._server.tasks.runs import TaskRuns  # noqa: PLC0415 - as above
+        from funcmcp._server.tasks.outcomes import TaskRuns  # noqa: PLC0415 - as above
 
         results, tool_calls = self._parts.results, self._tool_calls
         runs = TaskRuns(self._catalog, results, tool_calls.run, tasks.store)
@@ -100,6 +111,52 @@ class Routes:
             ]
         )
 
+    def add_skills(self) -> None:
+        """Serve the methods of skills, unless that is so already."""
+        if "skills/list" in self._routes:
+            return
+        from funcmcp._server.handlers.skills import SkillList, Skills  # noqa: PLC0415 - few servers have skills
+
+        parts = self._parts
+        page_size = parts.options.protocol.page_size
+        skill_list = SkillList(parts.catalog, results=parts.results, guard=parts.guard, page_size=page_size)
+        skill_list.provided = self.lists["resources/list"].provided
+        self.lists["skills/list"] = skill_list
+        skills = Skills(skill_list, parts.results)
+        never = Interactivity.NEVER
+        self._add(
+            [
+                ("skills/list", skill_list.page, Audience.LIST, None, never),
+                ("skills/get", skills.get, Audience.FEATURE, parts.lookup.skill, never),
+                ("resources/directory/read", skills.read_folder, Audience.LIST, None, never),
+            ]
+        )
+
+    def add_method(self, method: ExtensionMethod) -> None:
+        """Serve a method of an extension."""
+        from funcmcp._server.handlers.extension_methods import method_route  # noqa: PLC0415 - few servers have extensions
+
+        self._routes[method.name] = method_route(method, self._calls, self._catalog, self._parts.revisions)
+
+    def add_tool_search(self, search: ToolSearch) -> None:
+        """Shorten the list of tools to those that a search lists."""
+        from funcmcp._server.tool_search import SearchedTools  # noqa: PLC0415 - few servers have a search
+
+        parts = self._parts
+        page_size = parts.options.protocol.page_size
+        tools = SearchedTools(
+            search, parts.catalog.tools, results=parts.results, guard=parts.guard, page_size=page_size
+        )
+        whole_list = self.lists["tools/list"]
+        tools.shape, tools.provided = whole_list.shape, whole_list.provided
+        self.lists["tools/list"] = tools
+        self._add([("tools/list", tools.page, Audience.LIST, None, Interactivity.NEVER)])
+
+    def limit_results(self, budgets: Budgets) -> None:
+        """Keep results of tools within their budgets."""
+        self._tool_calls.limit_with(budgets)
+        self.lists["tools/list"].shape = budgets.tool_definition
+
     def route(self, request: Request) -> RoutedRequest:
         """Return a request with its route and the feature that it names. Each is None if it does not exist."""
         route = self._routes.get(request.method)
@@ -109,31 +166,30 @@ class Routes:
             feature, values = route.find(request.params)
         except MCPError as fault:
             return RoutedRequest(request, route, fault=fault.with_traceback(None))
-        return RoutedRequest(request, route, feature, values)
+        routed = RoutedRequest(request, route, feature, values)
+        if type(feature) is Tool and feature.reroute is not None:
+            return feature.reroute(routed)
+        return routed
 
     def handler(self, routed: RoutedRequest, revision: Revision) -> Handler:
         """Return the handler of a request; raise MCPError -32601 if this server or *revision* lacks the method."""
         route = routed.route
-        if (
-            route is None
-            or revision.date not in route.revisions
-            or (route.capability is not None and not self._serves(route, route.capability))
-        ):
-            method = routed.request.method[:_MAX_QUOTED_METHOD]
-            raise MCPError(METHOD_NOT_FOUND, "Method not found", {"method": method})
-        return route.handler
+        if route is not None and revision.date in route.revisions:
+            capability = route.capability
+            if capability is None or capability in self._catalog.offered or self._serves_none(route.method, capability):
+                return route.handler
+        method = routed.request.method[:_MAX_QUOTED_METHOD]
+        raise MCPError(METHOD_NOT_FOUND, "Method not found", {"method": method})
 
-    def _serves(self, route: Route, capability: str) -> bool:
-        """Return whether the server answers a method of a capability."""
-        if capability in self._catalog.offered:
-            return True
-        return METHODS[route.method].serves_none and capability not in self._catalog.switched_off
+    def _serves_none(self, method: str, capability: str) -> bool:
+        """Return whether the server answers a method of a capability without having any feature of it."""
+        return METHODS[method].serves_none and capability not in self._catalog.switched_off
 
     def _rows(self) -> list[_Row]:
         """Return the rows of the methods that every server has."""
         parts, lookup, results = self._parts, self._parts.lookup, self._parts.results
         revisions = sorted(parts.revisions, reverse=True)
-        lifecycle = Lifecycle(parts.catalog, results, revisions, parts.options.instructions)
+        self.lifecycle = lifecycle = Lifecycle(parts.catalog, results, revisions)
         resource_list = ResourceList(
             self.lists["resources/list"], parts.catalog, lookup, results=results, guard=parts.guard
         )

@@ -24,7 +24,7 @@ class Wakeup:
             self._waiter.set_result(True)
 
     def clear(self) -> None:
-        """Let the next `wait` wait for the next `set`."""
+        """Make the next `wait` wait for the next `set`."""
         self._is_set = False
 
     async def wait(self, seconds: float | None = None) -> bool:

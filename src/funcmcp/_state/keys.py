@@ -72,11 +72,11 @@ class CommandKey:
             self._key = secrets.token_urlsafe(KEY_BYTES)
 
     def in_this_process(self) -> AbstractContextManager[None]:
-        """Let a server that is created inside a ``with`` block have the key. It still counts as a random one."""
+        """Give the key to a server that is created inside a ``with`` block. It still counts as a random one."""
         return self._set(COMMAND_VARIABLE)
 
     def in_children(self) -> AbstractContextManager[None]:
-        """Let processes that start inside a ``with`` block have the key."""
+        """Give the key to processes that start inside a ``with`` block."""
         return self._set(VARIABLE)
 
     @contextlib.contextmanager

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,9 +18,10 @@ import binascii
 import hashlib
 import hmac
 import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,10 +99,10 @@ class KeyRing:
 
     def reveal(self, purpose: str, token: str) -> bytes | None:
         """Return the payload of a token that `conceal` created for this purpose, or None."""
-        data = _to_bytes(token.removeprefix(_CONCEALED)) if token.startswith(_CONCEALED) else None
-        if data is None or len(data) < _SALT_BYTES + _TAG_BYTES:
+        decoded = _to_bytes(token.removeprefix(_CONCEALED)) if token.startswith(_CONCEALED) else None
+        if decoded is None or len(decoded) < _SALT_BYTES + _TAG_BYTES:
             return None
-        salt, encrypted = data[:_SALT_BYTES], data[_SALT_BYTES:]
+        salt, encrypted = decoded[:_SALT_BYTES], decoded[_SALT_BYTES:]
         for key in self.derive(f"conceal {purpose}"):
             payload = _decrypt(*_cipher(key, salt), encrypted)
             if payload is not None:
@@ -113,6 +114,14 @@ class KeyRing:
     def derive(self, purpose: str) -> tuple[bytes, ...]:
         """Return a secret of 32 bytes for a purpose from each key of the ring, that of the first key first."""
         return tuple(hmac.digest(key, b"funcmcp derive " + purpose.encode(), hashlib.sha256) for key in self._keys)
+
+
+def require_cipher(user: str) -> None:
+    """Raise ModuleNotFoundError if nothing can be concealed. This imports nothing large."""
+    if find_spec("cryptography") is None:
+        raise ModuleNotFoundError(
+            f'{user} encrypts what it stores, which needs: pip install "funcmcp[auth]"', name="cryptography"
+        )
 
 
 def _cipher(key: bytes, salt: bytes) -> tuple[AESGCM, bytes]:
@@ -148,8 +157,8 @@ def base64url(data: bytes) -> str:
 
 def _to_bytes(text: str) -> bytes | None:
     try:
-        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        decoded = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         return None
     # Only the canonical encoding is valid: the unused bits of the last character must be zero.
-    return data if base64url(data) == text else None
+    return decoded if base64url(decoded) == text else None

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext, UserContext
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.connections.cancellation import cancel_requested
-from funcmcp._server.connections.client import Client
+from funcmcp._server.connections.client import ConnectedClient
 from funcmcp._server.connections.conversation import Conversation
 from funcmcp._server.handlers.lifecycle import negotiate
 from funcmcp._server.run import Run, RunCancelledError
@@ -101,7 +102,7 @@ class Connection:
         self._patience = patience
         self._conversation = Conversation(pushes=True)
         self._newest_handshake = handshake_revision(server.revisions)
-        self._client: Client | None = None
+        self._client: ConnectedClient | None = None
         self._unanswered = 0
         self._waiting_for_place = 0
         self._calls: set[asyncio.Task[None]] = set()
@@ -112,22 +113,22 @@ class Connection:
         self._has_input = True
         self._is_finishing = False
 
-    async def receive(self, data: bytes, http: HTTPRequestInfo | None = None, *, pace: Pace | None = None) -> None:
+    async def receive(self, json_text: bytes, http: HTTPRequestInfo | None = None, *, pace: Pace | None = None) -> None:
         """Handle a message or a batch: start its requests, and return without waiting for their answers.
 
         Args:
-            data: The JSON text.
+            json_text: The text in UTF-8.
             http: The HTTP request that carried it; None without HTTP.
             pace: Waits until the client may send a number of messages, or raises LimitReachedError.
         """
         try:
             limits = self._server.options.limits
-            value = decode(data, limits.message_depth, limits.message_values)
+            value = decode(json_text, limits.message_depth, limits.message_values)
         except InvalidJSONError as error:
-            await self.refuse(str(error), PARSE_ERROR, request_id_in(data, limits.message_values))
+            await self.refuse(str(error), PARSE_ERROR, request_id_in(json_text, limits.message_values))
             return
         except RepeatedNameError as error:
-            await self.refuse(str(error), INVALID_REQUEST, request_id_in(data, limits.message_values))
+            await self.refuse(str(error), INVALID_REQUEST, request_id_in(json_text, limits.message_values))
             return
         if type(value) is list:
             if pace is not None:
@@ -136,7 +137,7 @@ class Connection:
         else:
             if pace is not None:
                 await pace(1)
-            await self._receive_message(value, memory_of(data), http)
+            await self._receive_message(value, memory_of(json_text), http)
 
     async def refuse(self, reason: str, code: int = INVALID_REQUEST, request_id: RequestId | None = None) -> None:
         """Send an error for data that is not a message, with its id if it has one."""
@@ -196,6 +197,8 @@ class Connection:
         for task in tasks:
             task.cancel()
         self._conversation.subscribed.close()
+        if self._client is not None:
+            self._server.client_ended(self._client)
         return tasks
 
     async def _receive_message(self, value: object, size: int, http: HTTPRequestInfo | None) -> None:
@@ -242,7 +245,13 @@ class Connection:
                 raise MCPError(INVALID_REQUEST, "This connection is initialized already.")
             handshake = negotiate(routed.request.params, self._server.revisions)
             revision = self._server.revisions[handshake.revision]
-            client = Client(revision, handshake.capabilities, handshake.info, conversation=self._conversation)
+            client = ConnectedClient(
+                revision,
+                handshake.capabilities,
+                handshake.info,
+                conversation=self._conversation,
+                connection_id=os.urandom(16).hex(),
+            )
             reply = await self._server.answer(self._context_class(routed, client, _CLOSED, http))
         except MCPError as error:
             return error_reply(error, routed.request.id).body
@@ -319,7 +328,13 @@ class Connection:
         if call.run.cancelled:
             return None
         try:
+            if self._server.provided is not None:
+                principal = None if call.http is None else call.http.principal
+                call.routed = await self._server.resolve(call.routed, principal)
             context = self._context(call)
+            conversation = context.client.conversation
+            if conversation is not None and conversation.rules is not None:
+                context.routed = await self._server.resolve_in_session(context.routed, conversation.rules, call.http)
             work = self._server.answer(context) if self._guard is None else self._guarded(context, self._guard)
             return (await call.run.wait(work)).body
         except MCPError as error:
@@ -342,7 +357,7 @@ class Connection:
         elif self._client is not None:
             client = self._client
         elif call.request.method == "ping":
-            client = Client(self._newest_handshake, {}, {})
+            client = ConnectedClient(self._newest_handshake, {}, {})
         else:
             raise MCPError(
                 INVALID_REQUEST,
@@ -351,13 +366,13 @@ class Connection:
             )
         return self._context_class(call.routed, client, call, http=call.http)
 
-    def _per_request_client(self, params: dict[str, Any]) -> Client:
+    def _per_request_client(self, params: dict[str, Any]) -> ConnectedClient:
         """Return the client that a request of the per-request era describes in ``_meta``; raise MCPError."""
         meta = envelope.read_meta(params)
         revision = self._server.revisions.get(meta[envelope.PROTOCOL_VERSION])
         if revision is None or not revision.per_request:
             raise envelope.unsupported_version(meta[envelope.PROTOCOL_VERSION], self._server.supported)
-        return Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
+        return ConnectedClient(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
 
     async def _deliver(self, body: bytes | None) -> None:
         if body is not None:

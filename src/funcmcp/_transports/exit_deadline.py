@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from funcmcp._server.drain import CLEANUP_SECONDS, drain_seconds
 from funcmcp._server.log import logger
 from funcmcp._server.log_output import JSONFormatter, is_json
-from funcmcp._visible_text import visible_line
+from funcmcp._text.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,9 +31,14 @@ if TYPE_CHECKING:
 _ALARM_SECONDS = 0.5
 
 
-def start_exit_deadline() -> Callable[[], None]:
-    """End the process in time; return a function that cancels the deadline."""
-    seconds = drain_seconds() + CLEANUP_SECONDS
+def start_exit_deadline(seconds: float | None = None) -> Callable[[], None]:
+    """End the process in time; return a function that cancels the deadline.
+
+    Args:
+        seconds: The time; by default that of the drain and the clean-up.
+    """
+    if seconds is None:
+        seconds = drain_seconds() + CLEANUP_SECONDS
     cancelled = threading.Event()
     threading.Thread(target=_exit_unless, args=(cancelled, seconds), name="funcmcp watchdog", daemon=True).start()
     _set_alarm(seconds + _ALARM_SECONDS)

@@ -251,7 +251,7 @@ class _Shutdown:
         self._on_hurry()
 
     def cancel_deadline(self) -> None:
-        """Let the process continue if no signal has ended the connection."""
+        """Cancel the deadline of the process if no signal has ended the connection."""
         if self._cancel_deadline is not None and not self.signalled:
             self._cancel_deadline()
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._transports.connection import Connection
-from funcmcp._transports.http.admission.admission import Admission
-from funcmcp._transports.http.admission.header_checks import HeaderChecks
+from funcmcp._transports.http.admission.admission import Admission, HeaderCheck
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import limit_reached, refuse
 
@@ -55,8 +54,9 @@ class WebSocket:
         self._server = server
         self._limits = server.options.limits
         self._path = path
-        checks: HeaderChecks[Literal[True]] = HeaderChecks(options, self._limits, self._examine)
-        self._admission = Admission(server, options, checks, authentication)
+        self._admission: Admission[Literal[True]] = Admission(
+            server, options, HeaderCheck(self._examine), authentication
+        )
 
     async def admit(self, request: HttpRequest) -> HttpResponse | None:
         """Return the refusal of a request to open a WebSocket, or None if it may be opened."""
@@ -118,10 +118,10 @@ class WebSocket:
         while not connection.closed and (message := await receive()) is not None:
             if isinstance(message, bytes):
                 return _NOT_TEXT, "Send text frames."
-            data = message.encode("utf-8", "surrogatepass")
-            if len(data) > max_bytes:
+            encoded = message.encode("utf-8", "surrogatepass")
+            if len(encoded) > max_bytes:
                 return _TOO_BIG, f"A message may have {max_bytes} bytes."
             if self._authentication is not None and not await self._authentication.is_still_valid(request):
                 return _NOT_ALLOWED, "The credentials are no longer good."
-            await connection.receive(data, request, pace=pace)
+            await connection.receive(encoded, request, pace=pace)
         return None

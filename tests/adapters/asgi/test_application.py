@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._adapters.asgi.application import ASGIApplication, ASGIRequest, ClientDisconnectedError, Served
+from funcmcp._adapters.asgi.application import ASGIApplication, ASGIRequest, ClientDisconnectedError, HTTPRuntime
 from funcmcp._server.limits import Limits
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from tests import schemas
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from funcmcp._server.calls.context import RequestContext
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 DISCONNECT = {"type": "http.disconnect"}
 
@@ -62,7 +64,7 @@ class Platform:
 
     async def run(self, exchange: Callable[[HttpRequest], Any], **members: Any) -> None:
         async with asyncio.timeout(PATIENCE):
-            await ASGIApplication(Served(exchange))(scope(**members), self.receive, self.send)
+            await ASGIApplication(HTTPRuntime(exchange))(scope(**members), self.receive, self.send)
 
     @property
     def start(self) -> dict[str, Any]:
@@ -347,7 +349,7 @@ async def test_a_body_that_is_an_iterator_without_a_close_is_sent_too() -> None:
     assert platform.body == b"onetwo"
 
 
-class Closing(Served):
+class Closing(HTTPRuntime):
     """An exchange that counts how often it is closed."""
 
     def __init__(self) -> None:
@@ -444,11 +446,31 @@ async def test_a_client_that_does_not_read_ends_its_response(messages: int, stre
         return HttpResponse(200, (), parts() if streamed else b"whole")
 
     platform = NotReading(messages)
-    application = ASGIApplication(Served(exchange, Limits(write_seconds=0.01)))
+    application = ASGIApplication(HTTPRuntime(exchange, Limits(write_seconds=0.01)))
     await asyncio.wait_for(application(scope(), platform.receive, platform.send), PATIENCE)
     expected = messages + 1 if streamed else min(messages + 1, 2)
     assert len(platform.sent) == expected
     assert closed == ([True] if streamed else [])
+
+
+@pytest.mark.parametrize(
+    ("path", "mount", "sent", "raw_path"),
+    [
+        ("/a/b", "", b"/a%2Fb?c", "/a%2Fb"),
+        ("/a/b", "", None, "/a/b"),
+        ("/shop/a/b", "/shop", b"/shop/a%2Fb", "/a%2Fb"),
+        ("/shop/a/b", "/shop/", b"/shop%2Fa%2Fb", "%2Fa%2Fb"),
+        ("/gr\u00fcn/a/b", "/gr\u00fcn", b"/%67r%C3%BCn/a%2Fb", "/a%2Fb"),
+        ("/a/b", "/shop", b"/a%2Fb", "/a%2Fb"),
+        ("/shop/a b", "/shop", None, "/a%20b"),
+        ("/shop/a", "/shop", b"/elsewhere/b", "/a"),
+    ],
+)
+def test_the_raw_path_below_a_mount_is_the_one_that_was_sent(
+    path: str, mount: str, sent: bytes | None, raw_path: str
+) -> None:
+    made = ASGIRequest(scope(path=path, root_path=mount, raw_path=sent), Platform().receive, Platform().send)
+    assert made.raw_path == raw_path
 
 
 async def test_a_body_in_parts_of_a_byte_is_read_whole() -> None:

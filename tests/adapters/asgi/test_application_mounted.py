@@ -17,6 +17,8 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 SERVICE = """
 import sys
 from contextlib import asynccontextmanager

@@ -69,7 +69,7 @@ app.mount("/api", mcp)
 COMMANDS = {
     "uvicorn": ["uvicorn", "--port", "{port}", "--log-level", "error", "{target}"],
     "uvicorn-h11": ["uvicorn", "--http", "h11", "--port", "{port}", "--log-level", "error", "{target}"],
-    "run": ["funcmcp._cli.main", "run", "--port", "{port}", "{target}"],
+    "run": ["funcmcp_cli.main", "run", "--port", "{port}", "{target}"],
     "granian": ["granian", "--interface", "asgi", "--port", "{port}", "{target}"],
     "hypercorn": ["hypercorn", "--bind", "127.0.0.1:{port}", "{target}"],
 }

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
+pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
+
 HYPERCORN_WORKER = "hypercorn"
 """A server whose workers get no signal. It cancels the streams after its own time."""
 
@@ -221,6 +223,7 @@ def test_a_handler_of_the_event_loop_is_still_called(new_loop: Callable[[], asyn
     assert recorder.calls == ["streams"]
 
 
+@pytest.mark.slow("Each case starts another server.")
 @pytest.mark.parametrize(
     ("server", "by"), [(server, by) for server in shutdown.SERVERS for by in shutdown.ends_of(server)]
 )
@@ -232,6 +235,7 @@ def test_a_listening_client_does_not_keep_a_server_from_ending(server: str, by: 
     assert ending.complete or server == HYPERCORN_WORKER
 
 
+@pytest.mark.slow("Each case starts another server.")
 @pytest.mark.parametrize("kind", [kind for kind in shutdown.KINDS if kind != "subscriptions/listen"])
 @pytest.mark.parametrize("server", ["uvicorn", shutdown.IN_FASTAPI, "granian", "funcmcp run"])
 def test_a_stream_of_each_kind_ends_with_its_last_event(server: str, kind: str, tmp_path: Path) -> None:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from tests.serving import Served
 
-pytestmark = needs_worker
+pytestmark = [
+    needs_worker,
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+]
 
 CODE = """
 import asyncio

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tests.azurite import Azurite
 
+pytestmark = pytest.mark.lowest("Azure's packages for storage send the requests.")
+
 QUEUE = "words"
 IDENTITY = {"X__blobServiceUri": "https://a.blob.example.com", "X__queueServiceUri": "https://a.queue.example.com"}
 

@@ -12,11 +12,16 @@ import pytest
 
 import funcmcp.azure
 from funcmcp import MCPServer
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp.tasks import AzureTasks, MemoryTasks, RedisTasks, SQLiteTasks, TaskOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = [
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+    pytest.mark.lowest("azure-functions has the classes of functions and bindings."),
+]
 
 
 def report() -> str:
@@ -114,7 +119,7 @@ def test_tasks_in_redis_run_elsewhere_and_the_log_says_so(caplog: pytest.LogCapt
     store = RedisTasks("redis://127.0.0.1:1")
     mcp = server(tasks=store)
     assert list(functions(mcp)) == ["mcp", "mcp_preflight", "mcp_livez", "mcp_readyz"]
-    tasks = serving_of(mcp).server.tasks
+    tasks = runtime_of(mcp).server.tasks
     assert tasks is not None
     assert tasks.concurrency == 0
     (record,) = caplog.records
@@ -132,4 +137,4 @@ def test_a_store_without_tools_needs_no_line_in_the_log(caplog: pytest.LogCaptur
 def test_runs_of_a_worker_that_stops_have_a_short_time() -> None:
     mcp = server(tasks=AzureTasks(prefix=f"t-{secrets.token_hex(4)}"))
     funcmcp.azure.http_app(mcp)
-    assert serving_of(mcp).server.drain.seconds == 2.0
+    assert runtime_of(mcp).server.drain.seconds == 2.0

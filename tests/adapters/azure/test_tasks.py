@@ -23,8 +23,8 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.record import NewTask, Outcome, TaskKey
 from funcmcp._state.tasks.store import UnreadableTaskError
-from funcmcp._task_store_tests import CALL, OWNER, RESULT, new_task
 from funcmcp.testing import task_store_tests
+from funcmcp.testing._task_stores import CALL, OWNER, RESULT, new_task
 from tests.clock import Clock
 from tests.patience import PATIENCE
 from tests.state.tasks.machine import TaskStoreMachine
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.record import Claim
     from funcmcp._state.tasks.store import TaskStore
     from tests.azurite import Azurite
+
+pytestmark = pytest.mark.lowest("Azure's packages for storage send the requests.")
 
 CONNECTION = "TASKS_STORAGE"
 

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
     Parser: TypeAlias = Literal["httptools", "h11"]
 
+pytestmark = [
+    pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio."),
+    pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP."),
+]
+
 SHORT = 0.05
 """Seconds after which the servers of these tests lose patience, if they do."""
 
@@ -286,7 +291,10 @@ def test_clients_that_do_not_read_take_up_so_many_bytes_together(parser: Parser)
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"x" * size})
 
-    with running(large, parser, Limits(unsent_bytes=3 * size)) as (port, server), contextlib.ExitStack() as stack:
+    with (
+        running(large, parser, Limits(unsent_bytes=3 * size + size // 2)) as (port, server),
+        contextlib.ExitStack() as stack,
+    ):
         lines = []
         for _ in range(8):
             line = stack.enter_context(connected(port))

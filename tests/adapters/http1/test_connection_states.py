@@ -6,7 +6,10 @@ import asyncio
 import contextlib
 import gc
 import itertools
+import ssl
 import weakref
+from asyncio import constants
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pytest
@@ -14,13 +17,14 @@ import pytest_asyncio
 import uvicorn
 from uvicorn.server import ServerState
 
-from funcmcp._adapters.asgi.application import ASGIApplication, Served
-from funcmcp._adapters.http1.connection import State
+from funcmcp._adapters.asgi.application import ASGIApplication, HTTPRuntime
 from funcmcp._adapters.http1.cycle import Cycle
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.http1.h11_parser import H11Parser
 from funcmcp._adapters.http1.httptools_parser import HttptoolsParser
 from funcmcp._adapters.http1.open_connections import OpenConnections
+from funcmcp._adapters.http1.states import State
+from funcmcp._adapters.http1.tls_handshake import TLSHandshake
 from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
 from funcmcp._server.limits import Limits
 from funcmcp._server.load import Load
@@ -37,8 +41,12 @@ if TYPE_CHECKING:
 
     Parser: TypeAlias = Literal["httptools", "h11"]
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 KEEP_ALIVE, MESSAGE_SECONDS = 95, 30
 SHORT = 0.05
+TLS_END_SECONDS = constants.SSL_SHUTDOWN_TIMEOUT
+"""How long asyncio waits for the client's end of TLS."""
 
 COMPLETE = {
     "get": b"GET /a HTTP/1.1\r\nhost:x\r\n\r\n",
@@ -78,7 +86,7 @@ def parser(request: pytest.FixtureRequest) -> Parser:
     return chosen
 
 
-class Answers(Served):
+class Answers(HTTPRuntime):
     """Answers every request; one to /early before its body has come."""
 
     def __init__(self, limits: Limits) -> None:
@@ -119,21 +127,84 @@ class Connection:
         self.protocol: Any = protocol_class(config, self.state, {}, asyncio.get_running_loop())
         self.transport.protocol = self.protocol
         self.protocol.connection_made(self.transport)
+        self.check()
+
+    def check(self) -> None:
+        """Check the rule of timers."""
         check_timer(self.protocol)
 
     def receive(self, data: bytes) -> None:
         if not self.transport.closing:
             self.protocol.data_received(data)
-            check_timer(self.protocol)
+            self.check()
 
     async def turns(self) -> None:
         """Let the loop run until nothing happens any more."""
         for _ in range(3):
             await asyncio.sleep(0)
-            check_timer(self.protocol)
+            self.check()
         while any(not task.done() and not _waits(task) for task in self.state.tasks if task is not None):
             await asyncio.sleep(0)
-            check_timer(self.protocol)
+            self.check()
+
+
+class BelowTLS(Transport):
+    """A transport in memory that `loop.start_tls` accepts."""
+
+    _start_tls_compatible = True
+
+    def _force_close(self, _: Exception | None) -> None:
+        self.abort()
+
+
+class TLSConnection(Connection):
+    """The server's end of a connection with TLS in memory, and a client that never answers the end of TLS."""
+
+    def __init__(self, config: uvicorn.Config, server: ssl.SSLContext, client: ssl.SSLContext) -> None:
+        self.state = ServerState()
+        self.transport = BelowTLS(reads=True)
+        self.protocol: Any = None
+        self._config = config
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._client = client.wrap_bio(self._incoming, self._outgoing)
+        protocol_class: Any = config.http_protocol_class
+        handshake = TLSHandshake(
+            self._make, server, MESSAGE_SECONDS, protocol_class.open_connections, self.state.connections
+        )
+        self.transport.protocol = handshake
+        handshake.connection_made(self.transport)
+
+    def _make(self) -> Any:
+        protocol_class: Any = self._config.http_protocol_class
+        self.protocol = protocol_class(self._config, self.state, {}, asyncio.get_running_loop())
+        return self.protocol
+
+    async def shake_hands(self) -> None:
+        while self.protocol is None:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                self._client.do_handshake()
+            self._send()
+            await asyncio.sleep(0)
+            self._incoming.write(self.transport.written)
+            self.transport.written.clear()
+
+    def receive(self, data: bytes) -> None:
+        self._client.write(data)
+        self._send()
+        self.check()
+
+    def check(self) -> None:
+        if not self.transport.lost:
+            super().check()
+
+    def _send(self) -> None:
+        data = self._outgoing.read()
+        protocol: Any = self.transport.get_protocol()
+        if protocol.__class__ is TLSHandshake:
+            protocol.data_received(data)  # as uvloop does
+        elif data and not self.transport.closing:
+            protocol.get_buffer(len(data))[: len(data)] = data
+            protocol.buffer_updated(len(data))
 
 
 def _waits(task: asyncio.Task[Any]) -> bool:
@@ -150,18 +221,23 @@ def configured(parser: Parser, limits: Limits, **options: Any) -> uvicorn.Config
     return config
 
 
+def prefixes() -> list[bytes]:
+    """Return each prefix of a pipeline once."""
+    pipelines = [b"".join(COMPLETE[name] for name in names) for names in PIPELINES]
+    return sorted({pipeline[:size] for pipeline in pipelines for size in range(len(pipeline) + 1)})
+
+
 def test_there_are_fifty_pipelines() -> None:
     assert len(set(PIPELINES)) == 50
 
 
-@pytest.mark.parametrize("half_closes", [True, False], ids=["plain", "as with TLS"])
-def test_each_prefix_of_a_pipeline_has_a_timer_and_an_end(parser: Parser, half_closes: bool) -> None:
+def test_each_prefix_of_a_pipeline_has_a_timer_and_an_end(parser: Parser) -> None:
     """The rule is checked after each event; then time passes, and no connection outlasts it."""
     config = configured(parser, Limits(message_seconds=MESSAGE_SECONDS))
     clock = Clock()
 
     async def play(data: bytes) -> None:
-        connection = Connection(config, half_closes=half_closes)
+        connection = Connection(config, half_closes=True)
         connection.receive(data)
         await connection.turns()
         for seconds in (MESSAGE_SECONDS - 1, 2, KEEP_ALIVE - 3, 5, 5):
@@ -170,10 +246,85 @@ def test_each_prefix_of_a_pipeline_has_a_timer_and_an_end(parser: Parser, half_c
         assert not connection.protocol.timers
 
     with contextlib.closing(clock.loop):
-        for names in PIPELINES:
-            pipeline = b"".join(COMPLETE[name] for name in names)
-            for size in range(len(pipeline) + 1):
-                clock.loop.run_until_complete(play(pipeline[:size]))
+        for prefix in prefixes():
+            clock.loop.run_until_complete(play(prefix))
+
+
+def test_each_prefix_of_a_pipeline_over_tls_has_a_timer_and_an_end(parser: Parser, tmp_path: Path) -> None:
+    """The same with the TLS of asyncio between the connection and the transport."""
+    write_certificate(tmp_path)
+    contexts = server_context(tmp_path), client_context()
+    contexts[0].num_tickets = 0  # nobody comes back, and a ticket takes as long as the rest
+    config = configured(parser, Limits(message_seconds=MESSAGE_SECONDS))
+    clock = Clock()
+
+    async def play(data: bytes) -> None:
+        connection = TLSConnection(config, *contexts)
+        await connection.shake_hands()
+        connection.check()
+        connection.receive(data)
+        await connection.turns()
+        for seconds in (MESSAGE_SECONDS - 1, 2, KEEP_ALIVE - 3, 5, TLS_END_SECONDS, 1):
+            await clock.pass_time(seconds, connection)
+        assert connection.transport.lost, data
+        assert not connection.protocol.timers
+        assert not connection.state.connections
+
+    with contextlib.closing(clock.loop):
+        for prefix in prefixes():
+            clock.loop.run_until_complete(play(prefix))
+
+
+def test_the_idle_time_begins_when_the_client_has_read_the_response(parser: Parser) -> None:
+    config = configured(parser, Limits(write_seconds=KEEP_ALIVE * 10))
+    clock = Clock()
+
+    async def play() -> None:
+        connection = Connection(config, half_closes=True)
+        transport, protocol = connection.transport, connection.protocol
+        connection.receive(COMPLETE["direct"])
+        await connection.turns()
+        assert protocol.state is State.IDLE
+        protocol.pause_writing()  # the client does not read
+        await clock.pass_time(KEEP_ALIVE * 3, connection)
+        connection.receive(COMPLETE["direct"])
+        await connection.turns()
+        await clock.pass_time(KEEP_ALIVE * 3, connection)
+        assert not transport.closing
+        protocol.resume_writing()
+        await connection.turns()
+        assert transport.written.count(b"HTTP/1.1 200 OK") == 2
+        await clock.pass_time(KEEP_ALIVE - 1, connection)
+        assert not transport.closing
+        await clock.pass_time(2, connection)
+        assert transport.lost
+
+    with contextlib.closing(clock.loop):
+        clock.loop.run_until_complete(play())
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        (b"".join(b"x-%d: v\r\n" % number for number in range(600)), "500 fields"),
+        (b"x-long: " + b"secret" * 2000, "8000 bytes"),
+    ],
+)
+async def test_a_header_that_is_too_large_is_refused_and_logged_with_its_limit(
+    parser: Parser, header: bytes, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = configured(parser, Limits(header_bytes=8000))
+    protocol_class: Any = config.http_protocol_class
+    protocol_class.open_connections = OpenConnections()
+    for _ in range(3):
+        connection = Connection(config, half_closes=True, address="192.0.2.1")
+        connection.receive(b"GET / HTTP/1.1\r\nhost: x\r\n" + header)
+        assert connection.transport.written.startswith(b"HTTP/1.1 431 ")
+        assert b"The header may have %b." % reason.encode() in connection.transport.written
+        connection.transport.abort()
+    [line] = caplog.messages
+    assert line.startswith(f"A request of 192.0.2.1 is refused with 431: its header has more than {reason} (")
+    assert "secret" not in line
 
 
 async def test_an_incomplete_request_behind_a_complete_one_has_its_own_time(parser: Parser) -> None:
@@ -276,7 +427,12 @@ class Listener:
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[Listener]:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(self._make, "127.0.0.1", 0, ssl=self._context)
+        make: Any = self._make
+        if self._context is not None:
+            protocol_class: Any = self._config.http_protocol_class
+            open_connections, connections = protocol_class.open_connections, self._state.connections
+            make = partial(TLSHandshake, make, self._context, PATIENCE, open_connections, connections)
+        server = await loop.create_server(make, "127.0.0.1", 0)
         self._port = server.sockets[0].getsockname()[1]
         try:
             yield self

@@ -16,11 +16,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
-from funcmcp._adapters.asgi.application import ASGIApplication, Served
+from funcmcp._adapters.asgi.application import ASGIApplication, HTTPRuntime
 from funcmcp._adapters.http1.connection import LAST_REQUEST_SECONDS
 from funcmcp._adapters.http1.direct_path import direct_path
 from funcmcp._adapters.uvicorn.protocols import http_protocol
-from funcmcp._adapters.uvicorn.uvicorn_server import Server
+from funcmcp._processes.uvicorn_server import UvicornServer
 from funcmcp._server.limits import Limits
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
 from fuzz.http_bytes import Transport, check_timer
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from funcmcp._transports.http.messages import HttpRequest
+
+pytestmark = pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP.")
 
 LIMITS = Limits(header_bytes=3000, message_bytes=5000)
 JSON = (("content-type", "application/json"),)
@@ -123,7 +125,7 @@ class Exchange:
             self.closed += 1
 
 
-class OneEndpoint(Served):
+class OneEndpoint(HTTPRuntime):
     """Serves an exchange at one path."""
 
     @property
@@ -850,7 +852,7 @@ async def test_a_fault_of_the_exchange_is_500_and_in_the_log(direct: bool, caplo
 async def test_a_server_that_exits_ends_the_request(direct: bool, body: bytes, expected: bytes) -> None:
     """The server cancels the task. A response that has begun is complete as far as HTTP can tell."""
     connection = Connection(direct=direct)
-    server = Server(connection.app, lambda: None)
+    server = UvicornServer(connection.app, lambda: None)
     server.config.load()
     protocol_class: Any = server.config.http_protocol_class
     if not direct:

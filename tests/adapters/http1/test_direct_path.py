@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
-from funcmcp._adapters.asgi.application import ASGIApplication, Served
+from funcmcp._adapters.asgi.application import ASGIApplication, HTTPRuntime
 from funcmcp._adapters.http1.direct_path import direct_path
+
+pytestmark = pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP.")
 
 
 class Logged(MCPServer):
@@ -33,7 +35,7 @@ def test_a_server_is_served_at_its_endpoint() -> None:
     "application",
     [
         Logged("Direct"),
-        ASGIApplication(Served(unused)),
+        ASGIApplication(HTTPRuntime(unused)),
         MCPServer("Direct", http=HTTPOptions(path="/caf\u00e9")),
         MCPServer("Direct", http=HTTPOptions(path="/a%20b")),
         unused,

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from funcmcp._adapters.http1.h11_parser import H11Parser
 from funcmcp._server.limits import Limits
 from tests.adapters.http1.test_connection import OK, Application, connected, running
 from tests.patience import PATIENCE
 
-if TYPE_CHECKING:
-    import pytest
+pytestmark = pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP.")
 
 CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 

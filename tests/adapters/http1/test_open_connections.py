@@ -12,6 +12,8 @@ from funcmcp._adapters.http1.open_connections import OpenConnections, descriptor
 from funcmcp._server.limits import Limits
 from funcmcp._server.load import Load
 
+pytestmark = pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP.")
+
 IDLE, RECEIVING = 0, 1
 
 
@@ -111,7 +113,7 @@ def test_a_free_number_among_many_descriptors_is_no_sign_of_places() -> None:
 
 
 def test_descriptors_that_are_no_connections_turn_nobody_away_until_half_of_the_reserve_is_used() -> None:
-    """Such as those of connections in the handshake of TLS."""
+    """Such as those of files and of connections to other servers."""
     open_connections = OpenConnections(100)
     idle, busy = Connection("10.0.0.1", 10), Connection("10.0.0.2", 80, None)
     added(open_connections, idle, busy)
@@ -135,6 +137,7 @@ def test_a_websocket_counts_in_place_of_its_http_connection() -> None:
         http, websocket = Connection("10.0.0.1"), Connection("10.0.0.1", rank=None)
         added(open_connections, http)
         open_connections.replace(http, websocket)
+        assert open_connections.add(websocket)  # it is counted already
     assert not open_connections.add(Connection("10.0.0.1"))
 
 

@@ -19,6 +19,8 @@ from funcmcp._adapters.http1.parser import (
 )
 from funcmcp._server.limits import Limits
 
+pytestmark = pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP.")
+
 Pairs: TypeAlias = list[tuple[bytes, bytes]]
 
 LIMITS = Limits(header_bytes=1000)
@@ -150,3 +152,15 @@ def test_an_upgrade_is_ignored_where_it_is_not_accepted(parser_class: type[Parse
 )
 def test_a_header_that_asks_for_a_websocket(pairs: Pairs, asks: bool) -> None:
     assert asks_for_websocket(pairs) is asks
+
+
+def test_the_absolute_form_of_a_target_is_one_of_http() -> None:
+    for target in (b"http://a/b%20c?d=e#f", b"HTTPS://user@a:1/b%20c?d=e"):
+        assert location_of(target) == ("/b c", b"/b%20c", b"d=e")
+    for target in (b"http://a?/b", b"http://a/?/b", b"/?/b", b"/?/b#c"):
+        assert location_of(target) == ("/", b"/", b"/b")
+    for target in (b"http://a", b"http://a#/b", b"/#/b"):
+        assert location_of(target) == ("/", b"/", b"")
+    for target in (b"ftp://a/b", b"x://a/b", b"a:1", b"://a/b", b"mailto:a"):
+        with pytest.raises(InvalidRequestError):
+            location_of(target)

@@ -19,6 +19,8 @@ from tests.adapters.http1.test_parser import Recorder
 if TYPE_CHECKING:
     from funcmcp._transports.http.messages import RequestHeader
 
+pytestmark = pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP.")
+
 TRACE = b"traceparent: 00-" + b"a" * 32 + b"-" + b"b" * 16 + b"-01"
 
 
@@ -86,6 +88,7 @@ def checked(*fields: bytes) -> tuple[PlainRequests, RequestHeader]:
     requests = PlainRequests(b"/mcp")
     header, _ = read(requests, post(b"11", *fields))
     header.checks, header.checked, header.credentials_digest = "checks", "checked", b"digest"
+    header.checked_fields = frozenset({b"host", b"origin"})
     return requests, header
 
 
@@ -109,7 +112,7 @@ def test_a_header_with_other_unchecked_fields_shares_the_outcome_of_its_checks(t
 @pytest.mark.parametrize(
     "data",
     [
-        post(b"333", TRACE, length=b"03"),
+        post(b"333", TRACE, b"x: 1", length=b"03"),
         post(b"3" * 10, TRACE),
         post(b"33", TRACE + b"0"),
         post(b"33", b"X-" + TRACE[2:]),
@@ -119,10 +122,69 @@ def test_a_header_with_other_unchecked_fields_shares_the_outcome_of_its_checks(t
     ],
 )
 def test_a_header_that_differs_in_anything_else_is_checked_again(data: bytes) -> None:
-    requests, _ = checked(TRACE) if b"03" not in data else checked(TRACE, b"x: 1")
+    requests, _ = checked(TRACE)
     other, _ = read(requests, data)
     assert other.checks is None
     assert other.credentials_digest is None
+
+
+@pytest.mark.parametrize("field", [b"host: there", b"Origin: b", b"Authorization: b"])
+def test_a_field_on_which_the_outcome_depends_is_checked_again(field: bytes) -> None:
+    name, _, value = field.partition(b": ")
+    requests, _ = checked(b"%b: %b" % (name, value.replace(b"b", b"a"))) if name != b"host" else checked()
+    data = post(b"33").replace(b"here", b"hera") if name == b"host" else post(b"33", field)
+    other, _ = read(requests, data)
+    assert other.checks is None
+    assert other.credentials_digest is None
+
+
+def test_without_a_declaration_the_outcome_depends_on_all_fields() -> None:
+    requests, header = checked(TRACE)
+    header.checked_fields = None
+    assert read(requests, post(b"33", TRACE.replace(b"aa", b"cc")))[0].checks is None
+
+
+def traced_often() -> PlainRequests:
+    """Return the reader of a connection whose headers have passed their checks and differ in their `traceparent`."""
+    requests, header = checked(TRACE, b"x: 1")
+    for other in (b"cc", b"dd", b"ee"):
+        trace = TRACE.replace(b"aa", other)
+        changed, body = read(requests, post(b"33", trace, b"x: 1"))
+        assert (changed.checks, changed.fields[b"traceparent"]) == ("checks", trace.split(b": ")[1])
+        assert (changed.pairs[-1], body) == ((b"x", b"1"), b"33")
+    assert header.fields[b"traceparent"] == TRACE.split(b": ")[1]
+    return requests
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_checked"),
+    [
+        (b"x: 1", b"x: 2", True),
+        (b"here", b"hera", False),
+        (b"x: 1", b"y: 1", False),
+        (b"x: 1", b"x: 1\r\nz: 1", False),
+    ],
+)
+def test_other_changes_than_the_usual_one_are_seen(old: bytes, new: bytes, is_checked: bool) -> None:
+    header, _ = read(traced_often(), post(b"33", TRACE, b"x: 1").replace(old, new))
+    assert header.fields == fields_of(
+        read(PlainRequests(b"/mcp"), post(b"33", TRACE, b"x: 1").replace(old, new))[0].pairs
+    )
+    assert (header.checks is not None) == is_checked
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"-01", b"- 1"), (b"-01", b"-\x001"), (b"-01", b"-0\xff"), (b"/1.1", b"/1.0")]
+)
+def test_a_value_in_the_place_of_the_usual_change_must_be_plain(old: bytes, new: bytes) -> None:
+    requests, data = traced_often(), post(b"33", TRACE, b"x: 1").replace(old, new)
+    result = requests.read(data)
+    assert result is None or result[0].checks is None
+
+
+def test_a_field_about_the_connection_is_read_again() -> None:
+    requests, _ = checked(b"Connection: keep-alive")
+    assert requests.read(post(b"33", b"Connection: close,abcd")) is None
 
 
 def test_a_request_line_that_ends_like_the_last_field_is_no_change_of_that_field() -> None:
@@ -136,6 +198,7 @@ FIELDS = st.sampled_from(
         TRACE.replace(b"aa", b"cc"),
         b"Connection: keep-alive",
         b"Connection: close",
+        b"Connection: close,abcd",  # as long as keep-alive
         b"Transfer-Encoding: chunked",
         b"content-length: 02",
         b"a: b",
@@ -160,16 +223,21 @@ def requests_of_a_connection(draw: st.DrawFn) -> list[bytes]:
     return requests
 
 
-@given(requests_of_a_connection())
-@example([post(b"{}"), post(b"{}", TRACE), post(b"{}", TRACE.replace(b"aa", b"bb"))])
+@given(requests_of_a_connection(), st.booleans())
+@example([post(b"{}", b"a: bcdefgh"), post(b"{}", b"a: b", b"c: d")], True)
+@example([post(b"{}", TRACE), *(post(b"{}", TRACE.replace(b"aa", other)) for other in (b"bb", b"cc", b"dd"))], True)
+@example([post(b"{}", b"Connection: keep-alive"), post(b"{}", b"Connection: close,abcd")], True)
+@example([post(b"{}"), post(b"{}").replace(b": 2", b": 3"), post(b"{}").replace(b": 2", b": x")], True)
 @settings(max_examples=500, deadline=None)
-def test_what_is_read_without_a_parser_is_what_the_parsers_read(requests: list[bytes]) -> None:
+def test_what_is_read_without_a_parser_is_what_the_parsers_read(requests: list[bytes], is_checked: bool) -> None:
     plain = PlainRequests(b"/mcp")
     for data in requests:
         result = plain.read(data)
         if result is None:
             continue
         header, body = result
+        if is_checked:
+            header.checked_fields = frozenset({b"host"})
         assert header.fields == fields_of(header.pairs)
         for parser_class in (HttptoolsParser, H11Parser):
             recorder = Recorder()

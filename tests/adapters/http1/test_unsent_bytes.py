@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 from funcmcp._adapters.http1.open_connections import OpenConnections
 from funcmcp._adapters.http1.unsent_bytes import BoundedWriting, UnsentBytes, ask_from_first_byte
 from funcmcp._server.limits import Limits
+from tests.patience import PATIENCE
+
+pytestmark = pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP.")
 
 
 class Transport:
@@ -20,6 +24,7 @@ class Transport:
         self.address = address
         self.size = size
         self.aborted = False
+        self.ended = asyncio.Event()
 
     def get_extra_info(self, name: str) -> Any:
         assert name == "peername"
@@ -33,6 +38,7 @@ class Transport:
 
     def abort(self) -> None:
         self.aborted = True
+        self.ended.set()
 
 
 class Connection(BoundedWriting, asyncio.Protocol):
@@ -53,6 +59,27 @@ async def test_the_address_with_most_bytes_loses_the_connection_that_waits_for_l
     assert [connection.transport.aborted for connection in (one, first, second)] == [False, True, False]
     for connection in (one, first, second):
         connection.connection_lost(None)
+
+
+async def test_clients_that_are_cut_off_have_a_line_with_the_limit(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    for limit, seconds, reason in (
+        (10, 60.0, "exceed 10 (Limits.unsent_bytes)"),
+        (100, 0.001, "for 0.001 s (Limits.write"),
+    ):
+        caplog.clear()
+        unsent = UnsentBytes(limit)
+        connections = [Connection(unsent, "192.0.2.1", 40) for _ in range(2)]
+        for connection in connections:
+            connection.limits = Limits(write_seconds=seconds)  # type: ignore[misc]  # otherwise of the class
+            connection.pause_writing()
+        async with asyncio.timeout(PATIENCE):
+            await connections[0].transport.ended.wait()
+        [record] = caplog.records
+        assert (record.levelname, reason in record.getMessage()) == ("INFO", True)
+        assert record.getMessage().startswith("The client at 192.0.2.1 is cut off: ")
+        for connection in connections:
+            connection.connection_lost(None)
 
 
 async def test_one_connection_may_have_more() -> None:

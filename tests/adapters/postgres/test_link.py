@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from funcmcp._adapters.postgres.link import Connection
     from tests.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.lowest("psycopg sends the queries.")
+
 
 async def no_tables(connection: Connection) -> None:
     pass
@@ -42,6 +44,24 @@ async def value(connection: Connection, query: str) -> Any:
 
 async def one(connection: Connection) -> Any:
     return await value(connection, "SELECT 1")
+
+
+async def pid(connection: Connection) -> Any:
+    return await value(connection, "SELECT pg_backend_pid()")
+
+
+async def test_event_loops_of_several_threads_have_connections_of_their_own(link: PostgresLink) -> None:
+    async def in_another_loop() -> tuple[int, int]:
+        pids = await link.do(pid), await link.do(pid)
+        await link.aclose()
+        return pids
+
+    async def step(connection: Connection) -> tuple[int, tuple[int, int]]:
+        return await pid(connection), await asyncio.to_thread(asyncio.run, in_another_loop())
+
+    here, (first, second) = await link.do(step)
+    assert first == second != here
+    assert await link.do(pid) == here
 
 
 async def test_a_step_that_takes_too_long_fails_and_others_have_other_connections(server: PostgresServer) -> None:

@@ -24,8 +24,8 @@ from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.record import TaskKey
 from funcmcp._state.tasks.store import TaskLimits, UnreadableTaskError
 from funcmcp._state.tasks.task_filter import TaskFilter
-from funcmcp._task_store_tests import ANSWER, CALL, OWNER, QUESTIONS, RESULT, claim_one, new_task
 from funcmcp.testing import task_store_tests
+from funcmcp.testing._task_stores import ANSWER, CALL, OWNER, QUESTIONS, RESULT, claim_one, new_task
 from tests.patience import PATIENCE
 from tests.state.tasks.machine import TaskStoreMachine
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.record import Claim
     from funcmcp._state.tasks.store import TaskStore
     from tests.postgres_server import PostgresServer
+
+pytestmark = pytest.mark.lowest("psycopg sends the queries.")
 
 URLS: list[str] = []
 """The URL of the running server."""

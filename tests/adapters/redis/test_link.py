@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.redis_forwarder import Forwarder
 
+pytestmark = pytest.mark.lowest("redis sends the commands.")
+
 HANDSHAKE = Handshake("2025-11-25", {}, {"name": "client", "version": "1"}, "somebody")
 CONNECTIONS = 20
 EVENT_LOOPS = pytest.mark.parametrize(

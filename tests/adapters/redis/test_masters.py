@@ -17,8 +17,8 @@ from funcmcp._adapters.redis.revocations import RedisRevocations
 from funcmcp._adapters.redis.sessions import RedisSessions
 from funcmcp._adapters.redis.tasks import RedisTasks
 from funcmcp._state.sessions.store import Handshake, SessionKey, StoreUnavailableError
-from funcmcp._task_store_tests import RESULT, claim_one, new_task
 from funcmcp.testing import task_store_tests
+from funcmcp.testing._task_stores import RESULT, claim_one, new_task
 from tests.patience import PATIENCE
 from tests.redis_server import redis_cluster, watched_redis
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from funcmcp._state.tasks.store import TaskStore
     from tests.redis_server import RedisCluster, WatchedRedis
+
+pytestmark = pytest.mark.slow("A Redis Cluster and a Sentinel start and change their masters.")
 
 HANDSHAKE = Handshake("2025-11-25", {}, {"name": "client", "version": "1"}, "somebody", "192.0.2.1")
 ANONYMOUS = Handshake("2025-11-25", {}, {"name": "client", "version": "1"}, None, "192.0.2.1")

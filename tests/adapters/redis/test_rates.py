@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.redis_server import RedisServer
 
+pytestmark = pytest.mark.lowest("redis sends the commands.")
+
 HOURLY = 1 / 3600
 """So slow that nothing comes back while a test runs."""
 

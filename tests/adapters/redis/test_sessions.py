@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from tests.redis_server import RedisServer
 
+pytestmark = pytest.mark.lowest("redis sends the commands.")
+
 HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "client", "version": "1"}, "somebody")
 ANONYMOUS = Handshake("2025-11-25", {"roots": {}}, {"name": "client", "version": "1"})
 

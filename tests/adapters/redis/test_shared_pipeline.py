@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from tests.redis_server import RedisServer
 
+pytestmark = pytest.mark.lowest("redis sends the commands.")
+
 
 class Echo:
     """Sends calls of ECHO, and counts the pipelines."""

@@ -18,13 +18,13 @@ from funcmcp._adapters.redis.link import RedisLink
 from funcmcp._adapters.redis.task_scripts import CLAIM, CREATE, Script
 from funcmcp._adapters.redis.tasks import RedisTasks
 from funcmcp._protocol.codec import decode, encode
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.store import TaskLimits, UnreadableTaskError
 from funcmcp._state.tasks.task_filter import ANY_TASK, TaskFilter
-from funcmcp._task_store_tests import CALL, OWNER, RESULT, claim_one, new_task
 from funcmcp.client import Client
 from funcmcp.testing import task_store_tests
+from funcmcp.testing._task_stores import CALL, OWNER, RESULT, claim_one, new_task
 from tests.patience import PATIENCE
 from tests.redis_forwarder import forwarder
 from tests.redis_server import redis_server
@@ -79,7 +79,7 @@ async def test_event_loops_of_several_threads_start_no_task_twice(server: RedisS
     others = [asyncio.to_thread(asyncio.run, call(first)) for first in (100, 200)]
     await asyncio.wait_for(asyncio.gather(call(0), *others), PATIENCE)
     assert sorted(starts) == [*range(30), *range(100, 130), *range(200, 230)]
-    await serving_of(mcp).aclose()
+    await runtime_of(mcp).aclose()
     await store.aclose()
 
 
@@ -113,7 +113,7 @@ def test_any_sequence_of_steps_does_what_the_model_does(server: RedisServer, mon
         """Two processes' stores with one Redis."""
 
         async def make(self) -> list[TaskStore]:
-            stores = [RedisTasks(RedisLink(server.url)) for _ in range(2)]
+            stores = [RedisTasks(RedisLink(server.url), lease=PATIENCE) for _ in range(2)]
             await empty(stores[0])
             return list(stores)
 
@@ -129,7 +129,7 @@ async def test_a_scan_of_many_tasks_reads_them_in_parts(store: RedisTasks, monke
 async def begin_claim(store: RedisTasks, count: int, only: TaskFilter = ANY_TASK) -> asyncio.Task[Sequence[Claim]]:
     """Return a claim that waits for a task."""
     claiming = asyncio.ensure_future(store.claim(count, only))
-    while store._wakeup is None:
+    while not store._handover.is_waiting:
         assert not claiming.done()
         await asyncio.sleep(0)
     return claiming
@@ -323,7 +323,7 @@ async def test_a_task_that_is_created_while_the_worker_stops_is_due_for_others(
     task = new_task()
     creating = asyncio.ensure_future(store.create(task))
     await asyncio.sleep(0)
-    assert store._creating == 1
+    assert store._handover.creating == 1
     store.wake()
     assert list(await claiming) == []
     await creating

@@ -18,8 +18,8 @@ from funcmcp import MCPServer
 from funcmcp._adapters.http1.connection import HTTPConnection
 from funcmcp._adapters.http1.h11_parser import H11Parser
 from funcmcp._adapters.http1.httptools_parser import HttptoolsParser
-from funcmcp._adapters.uvicorn import uvicorn_server
 from funcmcp._adapters.uvicorn.protocols import http_protocol, websocket_protocol
+from funcmcp._processes import uvicorn_server
 from funcmcp._server.limits import Limits
 from tests.patience import PATIENCE
 from tests.wire.conftest import running_server
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
     Parser: TypeAlias = Literal["httptools", "h11"]
+
+pytestmark = [
+    pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio."),
+    pytest.mark.lowest("uvicorn, httptools, h11 and uvloop read and write HTTP."),
+]
 
 MOST = 4000
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -287,7 +292,7 @@ def test_there_are_no_websockets_without_a_library_for_them(monkeypatch: pytest.
 
 
 def test_the_servers_own_limits_are_half_a_minute_and_a_minute() -> None:
-    server = uvicorn_server.Server(Echo(), lambda: None)
+    server = uvicorn_server.UvicornServer(Echo(), lambda: None)
     server.config.load()
     http: Any = server.config.http_protocol_class
     websocket: Any = server.config.ws_protocol_class

@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import uvicorn
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import CloseConnection, Ping, Pong, Request, TextMessage
@@ -24,6 +25,8 @@ from tests.wire.conftest import running_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.lowest("wsproto reads and writes the frames.")
 
 FLOOD_BYTES = 64 * 1024 * 1024
 

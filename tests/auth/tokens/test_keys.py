@@ -24,6 +24,8 @@ from tests.auth import vectors
 from tests.auth.making_tokens import claims, key, pem, public, sign, text
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.lowest("cryptography and joserfc check the signatures.")
+
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "wycheproof"
 FOLDER = Path(os.environ.get("WYCHEPROOF", _BESIDE))
 FILES = ("json_web_signature_test", "json_web_key_test", "json_web_crypto_test")

@@ -48,6 +48,11 @@ from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
 from tests.authoring.tool_calls import call, schema_of
 
+pytestmark = [
+    pytest.mark.every_python("Python's modules read signatures, annotations and docstrings."),
+    pytest.mark.lowest("pydantic reads values, writes JSON and makes schemas."),
+]
+
 
 def tag_of(value: Any) -> Any:
     return value.get("by") if isinstance(value, dict) else None

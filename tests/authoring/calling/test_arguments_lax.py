@@ -16,6 +16,11 @@ from funcmcp import MCPServer, ToolError, tool
 from funcmcp.testing import Client
 from tests.authoring.tool_calls import call, schema_of
 
+pytestmark = [
+    pytest.mark.every_python("Python's modules read signatures, annotations and docstrings."),
+    pytest.mark.lowest("pydantic reads values, writes JSON and makes schemas."),
+]
+
 
 class Line(BaseModel):
     item: str

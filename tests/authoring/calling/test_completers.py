@@ -12,12 +12,14 @@ from pydantic import Field
 from funcmcp import Context, MCPServer
 from funcmcp._authoring.signatures.choices import choices_of
 from funcmcp._protocol.completion import Completion
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from tests.authoring.models import Colour, Level
 from tests.server.parts import answer, context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
 
 DAYS = ["monday", "tuesday"]
 
@@ -34,7 +36,7 @@ async def ask(
     params: dict[str, Any] = {"ref": reference, "argument": {"name": name, "value": value}}
     if others is not None:
         params["context"] = {"arguments": others}
-    message: dict[str, Any] = await answer(serving_of(mcp).server, context("completion/complete", params))
+    message: dict[str, Any] = await answer(runtime_of(mcp).server, context("completion/complete", params))
     return message
 
 
@@ -194,9 +196,9 @@ async def test_every_value_that_is_suggested_is_taken(mcp: MCPServer, hint: Any)
     mcp.resource("menu://{it}")(hold)
     said = set()
     for value in await complete(mcp, "it", ""):
-        got = await answer(serving_of(mcp).server, context("prompts/get", {"name": "say", "arguments": {"it": value}}))
+        got = await answer(runtime_of(mcp).server, context("prompts/get", {"name": "say", "arguments": {"it": value}}))
         said.add(got["result"]["messages"][0]["content"]["text"])
-        read = await answer(serving_of(mcp).server, context("resources/read", {"uri": f"menu://{value}"}))
+        read = await answer(runtime_of(mcp).server, context("resources/read", {"uri": f"menu://{value}"}))
         assert read["result"]["contents"][0]["text"] in said
     assert len(said) == len(choices_of(hint))
 

@@ -4,7 +4,7 @@ import asyncio
 import math
 import threading
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 from pydantic import BaseModel, Field
@@ -16,6 +16,14 @@ from funcmcp._authoring.calling.threads import Threads
 from funcmcp._protocol.errors import MissingClientCapability, ToolError
 from tests.authoring.tool_calls import Peer, call, context, tool_of
 from tests.patience import PATIENCE
+
+if TYPE_CHECKING:
+    from funcmcp._server.calls.context import RequestContext
+
+pytestmark = [
+    pytest.mark.every_python("Python's modules read signatures, annotations and docstrings."),
+    pytest.mark.branches("Functions read every attribute of the context."),
+]
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "elicitation/create": {"action": "accept", "content": {"name": "Ada"}},
@@ -373,3 +381,57 @@ async def test_in_a_plain_call_each_part_just_runs() -> None:
     assert (await call(parts_of_a_plain_function, {}))["structuredContent"] == {"result": 1}
     assert threads[1] == threading.get_ident()
     assert threading.get_ident() not in {threads[0], threads[2]}
+
+
+def limited_context(**options: Any) -> tuple[RequestContext, Context]:
+    """Return a request for a tool with a time limit, and the context of its call."""
+    request = context()
+    request.routed.feature = tool_of(lambda: None, name="job", **options)
+    return request, Context(request, Services(), "job")
+
+
+async def test_an_extension_moves_the_time_limit_and_never_shortens_it() -> None:
+    request, context = limited_context(timeout=60, max_timeout=600)
+    now = asyncio.get_running_loop().time()
+    assert 59 < await context.extend(10) <= 60
+    assert 299 < await context.extend(300) <= 300
+    assert request.end is not None
+    assert now + 300 <= request.end.time < now + 300 + PATIENCE
+    assert 299 < await context.extend(10) <= 300
+
+
+async def test_an_extension_by_less_than_the_call_has_moves_nothing() -> None:
+    request, context = limited_context(timeout=60, max_timeout=600)
+    await context.extend(10)
+    assert request.end is None
+
+
+async def test_an_extension_ends_at_the_longest_time() -> None:
+    _, context = limited_context(max_timeout=700)
+    assert 699 < await context.extend(10_000) <= 700
+
+
+async def test_a_call_without_a_time_limit_needs_no_extension() -> None:
+    request, context = limited_context(timeout=None)
+    assert await context.extend(10) == math.inf
+    assert request.end is None
+
+
+async def test_a_call_without_a_longest_time_is_not_extended() -> None:
+    _, context = limited_context()
+    with pytest.raises(RuntimeError, match=r"job can't be extended\. Set max_timeout="):
+        await context.extend(10)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.inf, math.nan, True, "60"])
+async def test_an_extension_takes_seconds(seconds: Any) -> None:
+    _, context = limited_context(max_timeout=700)
+    with pytest.raises(ValueError, match="number of seconds above 0"):
+        await context.extend(seconds)
+
+
+async def test_a_call_that_has_ended_is_not_extended() -> None:
+    request, context = limited_context(max_timeout=700)
+    context.close()
+    await context.extend(650)
+    assert request.end is None

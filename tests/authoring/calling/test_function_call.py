@@ -22,6 +22,11 @@ from funcmcp._server.run import begin
 from tests.authoring.tool_calls import call, context, run, tool_of
 from tests.patience import PATIENCE
 
+pytestmark = [
+    pytest.mark.every_python("Python's modules read signatures, annotations and docstrings."),
+    pytest.mark.lowest("pydantic reads values, writes JSON and makes schemas."),
+]
+
 
 async def test_a_plain_function_runs_in_a_thread_and_an_async_one_on_the_loop() -> None:
     def plain() -> bool:

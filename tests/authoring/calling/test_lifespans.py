@@ -11,13 +11,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import httpx2
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from funcmcp import Context, MCPServer
-from funcmcp._authoring.calling.lifespans import LifespanError
-from funcmcp._serving import serving_of
+from funcmcp._authoring.calling.lifespans import CannotStartError, LifespanError
+from funcmcp._serving.composition import runtime_of
 from funcmcp.client import Client
 from tests.cli.processes import PYTHON, environment, running
 from tests.patience import PATIENCE
@@ -25,6 +26,11 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+pytestmark = [
+    pytest.mark.every_python("Tasks, threads and timeouts are those of asyncio."),
+    pytest.mark.branches("Results of tools are read as text."),
+]
 
 
 class Shop:
@@ -194,7 +200,7 @@ async def test_it_is_left_in_the_task_that_has_entered_it() -> None:
             tasks.cancel_scope.cancel()
 
     assert await asyncio.create_task(post(mcp)) == 400  # a ping before `initialize`
-    await asyncio.create_task(serving_of(mcp).aclose())
+    await asyncio.create_task(runtime_of(mcp).aclose())
 
 
 async def test_the_first_request_starts_it_under_a_server_without_lifespan(caplog: pytest.LogCaptureFixture) -> None:
@@ -203,7 +209,7 @@ async def test_the_first_request_starts_it_under_a_server_without_lifespan(caplo
     await asyncio.gather(post(shop.mcp), post(shop.mcp), post(shop.mcp))
     assert shop.notes == ["+database"]
     assert "served without its lifespan" in caplog.text
-    await serving_of(shop.mcp).aclose()
+    await runtime_of(shop.mcp).aclose()
     assert shop.notes == ["+database", "-database"]
 
 
@@ -221,7 +227,7 @@ async def test_a_request_is_refused_while_it_fails_to_start(caplog: pytest.LogCa
     assert "database failed with ConnectionError: refused" in caplog.text
     failures.clear()
     assert await post(mcp) == 400
-    await serving_of(mcp).aclose()
+    await runtime_of(mcp).aclose()
 
 
 async def test_an_asgi_server_gets_the_reason_of_a_failed_start() -> None:
@@ -247,6 +253,38 @@ async def test_an_asgi_server_gets_the_reason_of_a_failed_start() -> None:
     assert [message["type"] for message in sent] == ["lifespan.startup.failed"]
     assert "ConnectionError: refused" in sent[0]["message"]
     assert shop.notes == ["+first", "-first"]
+
+
+async def test_a_reason_outside_of_the_code_is_one_line_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = MCPServer("shop")
+
+    @mcp.add_lifespan
+    async def connect() -> AsyncIterator[None]:
+        if not caplog.records:
+            raise CannotStartError("The other server is away.")
+        yield
+
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    with pytest.raises(CannotStartError, match=r"^The other server is away\.$"):
+        await mcp({"type": "lifespan"}, receive, send)
+    assert sent == [{"type": "lifespan.startup.failed", "message": "The other server is away."}]
+    assert caplog.records == []
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(mcp), base_url="http://localhost") as client:
+        response = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    assert (response.status_code, response.json()["error"]["message"]) == (
+        503,
+        "The server can't start; its log has the reason.",
+    )
+    assert [(record.getMessage(), record.exc_text) for record in caplog.records] == [
+        ("The other server is away.", None)
+    ]
 
 
 class Panic(BaseException):
@@ -322,9 +360,9 @@ async def test_a_start_that_is_cancelled_ends_what_has_been_opened() -> None:
         await asyncio.Event().wait()
         yield
 
-    first = asyncio.create_task(serving_of(shop.mcp).start())
+    first = asyncio.create_task(runtime_of(shop.mcp).start())
     await waiting.wait()
-    lifespans = serving_of(shop.mcp).services.lifespans
+    lifespans = runtime_of(shop.mcp).services.lifespans
     task = lifespans._by_loop[asyncio.get_running_loop()]._task  # the end of an event loop cancels it
     assert task is not None
     task.cancel()
@@ -342,7 +380,7 @@ async def test_a_request_that_is_cancelled_does_not_cancel_the_start() -> None:
         await opened.wait()
         yield
 
-    lifespans = serving_of(shop.mcp).services.lifespans
+    lifespans = runtime_of(shop.mcp).services.lifespans
     cancelled, waiting = asyncio.create_task(lifespans.enter()), asyncio.create_task(lifespans.enter())
     await asyncio.sleep(0)
     cancelled.cancel()
@@ -501,7 +539,7 @@ async def test_a_user_that_comes_while_the_lifespan_ends_starts_it_again() -> No
         await may_end.wait()
         shop.notes.append("-")
 
-    lifespans = serving_of(shop.mcp).services.lifespans
+    lifespans = runtime_of(shop.mcp).services.lifespans
     await lifespans.enter()
     leaving = asyncio.create_task(lifespans.leave())
     await ending.wait()
@@ -515,7 +553,7 @@ async def test_a_user_that_comes_while_the_lifespan_ends_starts_it_again() -> No
 
 
 async def test_a_lifespan_is_left_in_the_loop_that_entered_it() -> None:
-    lifespans = serving_of(Shop().mcp).services.lifespans
+    lifespans = runtime_of(Shop().mcp).services.lifespans
     with pytest.raises(RuntimeError, match="started in another event loop"):
         await lifespans.leave()
 
@@ -532,7 +570,7 @@ async def test_a_start_that_its_only_user_does_not_wait_for_ends_at_once() -> No
         shop.notes.append("-")
         ended.set()
 
-    lifespans = serving_of(shop.mcp).services.lifespans
+    lifespans = runtime_of(shop.mcp).services.lifespans
     entering = asyncio.create_task(lifespans.enter())
     await started.wait()
     entering.cancel()
@@ -546,7 +584,7 @@ async def test_a_start_that_its_only_user_does_not_wait_for_ends_at_once() -> No
 async def test_the_value_outside_of_event_loops_is_that_of_the_only_one() -> None:
     shop = Shop()
     shop.add("database", "connection")
-    lifespans = serving_of(shop.mcp).services.lifespans
+    lifespans = runtime_of(shop.mcp).services.lifespans
     with pytest.raises(RuntimeError, match="has not started"):
         await asyncio.to_thread(lambda: lifespans.value)
     async with shop.mcp.lifespan():

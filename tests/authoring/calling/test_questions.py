@@ -18,10 +18,12 @@ from funcmcp._authoring.calling.questions import (
     Sample,
     Sampled,
 )
-from funcmcp._authoring.values.content import Image
+from funcmcp._authoring.results.content import Image
 from funcmcp._protocol.errors import ToolError
 from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring.models import Colour, Level, Size
+
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
 
 
 class Guest(BaseModel):

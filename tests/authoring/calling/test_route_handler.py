@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from funcmcp._authoring.calling.route_handler import route_handler
 from funcmcp._authoring.calling.services import Services
+
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
 
 
 async def test_a_plain_function_runs_in_a_thread_and_may_return_an_awaitable() -> None:

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -26,6 +27,11 @@ from funcmcp.testing import Client, accept
 from tests.authoring.tool_calls import call, context, schema_of, tool_of
 from tests.instances import per_request
 from tests.patience import PATIENCE
+
+pytestmark = [
+    pytest.mark.every_python("Python's modules read signatures, annotations and docstrings."),
+    pytest.mark.branches("Calls outlive their time limit."),
+]
 
 
 class Settings:
@@ -851,16 +857,27 @@ async def test_plain_and_async_factories_of_a_plain_function_are_closed_in_turn(
 
 
 class Slow:
-    """A server whose plain tool ends after its time limit."""
+    """A server whose plain tool ends after its time limit, which passes when the tool has begun."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.steps: list[str] = []
         self.fails = fails
         self.gate = threading.Event()
         self.closed = threading.Event()
-        self.mcp = MCPServer("Slow")
+        self.let_time_pass: Callable[[], object] | None = None
+        self.mcp = MCPServer("Slow", middleware=[self.hold_deadline])
         self.mcp.services.register_factory(Settings, self.open_settings)
-        self.mcp.tool(timeout=0.05)(self.wait)
+        self.mcp.tool(timeout=PATIENCE)(self.wait)
+
+    async def hold_deadline(self, context: RequestContext, call_next: CallNext) -> Reply:
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            assert isinstance(context.deadline, asyncio.Timeout)
+            context.deadline.reschedule(loop.time())
+
+        self.let_time_pass = partial(loop.call_soon_threadsafe, end)
+        return await call_next(context)
 
     def open_settings(self) -> Iterator[Settings]:
         try:
@@ -874,6 +891,8 @@ class Slow:
             self.closed.set()
 
     def wait(self, settings: Settings) -> None:
+        assert self.let_time_pass is not None
+        self.let_time_pass()
         self.gate.wait(PATIENCE)
         self.steps.append("returned")
 
@@ -884,7 +903,7 @@ async def test_services_of_a_call_whose_time_is_up_are_closed_when_its_function_
 ) -> None:
     slow = Slow(fails=fails)
     result = await slow.mcp.call_tool("wait")
-    assert (result.text, slow.steps) == ("It did not finish within 0.05 seconds (timeout=).", [])
+    assert (result.text, slow.steps) == ("It did not finish within 120 seconds (timeout=).", [])
     slow.gate.set()
     assert await asyncio.to_thread(slow.closed.wait, PATIENCE)
     assert slow.steps == ["returned", "TimeoutError"]

@@ -11,6 +11,8 @@ import pytest
 from funcmcp._authoring.calling.threads import CallThread, Threads
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.every_python("Tasks, threads and timeouts are those of asyncio.")
+
 WHERE: contextvars.ContextVar[str] = contextvars.ContextVar("WHERE", default="nowhere")
 
 

@@ -22,6 +22,8 @@ from tests.authoring.tool_calls import call, schema_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
+
 POLICIES = ("refuse", "ignore", "drop")
 NOT_A_STRING = "city: must be a string, not a number"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from funcmcp import Context, MCPServer, RegistrationError
 from funcmcp._authoring.calling.services import Services
 from funcmcp._authoring.features.decorators import FeatureKind, decorate, features_of, with_name
 from funcmcp._authoring.features.options import FeatureOptions
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from tests.server.parts import answer, context
+
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
 
 
 class Kitchen:
@@ -73,7 +76,7 @@ def mcp() -> MCPServer:
 
 
 async def ask(mcp: MCPServer, method: str, params: dict[str, Any]) -> Any:
-    return (await answer(serving_of(mcp).server, context(method, params)))["result"]
+    return (await answer(runtime_of(mcp).server, context(method, params)))["result"]
 
 
 async def prompted(mcp: MCPServer, name: str, **arguments: str) -> str:
@@ -90,10 +93,10 @@ async def read(mcp: MCPServer, uri: str) -> str:
 @pytest.mark.parametrize("owner", [Menu, Menu(Kitchen())])
 async def test_marked_methods_are_offered_in_their_order_and_work(mcp: MCPServer, owner: object) -> None:
     mcp.add(owner)
-    assert [one.name for one in serving_of(mcp).server.catalog.tools] == ["cook", "serve"]
-    assert [one.uri for one in serving_of(mcp).server.catalog.resources] == ["menu://today"]
-    assert [one.key for one in serving_of(mcp).server.catalog.templates] == ["menu://{day}"]
-    assert [one.name for one in serving_of(mcp).server.catalog.prompts] == ["praise", "blame", "still", "whole"]
+    assert [one.name for one in runtime_of(mcp).server.catalog.tools] == ["cook", "serve"]
+    assert [one.uri for one in runtime_of(mcp).server.catalog.resources] == ["menu://today"]
+    assert [one.key for one in runtime_of(mcp).server.catalog.templates] == ["menu://{day}"]
+    assert [one.name for one in runtime_of(mcp).server.catalog.prompts] == ["praise", "blame", "still", "whole"]
     assert (await ask(mcp, "tools/call", {"name": "serve"}))["content"][0]["text"] == "fish served"
     assert await read(mcp, "menu://today") == "fish"
     assert await read(mcp, "menu://friday") == "fish friday menu://friday"
@@ -135,14 +138,21 @@ def test_a_subclass_adds_replaces_and_takes_away(mcp: MCPServer) -> None:
             return ""
 
     mcp.add(Smaller)
-    assert [one.name for one in serving_of(mcp).server.catalog.tools] == ["serve"]
-    assert [one.name for one in serving_of(mcp).server.catalog.prompts] == ["praise.more", "blame", "still", "whole"]
-    assert [one.uri for one in serving_of(mcp).server.catalog.resources] == ["menu://today", "menu://tomorrow"]
+    assert [one.name for one in runtime_of(mcp).server.catalog.tools] == ["serve"]
+    assert [one.name for one in runtime_of(mcp).server.catalog.prompts] == ["praise.more", "blame", "still", "whole"]
+    assert [one.uri for one in runtime_of(mcp).server.catalog.resources] == ["menu://today", "menu://tomorrow"]
 
 
-@pytest.mark.parametrize("owner", [Kitchen, Kitchen(), 5])
+async def test_the_functions_of_a_module_are_added(mcp: MCPServer) -> None:
+    module = ModuleType("dishes")
+    exec("from funcmcp import tool\n\n@tool\ndef soup() -> str:\n    return 'soup'", vars(module))
+    mcp.add(module)
+    assert (await mcp.call_tool("soup")).text == "soup"
+
+
+@pytest.mark.parametrize("owner", [Kitchen, Kitchen(), 5, ModuleType("empty")])
 def test_what_has_no_marks_cannot_be_added(mcp: MCPServer, owner: object) -> None:
-    with pytest.raises(RegistrationError, match="no method marked"):
+    with pytest.raises(RegistrationError, match="nothing marked"):
         mcp.add(owner)
 
 

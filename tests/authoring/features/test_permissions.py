@@ -6,7 +6,7 @@ import pytest
 
 from funcmcp import MCPServer, RegistrationError, prompt, resource, tool
 from funcmcp._auth.access import PRINCIPALS_ONLY, Access
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 
 if TYPE_CHECKING:
     from funcmcp._auth.principal import Principal
@@ -28,7 +28,7 @@ def registered(options: dict[str, Any]) -> list[Access]:
     mcp.resource("a://it", name="it", **options)(lambda: "")
     mcp.resource("a://some/{it}", name="some", **options)(say)
     mcp.resource_lister("a", **options)(say)
-    server = serving_of(mcp).server
+    server = runtime_of(mcp).server
     return [
         *(feature.access for feature in server.catalog.features()),
         *(lister.access for lister in server.catalog.listers),
@@ -81,7 +81,7 @@ def test_methods_take_it_too() -> None:
 
     mcp = MCPServer("Orders")
     mcp.add(Orders)
-    found = {feature.key: feature.access for feature in serving_of(mcp).server.catalog.features()}
+    found = {feature.key: feature.access for feature in runtime_of(mcp).server.catalog.features()}
     assert found == {
         "one": Access(required_scopes=("a",)),
         "two": Access(allow_anonymous=True),

@@ -16,8 +16,7 @@ from pydantic import BaseModel, BeforeValidator, Discriminator, Field, RootModel
 from funcmcp import Context, MCPServer, RegistrationError
 from funcmcp._authoring.calling.services import Services
 from funcmcp._authoring.features.prompts import make_prompt
-from funcmcp._authoring.signatures.signature import Arguments
-from funcmcp._authoring.values.content import (
+from funcmcp._authoring.results.content import (
     Audio,
     EmbeddedResource,
     Icon,
@@ -27,7 +26,8 @@ from funcmcp._authoring.values.content import (
     ResourceLink,
     Text,
 )
-from funcmcp._serving import serving_of
+from funcmcp._authoring.signatures.signature import Arguments
+from funcmcp._serving.composition import runtime_of
 from tests import schemas
 from tests.authoring import tool_calls
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Point, Size
@@ -42,7 +42,7 @@ def mcp() -> MCPServer:
 
 
 async def ask(mcp: MCPServer, method: str, params: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    message: dict[str, Any] = await answer(serving_of(mcp).server, context(method, params, **more))
+    message: dict[str, Any] = await answer(runtime_of(mcp).server, context(method, params, **more))
     return message
 
 
@@ -436,7 +436,7 @@ async def test_the_context_knows_the_prompt_and_reaches_the_client(mcp: MCPServe
 
     channel = Recorder()
     params = {"name": "say", "arguments": {"number": "5"}, "_meta": {"progressToken": "t"}}
-    assert serving_of(mcp).server.routes.route(context("prompts/get", params).request).interactive
+    assert runtime_of(mcp).server.routes.route(context("prompts/get", params).request).interactive
     result = (await ask(mcp, "prompts/get", params, channel=channel))["result"]
     assert result["messages"] == [user("say {'number': '5'} None")]
     assert channel.sent == [

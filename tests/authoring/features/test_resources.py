@@ -16,9 +16,9 @@ from typing_extensions import TypedDict
 
 from funcmcp import Context, MCPServer, RegistrationError, ResourceNotFound, ToolError
 from funcmcp._authoring.features.resources import resource
+from funcmcp._authoring.results.content import Contents, Icon, Image, ResourceInfo, Text
 from funcmcp._authoring.signatures.signature import Arguments
-from funcmcp._authoring.values.content import Contents, Icon, Image, ResourceInfo, Text
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from tests import schemas
 from tests.authoring.models import Colour, CreateOrder, Level
 from tests.server.parts import NEWEST, PER_REQUEST, Recorder, answer, context
@@ -32,7 +32,7 @@ def mcp() -> MCPServer:
 
 
 async def ask(mcp: MCPServer, method: str, params: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    message: dict[str, Any] = await answer(serving_of(mcp).server, context(method, params, **more))
+    message: dict[str, Any] = await answer(runtime_of(mcp).server, context(method, params, **more))
     return message
 
 
@@ -123,7 +123,7 @@ async def test_a_type_that_is_nothing_in_json_is_told_where_lists_are_made(mcp: 
         return Unreadable()
 
     with pytest.raises(RegistrationError, match="What photo returns has a type that JSON can't carry"):
-        next(iter(serving_of(mcp).server.catalog.resources)).describe()
+        next(iter(runtime_of(mcp).server.catalog.resources)).describe()
 
 
 @EVERY_REVISION
@@ -296,7 +296,7 @@ async def test_the_context_knows_what_is_read_and_reaches_the_client(mcp: MCPSer
 
     channel = Recorder()
     params = {"uri": "menu://fish", "_meta": {"progressToken": 7}}
-    assert serving_of(mcp).server.routes.route(context("resources/read", params).request).interactive
+    assert runtime_of(mcp).server.routes.route(context("resources/read", params).request).interactive
     contents = (await ask(mcp, "resources/read", params, channel=channel))["result"]["contents"]
     assert contents[0]["text"] == f"dish, {{}}, menu://fish at {NEWEST}"
     assert channel.sent == [
@@ -605,8 +605,8 @@ def test_a_uri_and_a_template_are_each_registered_once(mcp: MCPServer) -> None:
     mcp.remove_resource("menu://{a}")
     with pytest.raises(KeyError):
         mcp.remove_resource("menu://today")
-    assert [one.uri for one in serving_of(mcp).server.catalog.resources] == ["menu://TODAY"]
-    assert len(serving_of(mcp).server.catalog.templates) == 0
+    assert [one.uri for one in runtime_of(mcp).server.catalog.resources] == ["menu://TODAY"]
+    assert len(runtime_of(mcp).server.catalog.templates) == 0
 
 
 @pytest.mark.parametrize(

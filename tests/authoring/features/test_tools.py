@@ -15,8 +15,8 @@ from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.calling.services import Services
 from funcmcp._authoring.features.decorators import features_of
 from funcmcp._authoring.features.tools import ToolOptions, make_tool, tool
+from funcmcp._authoring.results.content import Icon
 from funcmcp._authoring.signatures.signature import Arguments, Header
-from funcmcp._authoring.values.content import Icon
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.headers import MirroredParameter
 from funcmcp._server.calls.feature import DEFAULT_TIME_LIMIT, TimeLimit
@@ -25,6 +25,11 @@ from funcmcp._server.catalog.registry import RegistrationError
 from tests.authoring import tool_calls as calling
 from tests.authoring.tool_calls import tool_of
 from tests.patience import PATIENCE
+
+pytestmark = [
+    pytest.mark.every_python("Python's modules read signatures, annotations and docstrings."),
+    pytest.mark.branches("Types of results lead to output schemas that leave something out."),
+]
 
 
 def AddNumbers(a: int, b: int) -> int:  # noqa: N802 - the point of the test
@@ -171,16 +176,7 @@ def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
         tool_of(AddNumbers, **options)
 
 
-def test_what_is_no_function_of_one_result_is_refused() -> None:
-    def generator() -> Any:
-        yield 1
-
-    async def async_generator() -> Any:
-        yield 1
-
-    for function in (generator, async_generator):
-        with pytest.raises(RegistrationError, match="Return a list"):
-            tool_of(function)
+def test_a_class_is_refused() -> None:
     with pytest.raises(RegistrationError, match="is a class"):
         tool_of(Services)
 
@@ -515,3 +511,23 @@ def test_a_tool_lists_what_its_schemas_leave_out() -> None:
 
     path = ("inputSchema", "properties", "code", "pattern")
     assert tool_of(find).left_out() == [(path, "(?x)a", "ECMA-262 does not have the flags (?x)")]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"max_timeout": 0}, "must be a number of seconds above 0; got 0"),
+        ({"max_timeout": True}, "must be a number of seconds above 0; got True"),
+        ({"max_timeout": 60}, "must be at least its timeout of 600 seconds"),
+        ({"max_timeout": 60, "timeout": None}, "has no effect without timeout="),
+        ({"max_timeout": 3600, "task": "optional"}, "has no effect without timeout="),
+    ],
+)
+def test_a_wrong_longest_time_is_refused(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(RegistrationError, match=text):
+        tool_of(AddNumbers, **options)
+
+
+def test_the_longest_time_is_part_of_the_time_limit() -> None:
+    assert tool_of(AddNumbers, max_timeout=700).time_limit == DEFAULT_TIME_LIMIT._replace(longest=700)
+    assert tool_of(AddNumbers, timeout=5, max_timeout=6).time_limit == TimeLimit(5, longest=6)

@@ -8,9 +8,9 @@ import pytest
 
 from funcmcp import MCPServer, RegistrationError
 from funcmcp._authoring.features.ui import page_meta
-from funcmcp._authoring.values.content import Contents
+from funcmcp._authoring.results.content import Contents
 from funcmcp._protocol.apps import EXTENSION, PAGE_TYPE, is_page
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp.content import UI, UIResource
 from tests import schemas
 from tests.server.parts import PER_REQUEST, answer, context
@@ -26,7 +26,7 @@ def mcp() -> MCPServer:
 
 
 async def ask(mcp: MCPServer, method: str, params: dict[str, Any] | None = None, revision: str = PER_REQUEST) -> Any:
-    return (await answer(serving_of(mcp).server, context(method, params, revision=revision)))["result"]
+    return (await answer(runtime_of(mcp).server, context(method, params, revision=revision)))["result"]
 
 
 def test_the_names_are_those_of_the_extension() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from funcmcp import RegistrationError, ToolError
-from funcmcp._authoring.openapi.operations import Plan, Target, operations, plan_of
-from funcmcp._authoring.values.handwritten_schema import check_schema, schema_checker
+from funcmcp._authoring.openapi.operations import OperationPlan, Target, operations, plan_of
+from funcmcp._authoring.schemas.handwritten_schema import check_schema, schema_checker
 
 
-def plan(operation: dict[str, Any], *, path: str = "/x", version: str = "3.1.0", **components: Any) -> Plan:
+def plan(operation: dict[str, Any], *, path: str = "/x", version: str = "3.1.0", **components: Any) -> OperationPlan:
     document = {"openapi": version, "paths": {path: {"post": operation}}, "components": components}
     (found,) = operations(document)
     made = plan_of(found, document)
@@ -30,14 +30,14 @@ def body(schema: Any, **more: Any) -> dict[str, Any]:
 
 def test_an_operation_without_an_id_is_named_by_its_method_and_path() -> None:
     document = {"openapi": "3.0.3", "paths": {"/a/{b}/c.d": {"get": {}}}}
-    assert [operation.name for operation in operations(document)] == ["get_a_b_c.d"]
+    assert [operation.name for operation in operations(document)] == ["get_a_b_c_d"]
 
 
 def test_an_id_that_is_no_name_is_made_one() -> None:
     document = {"openapi": "3.0.3", "paths": {"/": {"get": {"operationId": "Orders: get it!" + "x" * 200}}}}
     (operation,) = operations(document)
     assert operation.name.startswith("Orders_get_it_xxx")
-    assert len(operation.name) == 128
+    assert len(operation.name) == 64
 
 
 def test_methods_that_tell_a_model_nothing_are_no_operations() -> None:
@@ -61,6 +61,9 @@ def test_methods_that_tell_a_model_nothing_are_no_operations() -> None:
         ({"type": "integer", "minimum": 1, "exclusiveMinimum": True}, {"type": "integer", "exclusiveMinimum": 1}),
         ({"type": "integer", "maximum": 9, "exclusiveMaximum": False}, {"type": "integer", "maximum": 9}),
         ({"type": "string", "example": "a"}, {"type": "string", "examples": ["a"]}),
+        ({"type": "string", "format": "date", "pattern": "YYYY-MM-DD"}, {"type": "string", "format": "date"}),
+        ({"type": "string", "pattern": "^(?!a)"}, {"type": "string"}),
+        ({"type": "Text", "minimum": "0", "required": True, "default": {"$ref": "a"}}, {}),
         ({"type": "integer", "xml": {}, "x-mine": 1, "format": "int32"}, {"type": "integer"}),
     ],
 )
@@ -103,13 +106,30 @@ def test_references_lead_to_parameters_bodies_responses_and_schemas() -> None:
 @pytest.mark.parametrize(
     "reference",
     [
-        *("#/components/schemas/Nowhere", "other.json#/Order", "https://example.com/Order", "#/components/schemas"),
-        *("#/components/schemas/A/properties/b", "#/paths"),
+        *("#/components/schemas/Nowhere", "other.json#/Order", "https://example.com/Order", "file:///etc/passwd"),
+        *("#/components/schemas/A/properties/b", "", 5, None),
     ],
 )
-def test_a_reference_to_elsewhere_is_refused(reference: str) -> None:
+def test_a_reference_to_elsewhere_is_not_followed(reference: Any) -> None:
+    made = plan({"parameters": [parameter("a", "query", {"$ref": reference})]}, schemas={"A": {}})
+    assert made.input_schema["properties"] == {"a": {}}
+    assert "refers to" in made.schemas.problems[0]
     with pytest.raises(RegistrationError, match="refers to"):
-        plan({"parameters": [parameter("a", "query", {"$ref": reference})]}, schemas={"A": {}})
+        plan({"parameters": [{"$ref": "other.json#/Page"}]})
+
+
+def test_only_described_members_are_required() -> None:
+    parts = [{"properties": {"id": {"readOnly": True}, "a": {"type": "string"}}}, {"required": ["id", "a", "other"]}]
+    made = plan(body({"type": "object", "properties": {"x": {"allOf": parts}}}))
+    assert made.input_schema["properties"]["x"] == {"properties": {"a": {"type": "string"}}, "required": ["a"]}
+
+
+def test_a_reference_may_lead_to_any_place_in_the_document() -> None:
+    made = plan(
+        {"parameters": [parameter("a", "query", {"$ref": "#/components/schemas/A/properties/b~1c%20d"})]},
+        schemas={"A": {"properties": {"b/c d": {"type": "integer"}}}},
+    )
+    assert made.input_schema["properties"] == {"a": {"type": "integer"}}
 
 
 def test_a_reference_in_a_circle_is_refused() -> None:
@@ -179,8 +199,8 @@ def test_parameters_make_a_request_in_their_styles() -> None:
     lists = {name: [1, "b c"] for name in ("each", "commas", "spaces", "pipes")}
     others = {"id": [1, 2], "filter": {"a": [1.5]}, "flag": True, "none": None, "X-List": ["a", 2]}
     assert made.target({**lists, **others}) == Target(
-        "/a/1%2C2/b",
-        "each=1&each=b%20c&commas=1%2Cb%20c&spaces=1%20b%20c&pipes=1%7Cb%20c&filter=%7B%22a%22%3A%5B1.5%5D%7D&flag=true",
+        "/a/1,2/b",
+        "each=1&each=b%20c&commas=1,b%20c&spaces=1%20b%20c&pipes=1%7Cb%20c&filter=%7B%22a%22%3A%5B1.5%5D%7D&flag=true",
         {"x-list": "a,2"},
         None,
     )
@@ -208,12 +228,8 @@ def test_a_path_leads_nowhere_else(value: Any) -> None:
     [
         ({"parameters": [parameter("a", "cookie") | {"required": True}]}, "needs the cookie 'a'"),
         ({"parameters": [parameter("a", "querystring")]}, "'a' in 'querystring'"),
-        ({"parameters": [parameter("a", "query", style="deepObject")]}, "style 'deepObject'"),
-        ({"parameters": [parameter("a", "path", style="label")]}, "style 'label'"),
-        ({"parameters": [parameter("a", "query", content={"text/xml": {}})]}, "content is not JSON"),
-        ({"parameters": [parameter("a", "query"), parameter("a", "header")]}, "two parameters named 'a'"),
-        ({"parameters": [parameter("body", "query")], **body({"type": "array"})}, "'body' beside its body"),
-        ({"requestBody": {"required": True, "content": {"text/plain": {}}}}, "a body that is not JSON"),
+        ({"parameters": [parameter("a b", "header")]}, "not a valid name of a header"),
+        ({"requestBody": {"content": {"text/plain\r\nX: 1": {}}}}, "media type"),
     ],
 )
 def test_an_operation_that_can_not_be_a_tool_is_refused(operation: dict[str, Any], words: str) -> None:
@@ -221,15 +237,39 @@ def test_an_operation_that_can_not_be_a_tool_is_refused(operation: dict[str, Any
         plan(operation)
 
 
-def test_a_variable_of_the_path_that_nothing_describes_is_refused() -> None:
-    with pytest.raises(RegistrationError, match="does not describe b of its path"):
-        plan({}, path="/a/{b}")
+def test_a_variable_of_the_path_that_nothing_describes_is_a_text() -> None:
+    made = plan({"parameters": [parameter("c", "path")]}, path="/a/{b}")
+    assert made.input_schema == {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]}
 
 
-def test_cookies_and_other_bodies_that_are_not_needed_are_left_out() -> None:
-    made = plan({"parameters": [parameter("a", "cookie")], "requestBody": {"content": {"text/plain": {}}}})
+def test_a_cookie_that_is_not_required_is_left_out() -> None:
+    made = plan({"parameters": [parameter("a", "cookie")]})
     assert made.input_schema == {"type": "object", "properties": {}}
     assert made.target({}) == Target("/x", "", {}, None)
+
+
+def test_parameters_with_one_name_have_their_places_in_the_names_of_arguments() -> None:
+    parameters = [parameter("id", "path"), parameter("id", "query"), parameter("id", "header")]
+    made = plan({"parameters": parameters}, path="/{id}")
+    assert list(made.input_schema["properties"]) == ["id__path", "id__query", "id__header"]
+    target = made.target({"id__path": 1, "id__query": 2, "id__header": 3})
+    assert target == Target("/1", "id=2", {"id": "3"}, None)
+
+
+def test_an_argument_has_a_name_that_apis_of_models_accept() -> None:
+    names = ["filter[price]", "$select", "x" * 70, "filter(price)", "@"]
+    made = plan({"parameters": [parameter(name, "query", {"type": "string"}) for name in names]})
+    properties = made.input_schema["properties"]
+    assert list(properties) == ["filter_price", "select", "x" * 64, "filter_price_2", "argument"]
+    assert properties["filter_price"]["description"] == "The query parameter filter[price]."
+    assert made.target({"filter_price": 1, "argument": 2}).query == "filter%5Bprice%5D=1&%40=2"
+
+
+def test_a_body_beside_a_parameter_of_that_name_has_a_number() -> None:
+    made = plan({"parameters": [parameter("body", "query")], **body({"type": "array"})})
+    assert made.target({"body": 1, "body_2": [2]}) == Target(
+        "/x", "body=1", {"content-type": "application/json"}, b"[2]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -349,7 +389,7 @@ def test_extensions_among_the_paths_are_left_alone() -> None:
     assert [operation.path for operation in operations(document)] == ["/a"]
 
 
-@pytest.mark.parametrize("paths", [[], {"/a": {"get": {"tags": None}}}, {"/a": {"get": {"parameters": None}}}])
+@pytest.mark.parametrize("paths", [[1], {"/a": {"get": {"tags": None}}}, {"/a": {"get": {"parameters": None}}}])
 def test_a_document_that_is_none_is_refused_in_words(paths: Any) -> None:
     with pytest.raises(RegistrationError, match="not valid OpenAPI"):
         operations({"openapi": "3.1.0", "paths": paths})

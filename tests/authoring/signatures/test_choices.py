@@ -21,6 +21,8 @@ from funcmcp._authoring.signatures.choices import (
     sum_of,
 )
 
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
+
 
 class Level(IntEnum):
     LOW = 1

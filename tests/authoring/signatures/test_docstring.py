@@ -24,6 +24,8 @@ from funcmcp._authoring.signatures.docstring import (
     parameter_descriptions,
 )
 
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
+
 GOOGLE = """Add two numbers
 and say so.
 

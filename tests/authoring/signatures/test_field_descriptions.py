@@ -6,10 +6,13 @@ import collections
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NotRequired, Required
 
+import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from tests.authoring.tool_calls import schema_of, tool_of
+
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
 
 
 class Model(BaseModel):

@@ -4,6 +4,8 @@ import pytest
 
 from funcmcp._authoring.signatures.naming import humanised, is_name, is_text, snake_case, title_of
 
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
+
 
 @pytest.mark.parametrize(
     ("name", "snake", "title"),

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from funcmcp.http import Request
 
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
+
 SECRET = "sk-1"
 partial = functools.partial
 

@@ -14,6 +14,8 @@ from funcmcp._server.catalog.registry import RegistrationError
 if TYPE_CHECKING:
     from decimal import Decimal
 
+pytestmark = pytest.mark.every_python("Python's modules read signatures, annotations and docstrings.")
+
 
 def test_postponed_annotations_are_resolved() -> None:
     def add(a: int, b: Annotated[str | None, Header("B")] = None) -> bool:

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from funcmcp._cli.client_rules.ecma_syntax import syntax_error
-from tests.authoring.values.test_ecma_patterns import on_node
+from funcmcp_cli.client_rules.ecma_syntax import syntax_error
+from tests.authoring.schemas.test_ecma_patterns import on_node
 
 FAULTS = {
     r"^\d{3}\-\d{4}$": r"the escape \-",
@@ -79,6 +79,11 @@ def test_a_fault_is_named(pattern: str, fault: str) -> None:
 
 @pytest.mark.parametrize("pattern", VALID)
 def test_a_valid_pattern_has_no_fault(pattern: str) -> None:
+    assert syntax_error(pattern) is None
+
+
+@pytest.mark.parametrize("pattern", ["a|" * 60_000, "(" * 1000 + ")" * 1000, "(" * 60_000 + ")" * 60_000])
+def test_a_long_or_deep_pattern_of_a_server_is_read(pattern: str) -> None:
     assert syntax_error(pattern) is None
 
 

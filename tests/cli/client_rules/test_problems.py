@@ -7,9 +7,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from funcmcp import MCPServer
-from funcmcp._cli.client_rules.problems import left_out_of, problems_in, problems_of
-from funcmcp._cli.faults import Fault
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
+from funcmcp_cli.client_rules.problems import left_out_of, problems_in, problems_of
+from funcmcp_cli.faults import Fault
 from tests.cli.client_rules.test_rules import tool
 
 FLAGGED = Annotated[str, Field(pattern=r"\b{start}a")]
@@ -48,7 +48,7 @@ class Dish(BaseModel):
 
 
 def paths_of(server: MCPServer) -> dict[str, list[str]]:
-    left_out = left_out_of(serving_of(server).server.catalog.tools, [])
+    left_out = left_out_of(runtime_of(server).server.catalog.tools, [])
     return {name: ["/".join(map(str, item.path)) for item in items] for name, items in left_out.items()}
 
 
@@ -91,9 +91,9 @@ def test_tools_that_cannot_be_described_are_left_out() -> None:
         """Order."""
         raise NotImplementedError
 
-    tools = serving_of(mcp).server.catalog.tools
+    tools = runtime_of(mcp).server.catalog.tools
     assert left_out_of(tools, [Fault("tool", "order", "no schema")]) == {}
-    assert problems_in(serving_of(mcp).server, mcp.name) == []
+    assert problems_in(runtime_of(mcp).server, mcp.name) == []
 
 
 def test_the_features_of_a_server_in_this_process_need_no_request() -> None:
@@ -112,7 +112,7 @@ def test_the_features_of_a_server_in_this_process_need_no_request() -> None:
     def today() -> str:
         raise NotImplementedError
 
-    problems = problems_in(serving_of(mcp).server, mcp.name)
+    problems = problems_in(runtime_of(mcp).server, mcp.name)
     assert [(problem.kind, problem.key, problem.rule.word) for problem in problems] == [
         ("tool", "order.all", "name-characters"),
         ("tool", "order.all", "left-out"),

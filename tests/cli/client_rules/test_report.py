@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from funcmcp._cli.client_rules.problems import problems_of
-from funcmcp._cli.client_rules.report import clients_named, report_problems, short_texts
-from funcmcp._cli.client_rules.rules import CLIENTS, MEMBERS
-from funcmcp._cli.connect import Source
+from funcmcp_cli.client_rules.problems import problems_of
+from funcmcp_cli.client_rules.report import clients_named, report_problems, short_texts
+from funcmcp_cli.client_rules.rules import CLIENTS, MEMBERS
+from funcmcp_cli.connect import Source
 from tests.cli.client_rules.test_rules import STRING, prompt, taking, tool
 
 NAMED = {"type": "object", "properties": {"b": STRING}}

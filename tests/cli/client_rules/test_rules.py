@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from funcmcp._cli.client_rules.problems import problems_of
-from funcmcp._cli.client_rules.rules import LOSSES, RULES
 from funcmcp._server.catalog.features import LeftOut
+from funcmcp_cli.client_rules import checks
+from funcmcp_cli.client_rules.problems import problems_of
+from funcmcp_cli.client_rules.rules import LOSSES, RULES
+from funcmcp_cli.client_rules.subjects import Kind, Subject
 
 if TYPE_CHECKING:
-    from funcmcp._cli.client_rules.problems import Problem
-    from funcmcp._cli.client_rules.rules import Rule
+    from funcmcp_cli.client_rules.problems import Problem
+    from funcmcp_cli.client_rules.rules import Rule
 
 LEFT_OUT = LeftOut(("inputSchema", "properties", "a", "pattern"), "(?x)a", "ECMA-262 does not have the flags (?x)")
 
@@ -284,10 +288,27 @@ def as_list(definitions: Any) -> list[dict[str, Any]]:
 def test_a_row_is_complete(rule: Rule) -> None:
     assert re.fullmatch("[a-z]+(-[a-z]+)*", rule.word)
     assert rule.loss in LOSSES
+    assert rule.kind in get_args(Kind)
     assert rule.clients
     assert rule.seen
+    assert not re.search(r"\{[a-z]+\}", rule.accepts)  # an option that the row does not have
     for sentences in (rule.accepts, rule.effect, rule.advice):
         assert sentences.endswith(".")
         assert "|" not in sentences
     assert rule.sources
     assert all(source.startswith("https://") for source in rule.sources)
+
+
+def test_each_check_belongs_to_a_rule() -> None:
+    functions = {
+        function
+        for name, function in vars(checks).items()
+        if inspect.isfunction(function) and function.__module__ == checks.__name__ and not name.startswith("_")
+    }
+    assert functions == {rule.check.func for rule in RULES if isinstance(rule.check, partial)}
+
+
+def test_a_number_stands_in_the_options_of_a_row_only() -> None:
+    (rule,) = [rule for rule in RULES if rule.word == "many-tools"]
+    assert "up to 128 tools" in rule.accepts
+    assert list(rule.check(Subject("server", "Kitchen", {"tools": [{}] * 128}, "Kitchen"))) == []

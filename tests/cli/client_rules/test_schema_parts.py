@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp._cli.client_rules.schema_parts import MAX_DEPTH, MAX_PARTS, parts_of
+from funcmcp_cli.client_rules.schema_parts import MAX_DEPTH, MAX_PARTS, parts_of
 
 
 def test_parts_have_their_places_and_keywords() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp._cli.diff.compare import differences
+from funcmcp_cli.diff.compare import differences
 
 SERVER: dict[str, Any] = {
     "server": {"name": "Shop", "version": "1"},

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp._cli.diff.schemas import argument_differences, result_differences
+from funcmcp_cli.diff.schemas import argument_differences, result_differences
 
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 NULLABLE = {"anyOf": [STRING, {"type": "null"}]}

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._cli.doctor import project as projects
-from funcmcp._cli.doctor.examine import examine
-from funcmcp._cli.failure import Failure
-from funcmcp._cli.new import create
+from funcmcp_cli.doctor import project as projects
+from funcmcp_cli.doctor.examine import examine
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.new import create
 from tests.cli.processes import funcmcp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp._cli.new import Hosting
+    from funcmcp_cli.new import Hosting
 
     Break = Callable[[Path], object]
 

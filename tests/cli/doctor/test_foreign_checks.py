@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._cli.doctor.examine import examine
-from funcmcp._cli.doctor.foreign_checks import service_folders
-from funcmcp._cli.failure import Failure
+from funcmcp_cli.doctor.examine import examine
+from funcmcp_cli.doctor.foreign_checks import service_folders
+from funcmcp_cli.failure import Failure
 from tests.cli.processes import funcmcp
 
 if TYPE_CHECKING:

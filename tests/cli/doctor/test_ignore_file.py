@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp._cli.doctor.ignore_file import excluding_line
+from funcmcp_cli.doctor.ignore_file import excluding_line
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._cli.doctor.examine import examine
-from funcmcp._cli.doctor.project import ImportedCode, ImportedServer, Project, SignIn
-from funcmcp._cli.doctor.sign_in_checks import check_sign_in, ids_of_deployment
-from funcmcp._cli.new import create
+from funcmcp_cli.doctor.examine import examine
+from funcmcp_cli.doctor.project import ImportedCode, ImportedServer, Project, SignIn
+from funcmcp_cli.doctor.sign_in_checks import check_sign_in, ids_of_deployment
+from funcmcp_cli.new import create
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from funcmcp._cli.doctor.project import Finding
+    from funcmcp_cli.doctor.project import Finding
 
 FUNCTIONS = {
     "mcp": [{"type": "httpTrigger", "route": "mcp", "authLevel": "anonymous"}],

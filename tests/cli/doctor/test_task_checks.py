@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._cli.doctor import task_checks
-from funcmcp._cli.doctor.project import ImportedCode, ImportedServer, Project, Requirement, read_project
+from funcmcp_cli.doctor import task_checks
+from funcmcp_cli.doctor.project import ImportedCode, ImportedServer, Project, Requirement, read_project
 from tests.serving import REPOSITORY
 
 if TYPE_CHECKING:
-    from funcmcp._cli.doctor.project import Finding
+    from funcmcp_cli.doctor.project import Finding
 
 FUNCTIONS = {
     "mcp": [{"type": "httpTrigger", "route": "mcp"}],

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._cli.failure import Failure
-from funcmcp._cli.install.command import find_client
 from funcmcp.client import Client, StdioCommand
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.install.command import find_client
 from tests.cli.processes import funcmcp
 
 if TYPE_CHECKING:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._cli.failure import Failure
-from funcmcp._cli.install.clients import CLIENTS
-from funcmcp._cli.install.entries import Entry
-from funcmcp._cli.install.files import difference, merged_text, read, write
+from funcmcp._page.mcp_clients import CLIENTS
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.install.entries import Entry
+from funcmcp_cli.install.files import difference, merged_text, read, write
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.lowest("tomlkit reads and writes TOML.")
 
 ENTRY = Entry({"command": "python", "args": []}, [])
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funcmcp._cli.install.json_edits import append_items, set_member
-from funcmcp._jsonc import JSONTextError
+from funcmcp._text.jsonc import JSONTextError
+from funcmcp_cli.install.json_edits import append_items, set_member
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

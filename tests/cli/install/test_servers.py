@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._cli.failure import Failure
-from funcmcp._cli.install.servers import read_variables, server_at
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.install.servers import read_variables, server_at
 
 if TYPE_CHECKING:
     from pathlib import Path

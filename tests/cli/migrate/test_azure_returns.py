@@ -8,7 +8,7 @@ pytest.importorskip("libcst")
 
 import libcst as cst
 
-from funcmcp._cli.migrate.azure_returns import Returned, ReturnReader
+from funcmcp_cli.migrate.azure_returns import Returned, ReturnReader
 
 FILE = """
 import json

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 pytest.importorskip("libcst")
 
-from funcmcp._cli.migrate.azure_rewriting import _TIME_LIMIT
-from funcmcp._cli.migrate.plan import plan_migration, write_changes
+from funcmcp_cli.migrate.azure_rewriting import _TIME_LIMIT
+from funcmcp_cli.migrate.plan import plan_migration, write_changes
+
+pytestmark = pytest.mark.lowest("libcst parses and writes the code.")
 
 HEAD = "import json\n\nimport azure.functions as func\n\napp = func.FunctionApp()\n\n\n"
 BEFORE = '''

@@ -8,7 +8,7 @@ pytest.importorskip("libcst")
 
 import libcst as cst
 
-from funcmcp._cli.migrate.azure_values import UnknownValueError, assignments, schema_of, value_of
+from funcmcp_cli.migrate.azure_values import UnknownValueError, assignments, schema_of, value_of
 
 VARIABLES = """
 NAME = {"propertyName": "name", "propertyType": "string", "isRequired": True}

@@ -61,7 +61,7 @@ def test_the_server_answers_as_before(tmp_path: Path) -> None:
 def test_without_libcst_the_command_names_the_extra(tmp_path: Path) -> None:
     import subprocess
 
-    code = "import sys; sys.modules['libcst'] = None; from funcmcp._cli.main import main; main()"
+    code = "import sys; sys.modules['libcst'] = None; from funcmcp_cli.main import main; main()"
     shown = subprocess.run(
         [sys.executable, "-c", code, "migrate", "."],
         cwd=tmp_path,

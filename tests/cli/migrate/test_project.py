@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 pytest.importorskip("libcst")
 
-from funcmcp._cli.failure import Failure
-from funcmcp._cli.migrate.plan import plan_migration
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.migrate.plan import plan_migration
 
 SERVER = b"from fastmcp import FastMCP\nmcp = FastMCP('a')\n"
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 pytest.importorskip("libcst")
 
-from funcmcp._cli.migrate.names import COMPAT_NAMES
-from funcmcp._cli.migrate.plan import plan_migration, write_changes
+from funcmcp_cli.migrate.names import COMPAT_NAMES
+from funcmcp_cli.migrate.plan import plan_migration, write_changes
 
 BEFORE = """# My shop.
 from fastmcp import FastMCP, Context  # the framework
@@ -81,12 +81,12 @@ def test_only_the_imports_change(tmp_path: Path) -> None:
 
 
 def test_the_rewritten_server_offers_its_features(tmp_path: Path) -> None:
-    from funcmcp._cli.targets import load
-    from funcmcp._serving import serving_of
+    from funcmcp._serving.composition import runtime_of
+    from funcmcp_cli.targets import load
 
     (tmp_path / "migrated_shop.py").write_text(migrated(tmp_path, BEFORE))
     server = load(str(tmp_path / "migrated_shop.py"))
-    assert [tool.key for tool in serving_of(server).server.catalog.tools] == ["add", "getPrice", "x"]
+    assert [tool.key for tool in runtime_of(server).server.catalog.tools] == ["add", "getPrice", "x"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("libcst")
 
-from funcmcp._cli.migrate.verify import example_calls
+from funcmcp_cli.migrate.verify import example_calls
 
 APP = """import json
 

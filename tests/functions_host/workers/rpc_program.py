@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from funcmcp._functions_host.workers.rpc_messages import CANCELLED, METHOD, SERVICE, SUCCESS, StreamingMessage
+from funcmcp_host.workers.rpc_messages import CANCELLED, METHOD, SERVICE, SUCCESS, StreamingMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ import sys
 
 import grpc
 
-from funcmcp._functions_host.workers.rpc_messages import METHOD, SERVICE, StreamingMessage
+from funcmcp_host.workers.rpc_messages import METHOD, SERVICE, StreamingMessage
 
 
 def connect(port: int, worker_id: str | None) -> str:

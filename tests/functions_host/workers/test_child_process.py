@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
-from funcmcp._functions_host.workers.worker import LoadFailed
+from funcmcp_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
+from funcmcp_host.workers.worker import LoadFailed
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
 
 
 def child(folder: Path, code: str) -> ChildProcess:
@@ -40,7 +42,7 @@ async def test_a_process_gets_its_arguments_and_descriptors_and_its_output_is_lo
 
 
 async def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp._functions_host.workers.child_process._EXIT_SECONDS", 0.3)
+    monkeypatch.setattr("funcmcp._client.process_group.KILL_SECONDS", 0.3)
     code = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.write(1, b'.'); time.sleep(60)"
     process = child(tmp_path, code)
     await process.start([])
@@ -48,6 +50,19 @@ async def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypa
     async with asyncio.timeout(PATIENCE):
         await process.aclose()
     assert process.exit_code == -signal.SIGKILL
+
+
+async def test_the_end_of_a_process_is_seen_while_a_process_that_it_started_holds_its_output(tmp_path: Path) -> None:
+    process = child(tmp_path, "import os, subprocess; subprocess.Popen(['sleep', '3600']); os._exit(3)")
+    await process.start([])
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await process.wait()
+        assert process.exit_code == 3
+        await process.aclose()
+    finally:
+        assert process.pid is not None
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 async def test_a_program_that_does_not_exist_is_an_error(tmp_path: Path) -> None:

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._functions_host.workers.connection_owner import Endpoint, belongs_to_session, has_owners
+from funcmcp_host.workers.connection_owner import Endpoint, belongs_to_session, has_owners
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tables are those of Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the tables are those of Linux"),
+    pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio."),
+]
 
 CLIENT, SERVER = Endpoint("127.0.0.1", 50000), Endpoint("127.0.0.1", 8080)
 SESSION = 7

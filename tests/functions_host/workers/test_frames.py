@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from funcmcp._functions_host.workers import frames
-from funcmcp._functions_host.workers.frames import Frame, FrameError, FrameReader, encode_frame
+from funcmcp_host.workers import frames
+from funcmcp_host.workers.frames import Frame, FrameError, FrameReader, encode_frame
 
 MESSAGES: list[tuple[dict[str, Any], list[bytes]]] = [
     ({"m": "ping"}, []),

@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp._functions_host.workers.child_process import Command
-from funcmcp._functions_host.workers.process import ProcessWorker
-from funcmcp._functions_host.workers.python import python_worker
-from funcmcp._functions_host.workers.worker import Invocation, LoadFailed, Value, WorkerGone
+from funcmcp_host.workers.child_process import Command
+from funcmcp_host.workers.process import ProcessWorker
+from funcmcp_host.workers.python_command import python_worker
+from funcmcp_host.workers.worker import Invocation, LoadFailed, Value, WorkerGone
 from tests.functions_host.apps import KINDS, write_app
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
 
 ROOT = Path(__file__).parents[3]
 
@@ -122,6 +124,33 @@ def program(folder: Path, code: str) -> ProcessWorker:
     return ProcessWorker(Command(command, folder, dict(os.environ), start_seconds=5))
 
 
+async def test_what_a_process_sent_before_its_end_counts_though_the_host_wrote_after_it(
+    tmp_path: Path,
+) -> None:
+    go_on = tmp_path / "go-on"
+    worker = program(
+        tmp_path,
+        f"""
+        send(ready)
+        link.recv(65536)
+        while not os.path.exists({str(go_on)!r}):
+            time.sleep(0.01)
+        send({{"m": "begun", "id": 1}})
+        """,
+    )
+    await worker.start()
+    call = asyncio.create_task(worker.invoke(invocation("f"), None))
+    await asyncio.sleep(0)
+    assert worker.pid is not None
+    go_on.touch()
+    while is_running(worker.pid):
+        time.sleep(0.01)  # noqa: ASYNC251 - the event loop must not read meanwhile
+    later = asyncio.create_task(worker.invoke(invocation("f"), None))
+    outcomes = await asyncio.wait_for(asyncio.gather(call, later, return_exceptions=True), PATIENCE)
+    assert [isinstance(outcome, WorkerGone) and outcome.begun for outcome in outcomes] == [True, False]
+    await worker.aclose()
+
+
 async def test_garbage_on_the_socket_ends_the_worker_and_fails_its_calls(tmp_path: Path) -> None:
     worker = program(tmp_path, "send(ready)\nlink.recv(1)\nlink.sendall(b'GET / HTTP/1.1')\ntime.sleep(60)")
     await worker.start()
@@ -175,7 +204,7 @@ async def test_a_megabyte_of_output_without_a_newline_is_logged_in_pieces(
 HOST = """
 import asyncio, os, sys
 from pathlib import Path
-from funcmcp._functions_host.workers.python import python_worker
+from funcmcp_host.workers.python_command import python_worker
 
 async def main():
     worker = python_worker(Path(sys.argv[1]), os.environ, engine="library")

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from funcmcp._functions_host.workers.python import python_worker
-from funcmcp._functions_host.workers.worker import FunctionFailed, Invocation, LoadFailed, Value
+from funcmcp_host.workers.python_command import python_worker
+from funcmcp_host.workers.worker import FunctionFailed, Invocation, LoadFailed, Value
 from tests.functions_host.apps import KINDS, write_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from funcmcp._functions_host.workers.process import ProcessWorker
-    from funcmcp._functions_host.workers.python import Engine
+    from funcmcp_host.workers.process import ProcessWorker
+    from funcmcp_host.workers.python_command import Engine
 
 ENGINES = ["library", *(["runtime"] if sys.version_info >= (3, 13) else [])]
 HTTP = """
@@ -49,7 +49,10 @@ def nothing(req: func.HttpRequest) -> func.HttpResponse:
 """
 
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+]
 
 
 @pytest.fixture(scope="module", params=ENGINES)

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from funcmcp._functions_host.workers.rpc import RpcWorker, rpc_worker
-from funcmcp._functions_host.workers.supervised import RestartPolicy, Supervised
-from funcmcp._functions_host.workers.worker import FunctionFailed, Invocation, LoadFailed, Value, WorkerGone
+from funcmcp_host.workers.rpc import RpcWorker, rpc_worker
+from funcmcp_host.workers.supervised import RestartPolicy, Supervised
+from funcmcp_host.workers.worker import FunctionFailed, Invocation, LoadFailed, Value, WorkerGone
 from tests.functions_host.workers.rpc_stranger import connect
 from tests.functions_host.workers.test_process import is_running
 from tests.patience import PATIENCE
@@ -28,7 +28,10 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.lowest("grpcio and protobuf exchange the messages."),
+]
 
 PROGRAM = Path(__file__).with_name("rpc_program.py")
 COMMAND = shlex.join([sys.executable, str(PROGRAM)])

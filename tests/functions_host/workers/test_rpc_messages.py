@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2
 
-from funcmcp._functions_host.workers.rpc_messages import SCHEMA, StreamingMessage, file_descriptor
+from funcmcp_host.workers.rpc_messages import SCHEMA, StreamingMessage, file_descriptor
 from tests.requirements import require
 
 FILES = ("FunctionRpc_pb2.py", "shared/NullableTypes_pb2.py")

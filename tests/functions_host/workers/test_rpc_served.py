@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from funcmcp._functions_host.served import PATH, FunctionsHost, HostSettings
-from funcmcp._functions_host.workers.worker import LoadFailed
 from funcmcp.testing import Client
+from funcmcp_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp_host.workers.worker import LoadFailed
 from tests.functions_host.test_served import Post
 from tests.functions_host.workers.microsofts import MICROSOFTS_COMMAND, microsofts_environment, write_function_json
+from tests.functions_host.workers.running import running_pids
 from tests.functions_host.workers.test_rpc import COMMAND, app_folder
 from tests.patience import PATIENCE
 
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 
     from funcmcp._transports.http.messages import HttpRequest, HttpResponse
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+]
 
 
 @asynccontextmanager
@@ -187,10 +191,10 @@ async def test_microsofts_worker_answers_http_requests(microsofts: FunctionsHost
 
 
 async def test_microsofts_worker_is_started_again(microsofts: FunctionsHost) -> None:
-    process = microsofts.worker.pids[0]
+    process = running_pids(microsofts.worker)[0]
     os.kill(process, signal.SIGKILL)
     async with asyncio.timeout(PATIENCE):
-        while microsofts.worker.pids in ([], [process]):  # noqa: ASYNC110 - the supervisor has no event for it
+        while running_pids(microsofts.worker) in ([], [process]):  # noqa: ASYNC110 - the supervisor has no event for it
             await asyncio.sleep(0.02)
     async with client_of(microsofts) as client:
         assert (await client.call_tool("hello"))["content"][0]["text"].startswith("hi ")
@@ -200,14 +204,14 @@ async def test_microsofts_worker_is_started_again(microsofts: FunctionsHost) -> 
 
 
 async def test_the_host_loads_grpc_only_for_a_language_worker() -> None:
-    code = "import sys; import funcmcp._functions_host.served; print(sorted({'grpc', 'google'} & sys.modules.keys()))"
+    code = "import sys; import funcmcp_host.served; print(sorted({'grpc', 'google'} & sys.modules.keys()))"
     program = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=subprocess.PIPE)
     output, _ = await program.communicate()
     assert output == b"[]\n"
 
 
 async def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "funcmcp._functions_host.workers.rpc", None)
+    monkeypatch.setitem(sys.modules, "funcmcp_host.workers.rpc", None)
     host = FunctionsHost(app_folder(tmp_path), dict(os.environ), HostSettings(worker=COMMAND))
     with pytest.raises(LoadFailed, match=r'A language worker needs: pip install "funcmcp\[host-rpc\]"'):
         await host.start()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from funcmcp._functions_host.workers.rpc_messages import TypedData
-from funcmcp._functions_host.workers.rpc_values import read_typed_data, write_typed_data
-from funcmcp._functions_host.workers.worker import NULL, Value
+from funcmcp_host.workers.rpc_messages import TypedData
+from funcmcp_host.workers.rpc_values import read_typed_data, write_typed_data
+from funcmcp_host.workers.worker import NULL, Value
 
 NULLABLE = {"UseNullableValueDictionaryForHttp": "true"}
 BODY_ONLY = {"RpcHttpBodyOnly": "true"}

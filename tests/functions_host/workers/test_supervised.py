@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp._functions_host.workers.python import python_worker
-from funcmcp._functions_host.workers.supervised import RestartPolicy, Supervised, WorkerPool
-from funcmcp._functions_host.workers.worker import Invocation, LoadFailed, Value, WorkerGone
+from funcmcp_host.workers.python_command import python_worker
+from funcmcp_host.workers.supervised import RestartPolicy, Supervised, WorkerPool
+from funcmcp_host.workers.worker import Invocation, LoadFailed, Value, WorkerGone
 from tests.functions_host.apps import write_app
+from tests.functions_host.workers.running import running_pids
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
 
 APP = """
 import asyncio
@@ -324,13 +327,13 @@ async def test_a_pool_takes_turns_and_leaves_out_a_process_that_has_ended(folder
     pool = WorkerPool(workers)
     await pool.start()
     try:
-        assert len(pool.pids) == 2
-        assert {await call(pool, "pid") for _ in range(4)} == {str(pid) for pid in pool.pids}
+        assert len(running_pids(pool)) == 2
+        assert {await call(pool, "pid") for _ in range(4)} == {str(pid) for pid in running_pids(pool)}
         (folder / "broken").write_text("")
-        os.kill(pool.pids[0], signal.SIGKILL)
+        os.kill(running_pids(pool)[0], signal.SIGKILL)
         await asyncio.sleep(0.2)
         assert {await call(pool, "pid") for _ in range(4)} == {str(workers[1].pid)}
         assert pool.away_seconds == 0
     finally:
         await pool.aclose()
-    assert pool.pids == []
+    assert running_pids(pool) == []

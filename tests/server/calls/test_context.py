@@ -9,6 +9,7 @@ import pytest
 
 from funcmcp._protocol.errors import MissingClientCapability, ToolError
 from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.calls.context import UserContext
 from funcmcp._server.connections.conversation import Conversation
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PER_REQUEST, Recorder, context
 
@@ -31,6 +32,12 @@ def log(level: str) -> dict[str, Any]:
 )
 def test_the_meta_is_the_requests_own_or_empty(params: dict[str, Any], meta: dict[str, Any]) -> None:
     assert context("tools/call", params).meta == meta
+
+
+def test_a_request_on_stdio_is_sent_by_the_user_of_the_process() -> None:
+    request = context("tools/call")
+    on_stdio = UserContext(request.routed, request.client, request.channel)
+    assert (request.by_user, on_stdio.by_user) == (False, True)
 
 
 async def test_a_session_hears_info_and_above_until_it_chooses_a_level() -> None:

@@ -29,6 +29,8 @@ from tests.server.parts import (
 if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 READ, GET, COMPLETE = "resources/read", "prompts/get", "completion/complete"
 EVERY_METHOD = pytest.mark.parametrize("method", [READ, GET])

@@ -10,7 +10,9 @@ from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, InvalidPara
 from funcmcp._server.calls.feature import Feature
 from funcmcp._server.calls.feature_call import FeatureCalls
 from tests.authoring.tool_calls import context
-from tests.server.parts import KEYS
+from tests.server.parts import KEYS, no_used_states
+
+pytestmark = pytest.mark.every_python("Exceptions and tracebacks have other texts.")
 
 
 class Menu(Feature):
@@ -33,7 +35,7 @@ async def failure(error: BaseException, feature: Menu | None = None, *, show_err
         raise error
 
     with pytest.raises(MCPError) as caught:
-        await FeatureCalls(KEYS, show_errors).run(feature or Menu(), fail(), context())
+        await FeatureCalls(KEYS, no_used_states(), show_errors).run(feature or Menu(), fail(), context())
     return caught.value
 
 
@@ -133,5 +135,5 @@ async def test_middleware_gets_the_exception_itself() -> None:
         raise error
 
     with pytest.raises(MCPError):
-        await FeatureCalls(KEYS, show_errors=False).run(Menu(), fail(), request)
+        await FeatureCalls(KEYS, no_used_states(), show_errors=False).run(Menu(), fail(), request)
     assert request.error is error

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from funcmcp.middleware import CallNext, Reply, RequestContext
 
+pytestmark = pytest.mark.every_python("Exceptions and tracebacks have other texts.")
+
 EVERY_ERA = pytest.mark.parametrize("revision", [NEWEST, PER_REQUEST])
 SECRET = "hunter2"
 

@@ -11,18 +11,30 @@ import pytest
 from funcmcp._protocol.errors import INVALID_PARAMS, InvalidParams, ToolError
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._server.calls import rounds
-from funcmcp._server.calls.rounds import LIFETIME, MAX_INVALID_ANSWERS, InputRequired, Rounds, digest, run_end
+from funcmcp._server.calls.rounds import (
+    CONFIRMATION,
+    LIFETIME,
+    MAX_INVALID_ANSWERS,
+    InputRequired,
+    Rounds,
+    UsedStates,
+    digest,
+    run_end,
+)
+from funcmcp._state.bus import LocalBus
 from funcmcp._state.seal import KeyRing
 from tests import schemas
-from tests.server.parts import ASK_CAPITAL, ASK_NAME, KEYS, Recorder
+from tests.server.parts import ASK_CAPITAL, ASK_NAME, KEYS, Recorder, no_used_states
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 ADA = {"action": "accept", "content": {"name": "Ada"}}
 PARIS = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}}
 CALL: dict[str, Any] = {"name": "greet", "arguments": {"loud": True, "times": 2}}
 
 
-def open_rounds(params: dict[str, Any], keys: KeyRing = KEYS) -> Rounds:
-    return Rounds(Recorder(), Request(1, "tools/call", params), keys)
+def open_rounds(params: dict[str, Any], keys: KeyRing = KEYS, used: UsedStates | None = None) -> Rounds:
+    return Rounds(Recorder(), Request(1, "tools/call", params), keys, used or no_used_states())
 
 
 async def refused(params: dict[str, Any], **questions: Any) -> dict[str, Any]:
@@ -157,7 +169,8 @@ async def test_a_state_that_this_version_can_not_read_is_invalid_params() -> Non
         await open_rounds(first).ask({"name": ASK_NAME, "capital": ASK_CAPITAL})
     state = json.loads(KEYS.open("request state", caught.value.state) or b"")
     bad_states: list[object] = [b"", b"\xff", [], [1], {}, 1, {**state, "v": 2}, {**state, "v": None}]
-    for name in state.keys() - {"v"}:
+    bad_states += [{**state, "nonce": bad} for bad in (None, 1, [None])]
+    for name in state.keys() - {"v", "nonce"}:
         bad_states += [{other: value for other, value in state.items() if other != name}]
         bad_states += [{**state, name: [None]}, {**state, name: None}, {**state, name: "text"}]
     bad_states += [{**state, "answered": {"name": bad}} for bad in (None, [], ["a"], ["a", "b"], [1, {}], ["a", {}, 1])]
@@ -189,7 +202,7 @@ async def test_a_state_is_only_good_for_the_request_that_it_was_made_for(change:
 async def test_a_state_is_only_good_for_its_method() -> None:
     state = await state_of(CALL, name=ASK_NAME)
     with pytest.raises(InvalidParams, match="requestState"):
-        Rounds(Recorder(), Request(1, "prompts/get", {**CALL, "requestState": state}), KEYS)
+        Rounds(Recorder(), Request(1, "prompts/get", {**CALL, "requestState": state}), KEYS, no_used_states())
 
 
 async def test_a_retry_may_write_its_arguments_in_another_order() -> None:
@@ -212,7 +225,8 @@ async def test_a_state_is_good_until_its_time_is_up(monkeypatch: pytest.MonkeyPa
 
 async def test_notifications_are_passed_on() -> None:
     channel = Recorder()
-    await Rounds(channel, Request(1, "tools/call", CALL), KEYS).notify("notifications/progress", {"progress": 1})
+    opened = Rounds(channel, Request(1, "tools/call", CALL), KEYS, no_used_states())
+    await opened.notify("notifications/progress", {"progress": 1})
     assert channel.sent == [("notifications/progress", {"progress": 1})]
 
 
@@ -250,14 +264,91 @@ async def test_a_state_holds_nothing_that_the_client_does_not_know() -> None:
     state = await state_of(CALL, name=ASK_NAME)
     payload = KEYS.open("request state", state)
     assert payload is not None
-    assert set(json.loads(payload)) == {"v", "digest", "expires", "answered", "pending", "invalid"}
+    assert set(json.loads(payload)) == {"v", "digest", "expires", "answered", "pending", "invalid", "nonce"}
 
 
 async def test_rounds_pass_on_what_is_no_question() -> None:
     channel = Recorder()
-    opened = Rounds(channel, Request(1, "tools/call", CALL), KEYS)
+    opened = Rounds(channel, Request(1, "tools/call", CALL), KEYS, no_used_states())
     await opened.notify("notifications/progress", {"progress": 1})
     opened.close_stream()
     assert opened.pushes
     assert channel.sent == [("notifications/progress", {"progress": 1})]
     assert channel.closed == 1
+
+
+async def test_the_answer_to_a_confirmation_counts_only_if_it_was_asked_for() -> None:
+    with pytest.raises(InputRequired):
+        await open_rounds({**CALL, "inputResponses": {CONFIRMATION: ADA}}).ask({CONFIRMATION: ASK_NAME})
+
+
+async def test_a_confirmation_serves_one_call() -> None:
+    used = no_used_states()
+    state = await state_of(CALL, **{CONFIRMATION: ASK_NAME})
+    params = {**CALL, "inputResponses": {CONFIRMATION: ADA}, "requestState": state}
+    assert await open_rounds(params, used=used).ask({CONFIRMATION: ASK_NAME}) == {CONFIRMATION: ADA}
+    with pytest.raises(ToolError, match="has been used"):
+        await open_rounds(params, used=used).ask({CONFIRMATION: ASK_NAME})
+
+
+async def test_a_later_round_of_a_confirmed_call_serves_one_call_too() -> None:
+    used = no_used_states()
+    state = await state_of(CALL, **{CONFIRMATION: ASK_NAME})
+    run = open_rounds({**CALL, "inputResponses": {CONFIRMATION: ADA}, "requestState": state}, used=used)
+    await run.ask({CONFIRMATION: ASK_NAME})
+    with pytest.raises(InputRequired) as caught:
+        await run.ask({"capital": ASK_CAPITAL})
+    params = {**CALL, "inputResponses": {"capital": PARIS}, "requestState": caught.value.state}
+    last = open_rounds(params, used=used)
+    assert await last.ask({CONFIRMATION: ASK_NAME}) == {CONFIRMATION: ADA}
+    assert await last.ask({"capital": ASK_CAPITAL}) == {"capital": PARIS}
+    with pytest.raises(ToolError, match="has been used"):
+        await open_rounds(params, used=used).ask({CONFIRMATION: ASK_NAME})
+
+
+def test_a_state_that_was_used_at_another_instance_is_used() -> None:
+    bus = LocalBus()
+    here, there = UsedStates(bus), UsedStates(bus.beside())
+    assert here.use("a", 2_000_000_000)
+    assert not there.use("a", 2_000_000_000)
+
+
+def test_used_states_are_bounded_and_none_of_them_serves_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "time", lambda: 1_000.0)
+    monkeypatch.setattr(rounds, "_MAX_USED_STATES", 2)
+    used = no_used_states()
+    assert [used.use(name, expires) for name, expires in (("a", 2_000), ("b", 2_001), ("c", 2_002))] == [True] * 3
+    assert not used.use("a", 2_000)
+    assert not used.use("another", 2_000)
+    assert used.use("later", 2_003)
+
+
+def test_a_used_state_is_forgotten_when_it_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1_000.0]
+    monkeypatch.setattr(rounds, "time", lambda: clock[0])
+    used = no_used_states()
+    used.use("a", 2_000)
+    clock[0] = 2_000.0
+    used.use("b", 3_000)
+    assert set(used._expiries) == {"b"}
+
+
+def test_a_used_state_of_another_instance_that_has_expired_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "time", lambda: 3_000.0)
+    bus = LocalBus()
+    here, there = UsedStates(bus), UsedStates(bus.beside())
+    there.use("a", 2_000)
+    assert not here._expiries
+
+
+async def test_a_feature_keeps_values_until_the_next_round() -> None:
+    first = open_rounds(CALL)
+    assert first.carried == {}
+    first.carried["upstream"] = {"requestState": "opaque", "keys": ["a"]}
+    with pytest.raises(InputRequired) as caught:
+        await first.ask({"name": ASK_NAME})
+    second = open_rounds({**CALL, "inputResponses": {"name": ADA}, "requestState": caught.value.state})
+    assert second.carried == {"upstream": {"requestState": "opaque", "keys": ["a"]}}
+    assert second.responses == {"name": ADA}
+    with pytest.raises(InvalidParams):
+        open_rounds({**CALL, "name": "other", "requestState": caught.value.state})

@@ -11,9 +11,15 @@ import pytest
 
 from funcmcp._auth.principal import Principal
 from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.jsonrpc import Request
+from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._server.calls import task_call
+from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.rounds import InputRequired
+from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.calls.task_call import (
+    STATUS,
+    DetachableContext,
     StoredResults,
     TaskChannel,
     decode_call,
@@ -21,6 +27,7 @@ from funcmcp._server.calls.task_call import (
     progress_message,
     stored_questions,
 )
+from funcmcp._server.connections.client import ConnectedClient
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.store import TasksFullError
 from tests.server.parts import ASK_NAME, PER_REQUEST, tool
@@ -239,3 +246,24 @@ async def test_a_result_that_can_not_be_stored_ends_the_run(
 async def test_a_result_that_is_not_json_is_an_error_of_the_author() -> None:
     with pytest.raises(ValueError, match="serialize"):
         await StoredResults({}, full).once("key", returning(object()))
+
+
+async def test_results_of_the_call_are_those_of_the_first_run() -> None:
+    routed = RoutedRequest(Request(1, "tools/call", {"name": "job"}))
+    detachable = DetachableContext(routed, ConnectedClient(REVISIONS[PER_REQUEST], {}, {}), ClosedChannel())
+    detachable.results["upstream task"] = {"taskId": "7"}
+
+    async def run() -> dict[str, str]:
+        raise AssertionError("It has run before the call became a task.")
+
+    channel = TaskChannel({}, print, StoredResults({}, note_nothing))
+    run_context = decode_call(encode_call(detachable), TOOL, task_id="t", channel=channel)
+    assert run_context is not None
+    assert await run_context.once("upstream task", run) == {"taskId": "7"}
+
+
+async def test_a_run_reports_a_status_message() -> None:
+    reported: list[str] = []
+    channel = TaskChannel({}, reported.append, NO_RESULTS)
+    await channel.notify(STATUS, {"statusMessage": "x" * 2000})
+    assert reported == ["x" * 1000]

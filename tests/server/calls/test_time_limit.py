@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp import MCPServer
+from funcmcp import Context, MCPServer
 from funcmcp._server.calls.feature import DEFAULT_TIME_LIMIT, TimeLimit
 from funcmcp.client import Client
 from funcmcp.tasks import TaskOptions
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from typing import Any
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 
 async def wait_forever() -> str:
@@ -82,3 +85,78 @@ def test_a_plain_call_of_a_tool_with_tasks_may_take_as_long_as_a_task(
 def test_no_call_is_cut_before_clients_give_up_and_none_holds_its_place_forever() -> None:
     """The Python SDK reads for 300 seconds, Node's fetch waits 300 seconds, and the TypeScript SDK waits 60 seconds."""
     assert 300 < DEFAULT_TIME_LIMIT.seconds < 3600
+
+
+async def test_a_call_that_is_extended_before_its_first_wait_goes_on() -> None:
+    mcp = MCPServer("limits")
+
+    @mcp.tool(timeout=0.001, max_timeout=PATIENCE)
+    async def job(context: Context) -> str:
+        await context.extend(PATIENCE)
+        await asyncio.sleep(0.01)
+        return "done"
+
+    async with Client(mcp) as client:
+        assert (await client.call_tool("job")).text == "done"
+
+
+async def test_a_call_that_is_extended_while_it_waits_goes_on() -> None:
+    mcp = MCPServer("limits")
+
+    @mcp.tool(timeout=PATIENCE, max_timeout=2 * PATIENCE)
+    async def job(context: Context) -> float:
+        await asyncio.sleep(0)
+        return await context.extend(1.5 * PATIENCE)
+
+    async with Client(mcp) as client:
+        result = await client.call_tool("job")
+    assert PATIENCE < result.structured_content["result"] <= 1.5 * PATIENCE
+
+
+async def test_the_error_of_an_extended_call_names_the_extended_time(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = MCPServer("limits")
+
+    @mcp.tool(timeout=0.001, max_timeout=0.1)
+    async def job(context: Context) -> None:
+        await context.extend(PATIENCE)
+        await asyncio.Event().wait()
+
+    async with Client(mcp) as client:
+        result = await client.call_tool("job")
+    assert result.text == "It did not finish within 0.1 seconds (max_timeout=)."
+    assert "job did not finish within 0.1 seconds (max_timeout=)" in caplog.text
+
+
+async def test_a_mounted_tool_extends_the_time_limit_of_the_server_above() -> None:
+    async def passes_on(context: Any, call_next: Any) -> Any:
+        return await call_next(context)
+
+    mounted, above = MCPServer("mounted", middleware=[passes_on]), MCPServer("above")
+
+    @mounted.tool(timeout=0.001, max_timeout=PATIENCE)
+    async def job(context: Context) -> str:
+        await context.extend(PATIENCE / 2)
+        await context.extend(PATIENCE / 4)
+        await asyncio.sleep(0.01)
+        return "done"
+
+    above.mount(mounted)
+    async with Client(above) as client:
+        assert (await client.call_tool("job")).text == "done"
+
+
+async def test_a_run_of_a_task_is_extended_up_to_the_ttl_of_the_task() -> None:
+    mcp = MCPServer("limits")
+
+    @mcp.tool(task=TaskOptions(ttl=600), timeout=60, max_timeout=3600)
+    async def job(context: Context) -> float:
+        return await context.extend(3600)
+
+    @mcp.tool(task=TaskOptions(ttl=600))
+    async def unlimited(context: Context) -> float:
+        return await context.extend(60)
+
+    async with Client(mcp) as client:
+        for tool in ("job", "unlimited"):
+            result = await asyncio.wait_for(client.call_tool(tool), PATIENCE)
+            assert 500 < result.structured_content["result"] <= 600

@@ -87,3 +87,24 @@ def test_a_feature_may_be_added_while_somebody_looks_at_all(registry: Registry[T
         seen.append(one.name)
     assert seen == ["zebra", "add", "Multiply"]
     assert len(registry) == 6
+
+
+def test_a_listener_may_change_the_registry_while_visibility_changes() -> None:
+    registry: Registry[Tool] = Registry("tool")
+    hidden: set[str] = set()
+    registry.is_visible = lambda feature: feature.key not in hidden
+    for name in ("a", "b"):
+        registry.add(tool(name))
+    changes: list[tuple[str, int]] = []
+
+    def follow(feature: Tool, count: int) -> None:
+        changes.append((feature.key, count))
+        if feature.key == "a":
+            registry.remove("b")
+            registry.add(tool("c"))
+
+    registry.listeners.append(follow)
+    hidden.update("ab")
+    registry.update_visibility()
+    assert changes == [("a", -1), ("b", -1), ("c", 1)]
+    assert [feature.key for feature in registry] == ["c"]

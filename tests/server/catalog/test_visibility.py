@@ -8,7 +8,7 @@ import pytest
 
 from funcmcp import MCPError, MCPServer, RegistrationError
 from funcmcp._server.catalog.visibility import Visibility, visibility_rule
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp.client import Client
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ async def test_a_hidden_feature_can_be_removed() -> None:
 
 def test_clients_are_notified_of_the_lists_that_change(monkeypatch: pytest.MonkeyPatch) -> None:
     mcp, changes = shop(), list["Change"]()
-    monkeypatch.setattr(serving_of(mcp).server.catalog, "_publish", changes.append)
+    monkeypatch.setattr(runtime_of(mcp).server.catalog, "_publish", changes.append)
     mcp.disable({"plain"})
     assert [change.method for change in changes] == ["notifications/tools/list_changed"]
     mcp.disable({"plain"})

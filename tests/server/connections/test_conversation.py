@@ -13,6 +13,8 @@ from funcmcp._server.connections.conversation import Conversation
 from funcmcp._server.run import Run
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 
 def response(request_id: str | int | None) -> Response:
     return Response(request_id, {"action": "decline"}, None)

@@ -14,6 +14,8 @@ from funcmcp._server.connections.conversation import Conversation
 from tests.patience import PATIENCE
 from tests.server.parts import ASK_CAPITAL, ASK_NAME
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 QUESTIONS = {"name": ASK_NAME, "capital": ASK_CAPITAL}
 NAME = {"action": "accept", "content": {"name": "Ada"}}
 CAPITAL = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m"}

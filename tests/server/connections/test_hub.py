@@ -17,6 +17,8 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 
 def everything(_change: Change) -> bool:
     return True

@@ -21,6 +21,8 @@ from tests.state.shared import SharedMemory, SharedMemorySessions
 if TYPE_CHECKING:
     from funcmcp._server.connections.conversation import Conversation
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 SESSION = "session"
 
 
@@ -118,10 +120,10 @@ async def test_what_a_session_chooses_holds_where_it_is_known_and_where_it_is_no
     memory: SharedMemory, here: Instance, there: Instance
 ) -> None:
     await here.conversation.set_level("error")
-    await here.conversation.subscribe("menu://a", wanted=True)
-    await there.conversation.subscribe("menu://b", wanted=True)
-    await there.conversation.subscribe("menu://c", wanted=True)
-    await here.conversation.subscribe("menu://c", wanted=False)
+    await here.conversation.subscribe("menu://a", is_subscribed=True)
+    await there.conversation.subscribe("menu://b", is_subscribed=True)
+    await there.conversation.subscribe("menu://c", is_subscribed=True)
+    await here.conversation.subscribe("menu://c", is_subscribed=False)
     late = Instance(memory)
     await late.conversation.restore()
     for instance in (here, there, late):
@@ -158,7 +160,7 @@ async def test_what_can_not_be_kept_is_not_chosen(memory: SharedMemory, here: In
     with pytest.raises(StoreUnavailableError):
         await here.conversation.set_level("error")
     with pytest.raises(StoreUnavailableError):
-        await here.conversation.subscribe("menu://a", wanted=True)
+        await here.conversation.subscribe("menu://a", is_subscribed=True)
     for instance in (here, there):
         assert (instance.conversation.log_level, set(instance.conversation.subscribed)) == ("info", set())
 
@@ -173,7 +175,7 @@ async def test_a_client_whose_choices_are_kept_elsewhere_may_be_forgotten_for_ot
     memory: SharedMemory, here: Instance
 ) -> None:
     await here.conversation.set_level("error")
-    await here.conversation.subscribe("menu://a", wanted=True)
+    await here.conversation.subscribe("menu://a", is_subscribed=True)
     idle = [here.conversation.idle]
     here.conversation.begin(1, Run())
     idle.append(here.conversation.idle)
@@ -224,8 +226,8 @@ async def test_a_request_is_cancelled_only_by_the_principal_who_sent_it(memory: 
 async def test_what_a_principal_chooses_in_a_session_is_its_own_at_every_instance(memory: SharedMemory) -> None:
     here, there = (Instance(memory, "alice", "bob") for _ in range(2))
     await here.parts["alice"].conversation.set_level("error")
-    await here.parts["alice"].conversation.subscribe("menu://alice", wanted=True)
-    await there.parts["bob"].conversation.subscribe("menu://bob", wanted=True)
+    await here.parts["alice"].conversation.subscribe("menu://alice", is_subscribed=True)
+    await there.parts["bob"].conversation.subscribe("menu://bob", is_subscribed=True)
     await there.conversation.set_level("debug")
     late = Instance(memory, "alice", "bob")
     for client in (late.client, *late.parts.values()):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._server.connections.session_clients import Clients, SessionClient
 from funcmcp._server.run import Run
 from funcmcp._state.sessions.store import Handshake, SessionKey
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "a"})
 

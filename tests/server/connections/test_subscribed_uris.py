@@ -9,6 +9,8 @@ from funcmcp._server.connections.subscribed_uris import SubscribedURIs
 from funcmcp._server.limits import LimitReachedError, Limits
 from funcmcp._server.load import Load
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 ALICE, BOB = "principal:alice", "principal:bob"
 
 
@@ -70,3 +72,19 @@ def test_what_is_too_much_is_refused() -> None:
     with pytest.raises(LimitReachedError) as refused:
         subscribed.check(["a:b", "a:c"])
     assert refused.value.is_caller_limit
+
+
+def test_a_watch_ends_with_its_subscription() -> None:
+    subscribed, ended = SubscribedURIs(), list[str]()
+    for uri in ("a:b", "a:c", "a:d", "a:e"):
+        subscribed.add(uri)
+        subscribed.watch(uri, lambda uri=uri: ended.append(uri))  # type: ignore[misc]
+    subscribed.watch("a:b", lambda: ended.append("second of a:b"))
+    assert ended == ["second of a:b"]
+    subscribed.discard("a:b")
+    subscribed.discard("a:b")
+    subscribed.replace(["a:d", "a:e"])
+    assert ended[1:] == ["a:b", "a:c"]
+    subscribed.close()
+    subscribed.watch("a:f", lambda: ended.append("a:f"))
+    assert ended[3:] == ["a:d", "a:e", "a:f"]

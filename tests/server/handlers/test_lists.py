@@ -169,3 +169,8 @@ async def test_pages_of_a_list_that_depends_on_who_asks_are_all_private() -> Non
     assert [item["uri"] for item in first["resources"] + second["resources"]] == ["menu://0", "menu://1", "menu://2"]
     assert (first["cacheScope"], second["cacheScope"]) == ("private", "private")
     assert "nextCursor" not in second
+
+
+def test_most_clients_get_all_features_of_a_list() -> None:
+    served = server(tool("a"), tool("b"))
+    assert [feature.key for feature in served.routes.lists["tools/list"].shown()] == ["a", "b"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,6 +32,11 @@ from tests.server.parts import (
     template,
     tool,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp._server.calls.context import RequestContext
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 HANDSHAKES = pytest.mark.parametrize("revision", schemas.HANDSHAKE_REVISIONS)
@@ -357,3 +363,29 @@ async def test_a_server_that_will_have_resources_lists_none_so_far(revision: str
     assert (await answer(served, context(LIST, revision=revision)))["result"]["resources"] == []
     listed = (await answer(served, context("resources/templates/list", revision=revision)))["result"]
     assert listed["resourceTemplates"] == []
+
+
+async def test_a_resource_of_another_server_is_watched_while_a_client_is_subscribed() -> None:
+    events: list[str] = []
+
+    async def watch(uri: str, context: RequestContext) -> Callable[[], None]:
+        events.append(f"begin {uri} {context.request.method}")
+        return lambda: events.append(f"end {uri}")
+
+    watched = replace(resource("menu://up/today"), source_uri=lambda uri: uri.replace("up/", ""), watch=watch)
+    served, conversation = server(watched), Conversation(pushes=True)
+    for method in (SUBSCRIBE, UNSUBSCRIBE):
+        result = (await answer(served, context(method, {"uri": "menu://up/today"}, conversation=conversation)))[
+            "result"
+        ]
+        assert result == {}
+    assert events == ["begin menu://today resources/subscribe", "end menu://today"]
+
+
+async def test_a_subscription_that_the_other_server_refuses_is_an_error() -> None:
+    async def watch(uri: str, context: RequestContext) -> Callable[[], None]:
+        raise MCPError(-31000, f"No updates of {uri} for {context.request.method}")
+
+    served, conversation = server(replace(resource("menu://today"), watch=watch)), Conversation(pushes=True)
+    error = (await answer(served, context(SUBSCRIBE, {"uri": "menu://today"}, conversation=conversation)))["error"]
+    assert (error["code"], len(conversation.subscribed)) == (-31000, 0)

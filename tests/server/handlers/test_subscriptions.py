@@ -7,10 +7,12 @@ import gc
 import json
 import tracemalloc
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.uri_template import MAX_URI
 from funcmcp._server.connections.hub import updated
 from funcmcp._server.connections.subscribed_uris import MAX_URIS
@@ -21,9 +23,12 @@ from tests.patience import PATIENCE
 from tests.server.parts import PER_REQUEST, Recorder, answer, context, prompt, reply_to, resource, server, tool
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
+    from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.dispatch import Server
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 LISTEN = "subscriptions/listen"
 ID = "io.modelcontextprotocol/subscriptionId"
@@ -246,3 +251,24 @@ async def test_all_subscriptions_of_a_process_are_bounded_together() -> None:
 async def test_listening_is_no_method_of_the_handshake_era(revision: str) -> None:
     reply = await reply_to(server(), context(LISTEN, {"notifications": {}}, revision=revision, channel=Stream()))
     assert json.loads(reply.body)["error"]["code"] == -32601
+
+
+async def test_resources_of_other_servers_are_watched_until_the_stream_ends() -> None:
+    events: list[str] = []
+
+    async def watch(uri: str, context: RequestContext) -> Callable[[], None]:
+        events.append(f"begin {uri} {context.request.method}")
+        return lambda: events.append(f"end {uri}")
+
+    async def refuse(uri: str, context: RequestContext) -> Callable[[], None]:
+        raise MCPError(-31000, f"No updates of {uri} for {context.request.method}")
+
+    served = server(
+        replace(resource("a:watched"), watch=watch), replace(resource("a:refused"), watch=refuse), resource("a:own")
+    )
+    uris = ["a:watched", "a:refused", "a:own", "a:unknown"]
+    async with listening(served, {"resourceSubscriptions": uris}) as stream:
+        _, params = await stream.next()
+        assert params["notifications"]["resourceSubscriptions"] == ["a:watched", "a:own", "a:unknown"]
+        assert events == ["begin a:watched subscriptions/listen"]
+    assert events == ["begin a:watched subscriptions/listen", "end a:watched"]

@@ -33,9 +33,9 @@ from funcmcp._state.tasks.memory import MemoryTasks
 from funcmcp._state.tasks.record import TaskKey
 from funcmcp._state.tasks.sqlite import SQLiteTasks
 from funcmcp._state.tasks.store import TaskLimits, UnreadableTaskError
-from funcmcp._task_store_tests import newer_version
 from funcmcp.auth import APIKeys
 from funcmcp.client import Client
+from funcmcp.testing._task_stores import newer_version
 from tests import schemas
 from tests.clock import Clock
 from tests.patience import PATIENCE
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import Tool
     from funcmcp._server.dispatch import Server
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 NAME = {"action": "accept", "content": {"name": "Ada"}}
 UNKNOWN = "x" * 44
@@ -410,7 +412,7 @@ async def test_an_answer_that_comes_after_a_cancellation_is_ignored() -> None:
         record = await served.tasks.store.read(TaskKey(None, task_id))
         assert record is not None
         await served.tasks.cancel(record)
-        await methods._take(record, {"name.1": NAME})
+        await methods.take(record, {"name.1": NAME})
         assert (await get(served, task_id))["status"] == "cancelled"
 
 

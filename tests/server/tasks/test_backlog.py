@@ -11,13 +11,15 @@ from funcmcp._server.tasks import backlog as module
 from funcmcp._server.tasks.backlog import BacklogWatch
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.memory import MemoryTasks
-from funcmcp._task_store_tests import new_task
+from funcmcp.testing._task_stores import new_task
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funcmcp._state.tasks.store import Backlog
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 
 class FailingTasks(MemoryTasks):

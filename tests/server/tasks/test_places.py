@@ -6,6 +6,8 @@ import pytest
 
 from funcmcp._server.tasks.places import Places
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 
 @pytest.mark.parametrize(("count", "share"), [(0, 1), (1, 1), (2, 1), (3, 2), (4, 3), (10, 8), (100, 75)])
 def test_a_quarter_of_the_places_is_kept_from_one_caller(count: int, share: int) -> None:

@@ -19,7 +19,7 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.memory import MemoryTasks
 from funcmcp._state.tasks.record import NewTask, TaskKey, failure
 from funcmcp._state.tasks.sqlite import SQLiteTasks
-from funcmcp._task_store_tests import readable_tasks
+from funcmcp.testing._task_stores import readable_tasks
 from tests.clock import Clock
 from tests.patience import PATIENCE
 from tests.server.parts import context, reply_to, server, text_result, tool
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.tasks.worker import RunEnd
     from funcmcp._state.tasks.record import Claim, TaskRecord
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 
 class SharedMemoryTasks(MemoryTasks):
@@ -461,7 +463,9 @@ async def test_a_task_that_has_failed_is_created_again_with_the_options_of_its_f
     assert served.tasks is not None
     tasks, store = served.tasks, served.tasks.store
     key = TaskKey(None, "a" * 44)
-    await store.create(NewTask(key, "job", b"{}", ttl=60.0, keep=5.0, poll=2.0, attempts=3, address="c" * 32))
+    await store.create(
+        NewTask(key, "job", b"{}", ttl=60.0, keep=5.0, poll=2.0, attempts=3, address="c" * 32, arguments="{}")
+    )
     (claim,) = await store.claim(1)
     assert await tasks.retry(claim.record) is None, "it has not failed"
     failed = await store.finish(claim, failure("No disk"))
@@ -469,7 +473,17 @@ async def test_a_task_that_has_failed_is_created_again_with_the_options_of_its_f
     again = await tasks.retry(failed)
     assert again is not None
     assert again.key != key
-    for name in ("tool", "keep", "poll", "attempts", "address"):
+    for name in ("tool", "keep", "poll", "attempts", "address", "arguments"):
         assert getattr(again, name) == getattr(failed, name)
     assert again.expires - again.created == pytest.approx(60.0)
     assert await store.read_call(again.key) == b"{}"
+
+
+@pytest.mark.parametrize(("length", "arguments"), [(2, '{"text":"xx"}'), (300, f'{{"text":"{"x" * 191}...')])
+async def test_a_task_has_the_beginning_of_its_arguments(length: int, arguments: str) -> None:
+    served = server(tool("job", task=TaskOptions()), tasks=MemoryTasks(concurrency=0))
+    task_id = await create(served, "job", {"text": "x" * length})
+    assert served.tasks is not None
+    record = await served.tasks.store.read(TaskKey(None, task_id))
+    assert record is not None
+    assert record.arguments == arguments

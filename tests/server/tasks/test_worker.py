@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp._server.calls.task_call import CANCELLED_BY_CLIENT
 from funcmcp._server.tasks import worker as module
 from funcmcp._server.tasks.places import Places
 from funcmcp._server.tasks.worker import NoOutcome, TaskWorker, _Run
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from funcmcp._server.tasks.worker import RunEnd
     from funcmcp._state.tasks.record import Claim, TaskRecord
     from funcmcp._state.tasks.task_filter import TaskFilter
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 RESULT = Outcome(b'{"content":[]}')
 
@@ -392,11 +395,15 @@ async def test_a_claim_is_renewed_and_a_run_whose_task_was_cancelled_elsewhere_s
 async def test_a_cancellation_stops_the_run_at_once_and_an_unknown_one_does_nothing() -> None:
     bench = Bench()
     stopped = asyncio.Event()
+    reasons: list[object] = []
 
     async def run(claim: Claim, report: Callable[[str], None]) -> RunEnd:
         bench.running.append(claim.key.task_id)
         try:
             await asyncio.Event().wait()
+        except asyncio.CancelledError as error:
+            reasons.extend(error.args)
+            raise
         finally:
             stopped.set()
         return RESULT
@@ -410,6 +417,7 @@ async def test_a_cancellation_stops_the_run_at_once_and_an_unknown_one_does_noth
     bench.worker.cancel(key)
     bench.worker.cancel(key)
     await asyncio.wait_for(stopped.wait(), PATIENCE)
+    assert reasons == [CANCELLED_BY_CLIENT]
     await bench.worker.stop(20)
 
 

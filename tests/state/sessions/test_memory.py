@@ -91,23 +91,50 @@ async def test_use_keeps_a_session_alive(sessions: MemorySessions, clock: Clock)
         assert await sessions.get(session_id) == HANDSHAKE
 
 
-async def test_one_more_than_the_limit_is_refused_and_the_others_go_on(sessions: MemorySessions, clock: Clock) -> None:
+async def test_a_new_session_ends_the_one_that_was_idle_longest(
+    sessions: MemorySessions, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended: list[str] = []
+    sessions.endings.append(ended.append)
     ids = [await sessions.create(HANDSHAKE) for _ in range(3)]
-    clock.now += 40.5
-    with pytest.raises(SessionsFullError) as caught:
-        await sessions.create(HANDSHAKE)
-    assert caught.value.retry_after == 60
-    assert [await sessions.get(session_id) for session_id in ids] == [HANDSHAKE] * 3
+    for session_id in (ids[1], ids[0], ids[2]):
+        clock.now += 1
+        await sessions.get(session_id)
+    ids += [await sessions.create(HANDSHAKE) for _ in range(2)]
+    assert ended == [ids[1], ids[0]]
+    assert [await sessions.get(session_id) is not None for session_id in ids] == [False, False, True, True, True]
+    assert len(sessions) == 3
+    [line] = caplog.messages
+    assert line.startswith("The limit of 3 sessions (MemorySessions(limit=)) is reached.")
 
 
-async def test_waiting_as_long_as_a_refusal_says_makes_room(sessions: MemorySessions, clock: Clock) -> None:
-    for _ in range(3):
-        await sessions.create(HANDSHAKE)
-        clock.now += 7.3
-    with pytest.raises(SessionsFullError) as caught:
-        await sessions.create(HANDSHAKE)
+async def test_the_caller_with_most_sessions_makes_room(clock: Clock) -> None:
+    sessions = MemorySessions(limit=6, idle=IDLE, clock=clock)
+    few, most, other, new = (Handshake("2025-11-25", address=name) for name in ("few", "most", "other", "new"))
+    ids = [await sessions.create(caller) for caller in (few, most, most, most, other, other)]
+    assert await sessions.create(new)
+    assert [await sessions.get(session_id) is not None for session_id in ids] == [True, False, True, True, True, True]
+    sessions.is_busy = lambda session_id: session_id in ids[2:4]
+    assert await sessions.create(new)
+    assert await sessions.get(ids[4]) is None
+
+
+async def test_a_store_of_busy_sessions_refuses_others_for_some_seconds(sessions: MemorySessions, clock: Clock) -> None:
+    ids = [await sessions.create(HANDSHAKE) for _ in range(3)]
+    sessions.is_busy = lambda _: True
+    for _ in range(2):
+        with pytest.raises(SessionsFullError) as caught:
+            await sessions.create(HANDSHAKE)
+        assert (caught.value.retry_after, caught.value.is_owner_limit) == (5, False)
+        sessions.is_busy = lambda session_id: session_id != ids[2]
     clock.now += caught.value.retry_after
     assert await sessions.create(HANDSHAKE)
+    assert [await sessions.get(session_id) is not None for session_id in ids] == [True, True, False]
+
+
+async def test_a_store_without_places_refuses_all() -> None:
+    with pytest.raises(SessionsFullError):
+        await MemorySessions(limit=0).create(HANDSHAKE)
 
 
 async def test_the_least_recently_used_session_makes_room_first(sessions: MemorySessions, clock: Clock) -> None:
@@ -177,6 +204,7 @@ async def test_the_address_of_a_principal_does_not_count(clock: Clock) -> None:
 async def test_a_session_that_is_never_used_ends_after_five_minutes(clock: Clock) -> None:
     sessions = MemorySessions(limit=2, idle=1800, clock=clock)
     used, unused = await sessions.create(HANDSHAKE), await sessions.create(HANDSHAKE)
+    sessions.is_busy = lambda _: True
     clock.now += 299
     assert await sessions.get(used)
     with pytest.raises(SessionsFullError) as refused:

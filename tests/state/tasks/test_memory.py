@@ -15,15 +15,18 @@ from hypothesis.stateful import run_state_machine_as_test
 from funcmcp._state.tasks import any_store
 from funcmcp._state.tasks.memory import MemoryTasks
 from funcmcp._state.tasks.store import TaskLimits, TasksFullError
-from funcmcp._task_store_tests import OTHER, RESULT, claim_one, new_task
 from funcmcp.testing import task_store_tests
+from funcmcp.testing._task_stores import OTHER, RESULT, claim_one, new_task
 from tests.clock import Clock
+from tests.patience import PATIENCE
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from funcmcp._state.tasks.store import TaskStore
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 
 TIME = Clock()
@@ -101,7 +104,7 @@ async def test_a_claim_that_waits_gets_a_task_as_soon_as_it_is_created() -> None
     assert not waiting.done()
     task = new_task()
     await store.create(task)
-    async with asyncio.timeout(0.5):
+    async with asyncio.timeout(PATIENCE):
         (claim,) = await waiting
     assert claim.key == task.key
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import pytest
+
 from funcmcp._state.tasks.process_lock import ProcessLock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+
+pytestmark = pytest.mark.every_python("Processes, signals and sockets are those of Python and asyncio.")
 
 
 def test_a_lock_is_held_until_it_is_released(tmp_path: Path) -> None:

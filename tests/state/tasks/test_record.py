@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp._mappings import without
+from funcmcp._objects.mappings import without
 from funcmcp._protocol.codec import decode, encode
 from funcmcp._protocol.tasks import TERMINAL
 from funcmcp._state.tasks import record as transitions

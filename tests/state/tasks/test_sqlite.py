@@ -24,8 +24,8 @@ from funcmcp._state.tasks.record import TaskKey
 from funcmcp._state.tasks.sqlite import SQLiteTasks
 from funcmcp._state.tasks.store import UnreadableTaskError
 from funcmcp._state.tasks.task_filter import TaskFilter
-from funcmcp._task_store_tests import RESULT, new_task, readable_tasks
 from funcmcp.testing import task_store_tests
+from funcmcp.testing._task_stores import RESULT, new_task, readable_tasks
 from tests.clock import Clock
 from tests.patience import PATIENCE
 from tests.state.tasks.machine import TaskStoreMachine
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from funcmcp._state.tasks.record import Claim
     from funcmcp._state.tasks.store import TaskStore
+
+pytestmark = pytest.mark.every_python("Python's own SQLite, dataclasses, JSON or character tables decide it.")
 
 
 TIME = Clock()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.every_python("Python's own SQLite, dataclasses, JSON or character tables decide it.")
+
 
 def create_table(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY)")

@@ -1,4 +1,4 @@
-"""The limits of stores of tasks, and the order of an owner's tasks. See `funcmcp._task_store_tests`, too."""
+"""The limits of stores of tasks, and the order of an owner's tasks. See `funcmcp.testing._task_stores`, too."""
 
 from __future__ import annotations
 

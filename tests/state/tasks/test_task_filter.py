@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp._state.tasks.record import Claim, new_record
 from funcmcp._state.tasks.task_filter import TaskFilter
-from funcmcp._task_store_tests import new_task
+from funcmcp.testing._task_stores import new_task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import Context, MCPServer
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._state.sessions.signed import SignedSessions
 from funcmcp.testing import MemoryRequest
 from tests.server.parts import KEYS
@@ -20,6 +20,8 @@ from tests.transports.http.endpoint import BOTH, Got, mirrored, per_request, rea
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+pytestmark = pytest.mark.branches("Platforms without streams can't be listened on.")
 
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
 CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}}}
@@ -71,7 +73,7 @@ async def send(
     usual = {"host": "127.0.0.1", "content-type": "application/json", "accept": BOTH, **(headers or {})}
     lines = [(name.encode(), value.encode()) for name, value in usual.items() if value is not None]
     data = b"" if body is None else json.dumps(body).encode()
-    return await read_all(await serving_of(mcp).exchange(Whole(method, "/mcp", lines, data)))
+    return await read_all(await runtime_of(mcp).exchange(Whole(method, "/mcp", lines, data)))
 
 
 async def begin(mcp: MCPServer) -> tuple[Got, dict[str, str | None]]:
@@ -223,9 +225,9 @@ async def test_no_more_waits_than_a_session_wants(mcp: MCPServer) -> None:
 
 async def test_nothing_is_kept_for_a_session_that_has_ended(mcp: MCPServer) -> None:
     session = await subscribed(mcp, "a://b")
-    assert len(serving_of(mcp).server.hub) == 1
+    assert len(runtime_of(mcp).server.hub) == 1
     assert (await send(mcp, None, {**session, "content-type": None}, "DELETE")).status == 204
-    assert len(serving_of(mcp).server.hub) == 0
+    assert len(runtime_of(mcp).server.hub) == 0
     assert (await send(mcp, PING, session)).status == 404
 
 

@@ -8,9 +8,11 @@ import pytest
 
 from funcmcp._transports.http.options import (
     KEEP_ALIVE_VARIABLE,
+    PROXIES_VARIABLE,
     ROOT_PATH_VARIABLE,
     HTTPOptions,
     keep_alive_seconds,
+    proxies_of_environment,
     root_path_of_environment,
 )
 
@@ -78,3 +80,16 @@ def test_a_root_path_that_is_not_a_plain_path_is_an_error(text: str, monkeypatch
     monkeypatch.setenv(ROOT_PATH_VARIABLE, text)
     with pytest.raises(ValueError, match="FUNCMCP_ROOT_PATH must be a path such as /shop"):
         root_path_of_environment()
+
+
+@pytest.mark.parametrize(("text", "number"), [("", None), (" ", None), ("0", 0), (" 2 ", 2)])
+def test_the_number_of_proxies_can_be_set(text: str, number: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PROXIES_VARIABLE, text)
+    assert proxies_of_environment() == number
+
+
+@pytest.mark.parametrize("text", ["-1", "one", "1.5", "10.0.0.0/8", "1111"])
+def test_another_number_of_proxies_is_an_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PROXIES_VARIABLE, text)
+    with pytest.raises(ValueError, match="--proxies or FUNCMCP_PROXIES must be a number of proxies, such as 1; got"):
+        proxies_of_environment()

@@ -8,7 +8,7 @@ import pytest
 
 from funcmcp import Context, HTTPOptions, MCPServer
 from funcmcp._auth.api_key import APIKeys
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._state.sessions.store import Handshake, NoSessions
 from tests.schemas import HANDSHAKE_REVISIONS
 from tests.server_options import grouped
@@ -134,7 +134,7 @@ async def test_the_new_era_is_as_ever() -> None:
 
 async def test_nothing_is_lost_with_a_random_key_where_no_session_is_sealed(caplog: pytest.LogCaptureFixture) -> None:
     mcp = MCPServer("Sums", sessions=None)
-    serving_of(mcp).begin()
+    runtime_of(mcp).begin()
     assert caplog.records == []
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from funcmcp._protocol.errors import MCPError
 from funcmcp._protocol.replies import Reply, error_reply
+from funcmcp._transports.http.endpoints.per_request import per_request_response
 from funcmcp._transports.http.status import (
     accepted,
     accepts,
     authored_response,
     handshake_response,
     is_json,
-    per_request_response,
     refuse,
 )
 from tests import schemas

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import contextmanager
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from urllib.parse import unquote
 
 from funcmcp._adapters.asgi.shutdown_signals import ShutdownSignals
+from funcmcp._authoring.calling.lifespans import CannotStartError
 from funcmcp._protocol.errors import INVALID_REQUEST
+from funcmcp._protocol.http_rules import WITHOUT_LENGTH
 from funcmcp._server.limits import Limits
-from funcmcp._server.log import log_failure, quote, types_and_texts
+from funcmcp._server.log import log_failed_reload, log_failure, quote, types_and_texts
 from funcmcp._server.run import Run, RunCancelledError, Waiting, begin, is_failure
 from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
@@ -34,14 +38,15 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 
-_WITHOUT_LENGTH = frozenset({204, 304})
-"""Statuses of responses without a body, whose Content-Length could only be that of another response."""
-
 SEPARATES_TRAILERS: dict[str, dict[object, object]] = {"funcmcp.separates_trailers": {}}
 """Extensions of a scope whose server never adds trailers, or parts of a body, to the headers of a request."""
 
 _MERGES_TRAILERS = "uvicorn.protocols.http.httptools_impl"
 """A module of uvicorn; see `_refusal_for_framing`."""
+
+_SLASH = re.compile("/|%2[Ff]")
+_ENCODED_CHARACTER = 12
+"""Characters that a percent-encoded one has at most: four bytes of UTF-8."""
 
 _OK = 200
 _LENGTH = b"content-length"
@@ -56,8 +61,8 @@ class ClientDisconnectedError(Exception):
     """The client disconnected before its request was complete, or does not read the response."""
 
 
-class Served:
-    """What an ASGI application serves: an exchange, and the steps of its lifetime, in which this class does nothing.
+class HTTPRuntime:
+    """What serves an ASGI application: an exchange, and the steps of its lifetime, in which this class does nothing.
 
     Args:
         exchange: Answers every HTTP request.
@@ -116,14 +121,14 @@ class Served:
         """Take note of the address that the ASGI server listens on."""
 
     def show_tracebacks(self) -> None:
-        """Let the page show tracebacks: only this machine reaches the server."""
+        """Allow the page to show tracebacks: only this machine reaches the server."""
 
     def on_first_request(self, address: str | None) -> None:
         """Take note of the first HTTP request, and of the address that it came to, if the ASGI server knows it."""
 
     @contextmanager
     def stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Let `stop` call a function, which can be called from any thread, while the block runs."""
+        """Have `stop` call a function while the block runs. The function can be called from any thread."""
         self._stops[stop] = None
         try:
             yield
@@ -154,22 +159,26 @@ class ASGIApplication:
     """An ASGI application around an exchange.
 
     Args:
-        served: Answers the requests.
+        runtime: Answers the requests.
     """
 
-    def __init__(self, served: Served) -> None:
-        self._served = served
+    def __init__(self, runtime: HTTPRuntime) -> None:
+        self._http_runtime = runtime
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] != "http":
             await self._serve_other(scope, receive, send)
             return
-        served = self._served
-        seconds = served.limits.write_seconds
-        request = ASGIRequest(scope, receive, partial(send_in_time, send, seconds=seconds))
+        runtime = self._http_runtime
+        seconds = runtime.limits.write_seconds
+        request = ASGIRequest(scope, receive, send, seconds)
         try:
-            response = _refusal_for_framing(request, scope) or await served.answer(request)
+            fields = request.fields
+            response = None
+            if b"transfer-encoding" in fields or b"upgrade" in fields:
+                response = _refusal_for_framing(fields, scope)
+            response = response or await runtime.answer(request)
             if request.has_early_response:
                 await request.end_early(response)
                 return
@@ -178,19 +187,22 @@ class ASGIApplication:
                 if failure is None:
                     return
                 response = failure
-            if isinstance(response.body, bytes):
-                await respond(response, receive, send, seconds=seconds)
+            body = response.body
+            if isinstance(body, bytes):
+                sending = begin(_send_complete(send, response, body))
+                if isinstance(sending, Waiting):
+                    await _finish(sending, seconds)
                 return
-            with served.shutdown_signals.watched():
-                await respond(response, receive, send, seconds=seconds)
+            with runtime.shutdown_signals.watched():
+                await _send_in_parts(response, body, receive, send, seconds=seconds)
         except ClientDisconnectedError:
             return
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a WebSocket or the lifespan of the application."""
         if scope["type"] == "websocket":
-            with self._served.shutdown_signals.watched():
-                await self._served.serve_websocket(scope, receive, send)
+            with self._http_runtime.shutdown_signals.watched():
+                await self._http_runtime.serve_websocket(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._serve_lifespan(receive, send)
         else:
@@ -200,18 +212,23 @@ class ASGIApplication:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                await _report("startup", self._served.start, send)
+                await _report("startup", self._http_runtime.start, send, is_reload=self._http_runtime.has_predecessor)
             elif message["type"] == "lifespan.shutdown":
-                await _report("shutdown", self._served.aclose, send)
+                await _report("shutdown", self._http_runtime.aclose, send)
                 return
 
 
-async def _report(step: str, run: Callable[[], Awaitable[None]], send: Send) -> None:
+async def _report(step: str, run: Callable[[], Awaitable[None]], send: Send, *, is_reload: bool = False) -> None:
     """Run a step of the lifespan, and send whether it is complete or has failed."""
     try:
         await run()
     except BaseException as error:
-        if is_failure(error):
+        if is_failure(error) and is_reload:
+            log_failed_reload(error)
+            await send({"type": f"lifespan.{step}.failed", "message": ""})
+        elif isinstance(error, CannotStartError):
+            await send({"type": f"lifespan.{step}.failed", "message": quote(str(error), _MAX_MESSAGE)})
+        elif is_failure(error):
             log_failure(error, "", f"lifespan {step}")
             text = quote(types_and_texts(error), _MAX_MESSAGE)
             await send({"type": f"lifespan.{step}.failed", "message": f"{text} (the log of funcmcp has the traceback)"})
@@ -219,9 +236,9 @@ async def _report(step: str, run: Callable[[], Awaitable[None]], send: Send) -> 
     await send({"type": f"lifespan.{step}.complete"})
 
 
-def served_by(app: object) -> Served | None:
-    """Return what an ASGI application of this module serves; None for other applications."""
-    return app._served if isinstance(app, ASGIApplication) else None  # noqa: SLF001 - no name of MCPServer's public API
+def http_runtime_of(app: object) -> HTTPRuntime | None:
+    """Return the runtime of an ASGI application of this module; None for other applications."""
+    return app._http_runtime if isinstance(app, ASGIApplication) else None  # noqa: SLF001 - no name of MCPServer's public API
 
 
 class ASGIRequest(HttpRequest):
@@ -231,15 +248,13 @@ class ASGIRequest(HttpRequest):
         scope: The scope.
         receive: Returns the next event.
         send: Sends an event.
-
-    Attributes:
-        send: Sends an event.
+        seconds: The time within which the client has to read each part of the response; None without a limit.
     """
 
-    __slots__ = ("_first", "_receive", "_scope", "send")
+    __slots__ = ("_first", "_receive", "_scope", "_seconds", "_send")
     begins_early = True
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, seconds: float | None = None) -> None:
         path, mount, server, lines = scope["path"], scope.get("root_path"), scope.get("server"), scope["headers"]
         if mount:
             path = _path_below(mount, path)
@@ -247,7 +262,8 @@ class ASGIRequest(HttpRequest):
         super().__init__(scope["method"], path, pairs, server[0] if server else None)
         self._scope = scope
         self._receive = receive
-        self.send = send
+        self._send = send
+        self._seconds = seconds
         self._first: Message | Waiting[Message] | None = None  # the first event, if `take_body` has asked for it
 
     def take_body(self) -> bytes | None:
@@ -271,6 +287,25 @@ class ASGIRequest(HttpRequest):
             raise BodyTooLargeError
         return body
 
+    async def body_parts(self, limit: int) -> AsyncIterator[bytes]:
+        """Yield the body in parts; raise BodyTooLargeError, or ClientDisconnectedError if the client disconnected."""
+        size = 0
+        more_body = True
+        while more_body:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                raise ClientDisconnectedError
+            part: bytes = message.get("body", b"")
+            more_body = message.get("more_body", False)
+            size += len(part)
+            if size > limit:
+                raise BodyTooLargeError
+            yield part
+
+    async def send(self, message: Message) -> None:
+        """Send an event; raise ClientDisconnectedError if the client does not read it in time."""
+        await send_in_time(self._send, message, seconds=self._seconds)
+
     async def disconnected(self) -> None:
         """Return when the client has disconnected."""
         await _disconnected(self._receive)
@@ -279,7 +314,7 @@ class ASGIRequest(HttpRequest):
         """Send a part of the response before the exchange returns it."""
         if not self.has_early_response:
             self.has_early_response = True
-            await self.send({"type": "http.response.start", "status": _OK, "headers": _encoded(headers)})
+            await self.send({"type": "http.response.start", "status": _OK, "headers": _encoded(headers).lines})
         await self.send({"type": "http.response.body", "body": part, "more_body": True})
 
     async def end_early(self, response: HttpResponse) -> None:
@@ -312,11 +347,14 @@ class ASGIRequest(HttpRequest):
 
     @property
     def raw_path(self) -> str:
-        """The path as the client has sent it; made from `path` below a mount, or if the server does not pass it on."""
+        """The path below the mount as the client has sent it; made from `path` if the server does not pass it on."""
         raw_path: bytes | None = self._scope.get("raw_path")
-        if raw_path is None or self.mount:
+        if raw_path is None:
             return super().raw_path
-        return raw_path.partition(b"?")[0].decode("latin-1")
+        text = raw_path.partition(b"?")[0].decode("latin-1")
+        if not self.mount or unquote(text) == self.path:
+            return text
+        return _raw_path_below(self.mount, text) or super().raw_path
 
     @property
     def query_string(self) -> str:
@@ -334,6 +372,15 @@ def _path_below(mount: str, path: str) -> str:
     return below if not below or below[0] == "/" else path
 
 
+def _raw_path_below(mount: str, raw_path: str) -> str | None:
+    """Return the part of a percent-encoded path below the mount path; None if it is not below."""
+    longest = _ENCODED_CHARACTER * len(mount)
+    for slash in _SLASH.finditer(raw_path, 0, longest + len("%2F")):
+        if unquote(raw_path[: slash.start()]) == mount:
+            return raw_path[slash.start() :]
+    return None
+
+
 async def _next(receive: Receive) -> Message:
     """Return the next event. The function of a server may return an awaitable that is no coroutine."""
     return await receive()
@@ -344,13 +391,23 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
+class _Encoded(NamedTuple):
+    """The header of a response as ASGI has it, and whether it has a length."""
+
+    lines: list[tuple[bytes, bytes]]
+    has_length: bool
+
+
 @lru_cache(maxsize=256)
-def _encoded(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
+def _encoded(headers: tuple[tuple[str, str], ...]) -> _Encoded:
+    lines = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
+    return _Encoded(lines, any(name.lower() == _LENGTH for name, _ in lines))
 
 
-def _refusal_for_framing(request: HttpRequest, scope: Scope) -> HttpResponse | None:
+def _refusal_for_framing(fields: Mapping[bytes, bytes], scope: Scope) -> HttpResponse | None:
     """Return the refusal of a request whose headers may hold what the client sent behind them, or None.
+
+    It has Transfer-Encoding or Upgrade. All other requests have one length, and nothing behind it.
 
     uvicorn with httptools adds chunked trailers to the list of headers, and takes a body behind "Upgrade" for the next
     request. A proxy in front has checked neither. An application can't tell them apart: they may be there before it
@@ -359,9 +416,6 @@ def _refusal_for_framing(request: HttpRequest, scope: Scope) -> HttpResponse | N
     A request with Content-Length and Transfer-Encoding may be an attempt at request smuggling (RFC 9112 section 6.1).
     h11 takes it.
     """
-    fields = request.fields
-    if b"transfer-encoding" not in fields and b"upgrade" not in fields:
-        return None
     if b"transfer-encoding" in fields and b"content-length" in fields:
         return refuse(400, INVALID_REQUEST, _TWO_LENGTHS, headers=_CLOSE)
     if _MERGES_TRAILERS not in sys.modules or not SEPARATES_TRAILERS.keys().isdisjoint(scope.get("extensions") or ()):
@@ -371,40 +425,35 @@ def _refusal_for_framing(request: HttpRequest, scope: Scope) -> HttpResponse | N
     return refuse(400, INVALID_REQUEST, _UPGRADE, headers=_CLOSE)
 
 
-async def respond(response: HttpResponse, receive: Receive, send: Send, *, seconds: float) -> None:
-    """Send a response; raise ClientDisconnectedError if the client does not read it in time.
+async def _send_in_parts(
+    response: HttpResponse, body: AsyncIterator[bytes], receive: Receive, send: Send, *, seconds: float
+) -> None:
+    """Send a response whose body comes in parts; raise ClientDisconnectedError if the client does not read it in time.
 
     Args:
         response: The response.
+        body: Its body.
         receive: Returns the next event of the request, whose body has been read.
         send: Sends an event.
         seconds: The time within which the client has to read each part.
     """
-    headers, body = _encoded(response.headers), response.body
-    start = {"type": "http.response.start", "status": response.status, "headers": headers}
-    if not isinstance(body, bytes):
-        try:
-            await send_in_time(send, start, seconds=seconds)
-        except BaseException:
-            await close_unsent(body)
-            raise
-        await _stream(body, receive, send, seconds)
-        return
-    if response.status not in _WITHOUT_LENGTH and all(name.lower() != _LENGTH for name, _ in headers):
-        start["headers"] = [*headers, (_LENGTH, b"%d" % len(body))]
-    sending = begin(_send_both(send, start, {"type": "http.response.body", "body": body}))
-    if isinstance(sending, Waiting):
-        await _finish(sending, seconds)
+    start = {"type": "http.response.start", "status": response.status, "headers": _encoded(response.headers).lines}
+    try:
+        await send_in_time(send, start, seconds=seconds)
+    except BaseException:
+        await close_unsent(body)
+        raise
+    await _stream(body, receive, send, seconds)
 
 
-async def send_in_time(send: Send, message: Message, *, seconds: float) -> None:
+async def send_in_time(send: Send, message: Message, *, seconds: float | None) -> None:
     """Send a message; raise ClientDisconnectedError if the server can't take it in this time."""
     sending = begin(_send(send, message))
     if isinstance(sending, Waiting):
         await _finish(sending, seconds)
 
 
-async def _finish(sending: Waiting[None], seconds: float) -> None:
+async def _finish(sending: Waiting[None], seconds: float | None) -> None:
     try:
         async with asyncio.timeout(seconds):
             await sending
@@ -416,9 +465,13 @@ async def _send(send: Send, message: Message) -> None:
     await send(message)
 
 
-async def _send_both(send: Send, start: Message, body: Message) -> None:
-    await send(start)
-    await send(body)
+async def _send_complete(send: Send, response: HttpResponse, body: bytes) -> None:
+    """Send a response whose body is complete, with its length if it may have one."""
+    headers, has_length = _encoded(response.headers)
+    if not has_length and response.status not in WITHOUT_LENGTH:
+        headers = [*headers, (_LENGTH, b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def close_unsent(body: AsyncIterator[bytes]) -> None:

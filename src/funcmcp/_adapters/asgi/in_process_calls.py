@@ -70,7 +70,7 @@ def _scope(request: Request, base_url: str, state: Mapping[str, Any]) -> dict[st
     url = urlsplit(base_url)
     headers = {"host": url.netloc, "accept": "*/*", **request.headers}
     if request.body is not None:
-        headers |= {"content-type": "application/json", "content-length": str(len(request.body))}
+        headers["content-length"] = str(len(request.body))
     return {
         "type": "http",
         "asgi": _ASGI,
@@ -119,8 +119,9 @@ class _Exchange:
     def response(self) -> Response:
         if self._start is None or not self._done.is_set():
             raise CallError("The application did not answer.")
-        types = [value for name, value in self._start.get("headers", ()) if bytes(name).lower() == b"content-type"]
-        return Response(self._start["status"], types[-1].decode("latin-1") if types else "", b"".join(self._parts))
+        headers = {bytes(name).lower(): value.decode("latin-1") for name, value in self._start.get("headers", ())}
+        content_type, link = headers.get(b"content-type", ""), headers.get(b"link", "")
+        return Response(self._start["status"], content_type, b"".join(self._parts), link)
 
 
 @asynccontextmanager

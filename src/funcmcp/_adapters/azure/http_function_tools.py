@@ -7,32 +7,35 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import is_dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints, is_typeddict
+from datetime import datetime
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints, is_typeddict
 from urllib.parse import quote, urlencode
+from uuid import UUID
 
 import azure.functions as func
 
 from funcmcp._adapters.azure.app_functions import functions_of
-from funcmcp._adapters.azure.route_templates import path_of, variables_of
+from funcmcp._adapters.azure.route_templates import RouteError, Segment, Variable, segments_of, variables_in
 from funcmcp._adapters.azure.settings import hostname, is_local, route_prefix
 from funcmcp._authoring.calling.arguments import input_schema, parts_of
 from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.features.options import checked_options
 from funcmcp._authoring.features.tools import ToolOptions, make_tool
-from funcmcp._authoring.openapi.http_requests import forwarded, text_of
+from funcmcp._authoring.openapi.http_requests import forwarded, path_text, text_of, written_path
 from funcmcp._authoring.openapi.http_responses import Response, result_of
+from funcmcp._authoring.results.content import ToolResult
 from funcmcp._authoring.signatures.docstring import description
 from funcmcp._authoring.signatures.partials import is_async, signature_of, without_partials
 from funcmcp._authoring.signatures.signature import EMPTY, Arguments, Parameter, parameter_of
-from funcmcp._authoring.values.content import ToolResult
-from funcmcp._mappings import only, without
+from funcmcp._objects.mappings import only, without
 from funcmcp._protocol.codec import encode
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from funcmcp._adapters.azure.route_templates import Variable
+    from funcmcp._adapters.azure.route_templates import Constraint
     from funcmcp._authoring.calling.services import Services
     from funcmcp._server.catalog.features import Tool
 
@@ -41,6 +44,26 @@ FunctionApp = func.FunctionApp
 _REQUEST_OPTIONS = ("query", "body", "method", "forward_headers")
 _BODY = "body"
 _CONTEXT = "tool_context_of_the_call"
+
+_TYPES: Mapping[str, Any] = {
+    "bool": bool,
+    "datetime": datetime,
+    "decimal": float,
+    "double": float,
+    "float": float,
+    "guid": UUID,
+    "int": int,
+    "long": int,
+}
+_LIMITS: Mapping[str, tuple[str, ...]] = {
+    "min": ("ge",),
+    "max": ("le",),
+    "range": ("ge", "le"),
+    "minlength": ("min_length",),
+    "maxlength": ("max_length",),
+    "length": ("min_length", "max_length"),
+}
+"""The types and limits that pydantic has for the constraints of routes."""
 
 
 class HTTPFunctionOptions(ToolOptions, total=False):
@@ -68,14 +91,14 @@ class _Function(NamedTuple):
         name: its name.
         code: what runs.
         request: the parameter that gets the request.
-        route: with variables in braces.
+        route: the segments of its route.
         methods: that it is for; none if it is for all.
     """
 
     name: str
     code: Callable[..., Any]
     request: str
-    route: str
+    route: Sequence[Segment]
     methods: list[str]
 
 
@@ -131,7 +154,11 @@ def _function_of(app: FunctionApp, name: str) -> _Function:
     code = function.get_user_function()
     _check_parameters(name, code, trigger.name)
     methods = [str(getattr(method, "value", method)).upper() for method in trigger.methods or ()]
-    return _Function(name, code, trigger.name, trigger.route, methods)
+    try:
+        route = segments_of(trigger.route)
+    except RouteError as error:
+        raise RegistrationError(f"{name}: {error}") from None
+    return _Function(name, code, trigger.name, route, methods)
 
 
 def _check_parameters(name: str, code: Callable[..., Any], request: str) -> None:
@@ -149,7 +176,7 @@ def _check_parameters(name: str, code: Callable[..., Any], request: str) -> None
 
 
 def _shape(function: _Function, options: HTTPFunctionOptions) -> _Shape:
-    variables = variables_of(function.route)
+    variables = variables_in(function.route)
     hinted_query, hinted_body = _hinted(function, {variable.name for variable in variables})
     query = options.get("query", hinted_query)
     body = options.get("body", hinted_body)
@@ -229,8 +256,9 @@ def _caller(
 
     parameters = [parameter_of(_CONTEXT, Context)]
     for variable in shape.variables:
-        default = None if variable.optional else EMPTY
-        parameters.append(parameter_of(variable.name, variable.annotation, default))
+        is_required = not (variable.optional or variable.catch_all) and variable.default is None
+        default = EMPTY if is_required else None
+        parameters.append(parameter_of(_argument_name(variable), annotation_of(variable), default))
     for name, annotation in shape.query.items():
         parameters.append(parameter_of(name, annotation))
     if shape.body is not None:
@@ -245,8 +273,75 @@ def _caller(
     return run
 
 
+def _argument_name(variable: Variable) -> str:
+    if not variable.name.isidentifier() or iskeyword(variable.name):
+        raise RegistrationError(f"The route's variable {variable.name!r} can't be the name of an argument. Rename it.")
+    return variable.name
+
+
+def annotation_of(variable: Variable) -> Any:
+    """Return the type of the values of a route's variable, with the limits of its constraints.
+
+    Raises:
+        RegistrationError: A constraint can't be read.
+    """
+    annotation: Any = str
+    limits: dict[str, Any] = {}
+    for constraint in variable.constraints:
+        annotation = _TYPES.get(constraint.name, annotation)
+        limits |= _limits(constraint)
+    if limits:
+        from pydantic import Field  # noqa: PLC0415 - few routes have limits
+
+        annotation = Annotated[annotation, Field(**limits)]
+    return annotation
+
+
+def _limits(constraint: Constraint) -> dict[str, Any]:
+    """Return a constraint as limits; one that says nothing of values, or is the app's own, has none."""
+    argument = constraint.argument or ""
+    if constraint.name == "alpha":
+        return {"pattern": "^[A-Za-z]*$"}
+    if constraint.name == "regex":
+        return {"pattern": argument}
+    names = _LIMITS.get(constraint.name, ())
+    try:
+        numbers = [int(number) for number in argument.split(",")] if names else []
+        if constraint.name == "length" and len(numbers) == 1:
+            numbers *= 2
+        return dict(zip(names, numbers, strict=True))
+    except ValueError:
+        raise RegistrationError(f"The route's constraint {constraint} can't be read.") from None
+
+
+def path_of(route: Sequence[Segment], values: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """Return the percent-encoded path of a route with *values*, and the variables as the host would read them from it.
+
+    Raises:
+        ToolError: A value would change the route.
+    """
+    values_by_name: dict[str, str] = {}
+    texts: list[str] = []
+    for segment in route:
+        text = ""
+        for part in segment.parts:
+            if isinstance(part, str):
+                text += part
+                continue
+            value = values.get(part.name)
+            if value is None:
+                value = part.default
+            if value is not None:
+                text += path_text(part.name, value, many_segments=part.catch_all)
+                values_by_name[part.name] = text_of(value)
+            elif segment.variable is None:
+                text = text.removesuffix(".")  # the dot before a variable without a value is not in the path
+        texts.append(text)
+    return written_path("/".join(texts).strip("/")), values_by_name
+
+
 def _request(
-    route: str, shape: _Shape, method: str, arguments: Mapping[str, Any], headers: Mapping[str, str]
+    route: Sequence[Segment], shape: _Shape, method: str, arguments: Mapping[str, Any], headers: Mapping[str, str]
 ) -> func.HttpRequest:
     path, route_params = path_of(route, arguments)
     # The host gives a parameter that comes several times as one text with commas.

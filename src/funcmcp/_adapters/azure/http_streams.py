@@ -21,7 +21,7 @@ except ModuleNotFoundError as error:
         'HTTP streams of a function app need: pip install "funcmcp[azure-streams]"', name=error.name
     ) from None
 
-from funcmcp._adapters.asgi.application import ASGIApplication, Served
+from funcmcp._adapters.asgi.application import ASGIApplication, HTTPRuntime
 from funcmcp._adapters.azure.http_trigger import StreamedRequest, StreamedResponse
 from funcmcp._adapters.azure.settings import hostname, is_local
 from funcmcp._server.limits import Limits
@@ -80,7 +80,7 @@ class WebApp(extensions.WebApp):  # type: ignore[misc] # without types
 
     def get_app(self) -> ASGIApplication:
         """Return the ASGI application."""
-        return ASGIApplication(Served(self._answer))
+        return ASGIApplication(HTTPRuntime(self._answer))
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         try:
@@ -99,7 +99,7 @@ class WebServer(extensions.WebServer):  # type: ignore[misc] # without types
 
         from funcmcp._adapters.uvicorn.protocols import http_protocol  # noqa: PLC0415 - as above
 
-        class Server(uvicorn.Server):
+        class StreamServer(uvicorn.Server):
             @contextlib.contextmanager
             def capture_signals(self) -> Generator[None]:
                 yield  # the process is the worker's
@@ -114,7 +114,7 @@ class WebServer(extensions.WebServer):  # type: ignore[misc] # without types
             access_log=False,
             lifespan="off",
         )
-        await Server(config).serve()
+        await StreamServer(config).serve()
 
 
 def _public(request: HttpRequest) -> str:

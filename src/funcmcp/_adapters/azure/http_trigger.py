@@ -52,7 +52,7 @@ _ROOT_METADATA = WELL_KNOWN[1:]
 """Where clients look that guess."""
 
 
-class Served(HasLifetime, Protocol):
+class FunctionAppServer(HasLifetime, Protocol):
     """A server, as far as a function app needs it."""
 
     server: Server
@@ -64,6 +64,10 @@ class Served(HasLifetime, Protocol):
     @property
     def has_health(self) -> bool:
         """Whether it has health endpoints."""
+
+    @property
+    def takes_uploads(self) -> bool:
+        """Whether it has a place for files below the endpoint."""
 
     @property
     def routes(self) -> list[CustomRoute]:
@@ -155,6 +159,12 @@ class AzureRequest(HttpRequest):
         return self._parts.scheme
 
     @property
+    def raw_path(self) -> str:
+        """The path as the client has sent it, without the route prefix; made from `path` if the URL has another one."""
+        path: str = self._parts.path.removeprefix(route_prefix())
+        return path if unquote(path) == self.path else super().raw_path
+
+    @property
     def query_string(self) -> str:
         """What stands behind the `?`."""
         query: str = self._parts.query
@@ -224,7 +234,7 @@ class Site:
         server: answers the requests.
     """
 
-    def __init__(self, server: Served) -> None:
+    def __init__(self, server: FunctionAppServer) -> None:
         self._server = server
         self._lifetime = WorkerLifetime(server)
 
@@ -232,6 +242,11 @@ class Site:
     def has_health(self) -> bool:
         """Whether the server has health endpoints."""
         return self._server.has_health
+
+    @property
+    def takes_uploads(self) -> bool:
+        """Whether the server has a place for files."""
+        return self._server.takes_uploads
 
     async def begin(self) -> None:
         """Begin, unless that has happened."""
@@ -263,6 +278,15 @@ class Site:
 
         return custom
 
+    def uploads_function(self, route: str) -> Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]:
+        """Return a function for the place for files below the route of the endpoint."""
+
+        async def uploads(req: func.HttpRequest) -> func.HttpResponse:
+            below = unquote(urlsplit(req.url).path).removeprefix(f"{route_prefix()}/{route}")
+            return await self.answer(req, self._server.path + below)
+
+        return uploads
+
     def health_function(self, path: str) -> Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]:
         """Return a function for a health endpoint."""
 
@@ -272,7 +296,7 @@ class Site:
         return health
 
 
-def _checked_routes(server: Served, app: func.FunctionApp, endpoint: str) -> list[tuple[CustomRoute, str]]:
+def _checked_routes(server: FunctionAppServer, app: func.FunctionApp, endpoint: str) -> list[tuple[CustomRoute, str]]:
     """Return the custom routes of a server with their routes in the app; raise ValueError if one can't be served."""
     routes = []
     for custom_route in server.routes:
@@ -281,6 +305,14 @@ def _checked_routes(server: Served, app: func.FunctionApp, endpoint: str) -> lis
             raise ValueError(f"The function app has a function at the route {path!r} already. Choose another path.")
         routes.append((custom_route, path))
     return routes
+
+
+def _register_uploads(site: Site, add: Callable[..., None], endpoint: str, level: func.AuthLevel | str) -> None:
+    """Register the place for files, if there is one. An address that a tool has returned needs no key."""
+    if site.takes_uploads:
+        function = site.uploads_function(endpoint)
+        add(function, "_uploads", f"{endpoint}/uploads/{{*name}}", level, "POST", "PUT")
+        add(function, "_addresses", f"{endpoint}/uploads/to/{{*ticket}}", AuthLevel.ANONYMOUS, "POST", "PUT")
 
 
 def _register_health(site: Site, app: func.FunctionApp, name: str, taken: list[str]) -> None:
@@ -316,7 +348,7 @@ async def _gathered(body: AsyncIterator[bytes]) -> bytes:
 
 
 def register(
-    server: Served, app: func.FunctionApp, *, route: str, auth_level: func.AuthLevel | str | None = None
+    server: FunctionAppServer, app: func.FunctionApp, *, route: str, auth_level: func.AuthLevel | str | None = None
 ) -> None:
     """Register the functions of a server on an app: endpoint, preflight requests, metadata, health and tasks.
 
@@ -356,6 +388,7 @@ def register(
     for number, (custom_route, path) in enumerate(custom_routes, 1):
         level = AuthLevel.ANONYMOUS if custom_route.access.allow_anonymous else auth_level
         add(site.custom_function(), f"_route_{number}", path, level, *custom_route.methods)
+    _register_uploads(site, add, route, auth_level)
     add(preflight, "_preflight", route, AuthLevel.ANONYMOUS, "OPTIONS")  # browsers send no key with it
     if metadata_route is not None:
         add(metadata, "_metadata", metadata_route, AuthLevel.ANONYMOUS, *READ_METHODS)
@@ -368,7 +401,7 @@ def register(
         register_tasks(server.server.tasks, app, name=f"{name}_tasks", begin=site.begin)
 
 
-def _default_level(server: Served) -> func.AuthLevel:
+def _default_level(server: FunctionAppServer) -> func.AuthLevel:
     return AuthLevel.FUNCTION if server.metadata is None else AuthLevel.ANONYMOUS
 
 

@@ -1,44 +1,43 @@
-"""Routes of Azure's HTTP triggers: their variables as types, and paths from values.
+"""Routes of Azure's HTTP triggers as segments of texts and variables, as ASP.NET Core reads them.
 
-Source: "Azure Functions HTTP trigger, Customize the HTTP endpoint"; ASP.NET "Route constraints".
+What ASP.NET Core rejects is an error: on Azure the app would not start. What a constraint means is left to the callers:
+`http_function_tools` makes types of constraints, and `funcmcp host` checks values with them.
+
+Source: "Azure Functions HTTP trigger, Customize the HTTP endpoint"; dotnet/aspnetcore, RoutePatternParser and
+RouteParameterParser.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-from uuid import UUID
-
-from funcmcp._authoring.openapi.http_requests import path_text, text_of, written_path
-from funcmcp._server.catalog.registry import RegistrationError
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Sequence
 
-ROUTE_VARIABLE = re.compile(r"\{(\*{0,2})([A-Za-z_]\w*)((?:[^{}]|\{\{|\}\})*)\}")
-"""A variable of an HTTP route: its stars, its name, and the constraints and the default behind it."""
+_TOKEN = re.compile(r"(/)|((?:[^/{}]|\{\{|\}\})+)|\{((?:[^{}]|\{\{|\}\})+)\}")
+_VARIABLE = re.compile(r"(\*{0,2})([^/{}?*][^/{}?*:=]*)(.*)", re.DOTALL)
+_CONSTRAINT = re.compile(r":([^:=()]+)(?:\((.*?)\)(?=[:=]|$))?", re.DOTALL)
 
-_CONSTRAINT = re.compile(r"([A-Za-z]+)(?:\((.*)\))?")
-_DEFAULT = re.compile(r"=([^:?()]*)\??$")
-_TYPES: dict[str, Any] = {
-    "bool": bool,
-    "datetime": datetime,
-    "decimal": float,
-    "double": float,
-    "float": float,
-    "guid": UUID,
-    "int": int,
-    "long": int,
-}
-_LIMITS: dict[str, tuple[str, ...]] = {
-    "min": ("ge",),
-    "max": ("le",),
-    "range": ("ge", "le"),
-    "minlength": ("min_length",),
-    "maxlength": ("max_length",),
-    "length": ("min_length", "max_length"),
-}
+
+class RouteError(ValueError):
+    """ASP.NET Core rejects a route; the text says why."""
+
+
+class Constraint(NamedTuple):
+    """A constraint of a variable.
+
+    Attributes:
+        name: The name, in lower case.
+        argument: The text in parentheses; None without parentheses.
+    """
+
+    name: str
+    argument: str | None
+
+    def __str__(self) -> str:
+        """Return the constraint as a route has it."""
+        return self.name if self.argument is None else f"{self.name}({self.argument})"
 
 
 class Variable(NamedTuple):
@@ -46,107 +45,128 @@ class Variable(NamedTuple):
 
     Attributes:
         name: The name.
-        annotation: The type of the values, with the limits of the route.
-        optional: Whether a URL may lack the variable.
-        default: The value in that case; None without a default.
+        optional: Whether it is marked with ``?``, so that it may have no value at all.
+        default: The value if a path lacks it; None without a default.
         catch_all: Whether the value is all remaining segments of the path.
-        is_constrained: Whether it has a constraint, even one that is not checked here.
+        constraints: What a value has to be.
     """
 
     name: str
-    annotation: Any
     optional: bool
     default: str | None
     catch_all: bool
-    is_constrained: bool
+    constraints: tuple[Constraint, ...]
+
+
+class Segment(NamedTuple):
+    """What is between two slashes of a route.
+
+    Attributes:
+        parts: Texts and variables, of which no two of a kind follow each other.
+    """
+
+    parts: tuple[str | Variable, ...]
 
     @property
-    def may_be_missing(self) -> bool:
-        """Whether it is marked with ``?``, so that it may have no value at all."""
-        return self.optional and self.default is None and not self.catch_all
+    def variable(self) -> Variable | None:
+        """The variable that is the whole segment, or None."""
+        part = self.parts[0]
+        return None if len(self.parts) > 1 or isinstance(part, str) else part
 
 
-def variables_of(route: str) -> list[Variable]:
-    """Return the variables of a route such as ``orders/{id:int}/{*rest}``.
-
-    Raises:
-        RegistrationError: A constraint can't be read.
-    """
-    return [_variable(*match.groups()) for match in ROUTE_VARIABLE.finditer(route)]
-
-
-def path_of(route: str, values: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """Return the percent-encoded path of a route with *values*, and the variables as the host would read them from it.
+def segments_of(route: str) -> list[Segment]:
+    """Return the segments of a route such as ``orders/{id:int}/{*rest}`` or ``files/{name}.{ext}``.
 
     Raises:
-        ToolError: A value would change the route.
+        RouteError: ASP.NET Core rejects the route.
     """
-    values_by_name: dict[str, str] = {}
-
-    def put(match: re.Match[str]) -> str:
-        variable = _variable(*match.groups())
-        value = values.get(variable.name)
-        if value is None:
-            value = variable.default
-        if value is None:
-            return ""
-        written = path_text(variable.name, value, many_segments=variable.catch_all)
-        values_by_name[variable.name] = text_of(value)
-        return written
-
-    return written_path(ROUTE_VARIABLE.sub(put, route).strip("/")), values_by_name
+    segments = list(_read_segments(route.strip("/")))
+    variables = variables_in(segments)
+    names = [folded(variable.name) for variable in variables]
+    if len(names) != len(set(names)):
+        raise RouteError(f"The route {route!r} has two variables of the same name.")
+    if any(variable.catch_all for variable in variables[:-1]) or (
+        variables and variables[-1].catch_all and segments[-1].variable is None
+    ):
+        raise RouteError(f"The route {route!r} goes on behind the variable for the rest of the path.")
+    return segments
 
 
-def _variable(stars: str, name: str, suffix: str) -> Variable:
-    default = _DEFAULT.search(suffix)
-    if default is not None:
-        suffix = suffix[: default.start()]
-    optional = suffix.endswith("?")
-    suffix = suffix.removesuffix("?").replace("{{", "{").replace("}}", "}")
-    annotation: Any = str
-    limits: dict[str, Any] = {}
-    for constraint in _constraints(suffix):
-        match = _CONSTRAINT.fullmatch(constraint)
+def variables_in(segments: Sequence[Segment]) -> list[Variable]:
+    """Return the variables of a route."""
+    return [part for segment in segments for part in segment.parts if isinstance(part, Variable)]
+
+
+def _read_segments(text: str) -> Iterator[Segment]:
+    parts: list[str | Variable] = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None:
-            raise RegistrationError(f"The route's variable {name!r} has a constraint that can't be read: {suffix!r}.")
-        annotation = _TYPES.get(match[1].lower(), annotation)
-        limits |= _limits(match[1].lower(), match[2] or "")
-    if limits:
-        from pydantic import Field  # noqa: PLC0415 - few routes have limits
+            raise RouteError(f"The route {text!r} has a brace without its counterpart.")
+        separator, literal, declaration = match.groups()
+        position = match.end()
+        if literal:
+            parts.append(_unescaped(literal))
+        elif declaration:
+            parts.append(_read_variable(_unescaped(declaration)))
+        if separator and not parts:
+            raise RouteError(f"The route {text!r} has an empty segment.")
+        if separator or position == len(text):
+            _check_parts(parts)
+            yield Segment(tuple(parts))
+            parts = []
 
-        annotation = Annotated[annotation, Field(**limits)]
-    has_default = default is not None
-    is_optional = optional or has_default or bool(stars)
-    return Variable(name, annotation, is_optional, default[1] if default else None, bool(stars), bool(suffix))
+
+def _unescaped(text: str) -> str:
+    return text.replace("{{", "{").replace("}}", "}")
 
 
-def _constraints(text: str) -> list[str]:
-    """Split ``:int:min(1)`` at its colons; one in parentheses belongs to an expression."""
-    constraints: list[str] = []
-    depth = 0
-    for character in text:
-        if character == ":" and depth == 0:
-            constraints.append("")
+def _read_variable(text: str) -> Variable:
+    """Return what the text between two braces declares."""
+    is_optional = text.endswith("?")
+    match = _VARIABLE.fullmatch(text.removesuffix("?"))
+    if match is None:
+        raise RouteError(f"The route's variable {text!r} can't be read.")
+    stars, name, remaining = match.groups()
+    constraints = []
+    while (constraint := _CONSTRAINT.match(remaining)) is not None:
+        constraints.append(Constraint(constraint[1].lower(), constraint[2]))
+        remaining = remaining[constraint.end() :]
+    if remaining and not remaining.startswith("="):
+        raise RouteError(f"The route's variable {name!r} has a constraint that can't be read: {remaining!r}.")
+    default = remaining[1:] if remaining else None
+    if is_optional and (stars or default is not None):
+        raise RouteError(f"The route's variable {name!r} has a default or stars, so it can't be optional as well.")
+    return Variable(name, is_optional, default, bool(stars), tuple(constraints))
+
+
+def _check_parts(parts: Sequence[str | Variable]) -> None:
+    """Raise RouteError if the parts of a segment can't follow each other."""
+    for index, part in enumerate(parts):
+        if isinstance(part, str):
+            if "?" in part:
+                raise RouteError("The route has a question mark outside of its variables.")
             continue
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if constraints:
-            constraints[-1] += character
-        else:
-            constraints.append(character)
-    return constraints
+        if len(parts) == 1:
+            continue
+        if part.catch_all:
+            raise RouteError(f"The route has more than {{*{part.name}}} in one segment.")
+        if index and not isinstance(parts[index - 1], str):
+            raise RouteError(f"The route has no text between {part.name!r} and the variable before it.")
+        is_behind_dot = index == len(parts) - 1 and parts[index - 1] == "."
+        if part.optional and not is_behind_dot:
+            raise RouteError(f"The route's variable {part.name!r} is optional, but not at the end behind a dot.")
 
 
-def _limits(constraint: str, arguments: str) -> dict[str, Any]:
-    """Return a constraint as limits; one that says nothing of values, or is the app's own, has none."""
-    if constraint == "alpha":
-        return {"pattern": "^[A-Za-z]*$"}
-    if constraint == "regex":
-        return {"pattern": arguments}
-    names = _LIMITS.get(constraint, ())
-    try:
-        numbers = [int(argument) for argument in arguments.split(",")] if names else []
-        if constraint == "length" and len(numbers) == 1:
-            numbers *= 2
-        return dict(zip(names, numbers, strict=True))
-    except ValueError:
-        raise RegistrationError(f"The route's constraint {constraint}({arguments}) can't be read.") from None
+def folded(text: str) -> str:
+    """Return a text as .NET's OrdinalIgnoreCase compares it: no other character is equal to one of ASCII."""
+    if text.isascii():
+        return text.upper()
+    return "".join(_folded_character(character) for character in text)
+
+
+def _folded_character(character: str) -> str:
+    upper = character.upper()
+    is_another = len(upper) > 1 or (upper.isascii() and not character.isascii())
+    return character if is_another else upper

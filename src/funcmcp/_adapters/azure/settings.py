@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._jsonc import parse
-from funcmcp._mappings import lower_names
-from funcmcp._text_files import read_text
+from funcmcp._objects.mappings import lower_names
+from funcmcp._text.files import read_text
+from funcmcp._text.jsonc import parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ PREFIX_VARIABLE = "AzureFunctionsJobHost__extensions__http__routePrefix"
 
 _FOLDER_VARIABLE = "AzureWebJobsScriptRoot"
 _LOCAL = "localhost:7071"  # where Azure Functions Core Tools serve
-_SELF_HOSTED = "mcp-custom-handler"
+SELF_HOSTED_PROFILE = "mcp-custom-handler"
 """The profile of host.json that passes requests on with no prefix."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -60,10 +60,15 @@ def _prefix_of(file: Path) -> str:
         raise ValueError(
             f"{file} is not JSON ({error}). Correct it, or set {PREFIX_VARIABLE} to its routePrefix."
         ) from error
-    prefix = at(settings, "extensions", "http", "routePrefix")
+    return prefix_in(settings)
+
+
+def prefix_in(host_json: Any) -> str:
+    """Return the first part of the paths of HTTP functions in the content of host.json, without slashes around it."""
+    prefix = at(host_json, "extensions", "http", "routePrefix")
     if prefix is None:
-        return "" if at(settings, "configurationProfile") == _SELF_HOSTED else "api"
-    return str(prefix)
+        prefix = "" if at(host_json, "configurationProfile") == SELF_HOSTED_PROFILE else "api"
+    return str(prefix).strip("/")
 
 
 def at(document: Any, *keys: str) -> Any:

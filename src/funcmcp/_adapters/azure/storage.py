@@ -21,6 +21,7 @@ import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 from funcmcp._server.log import quote
 from funcmcp._state.outage import Outage
@@ -220,8 +221,7 @@ class Storage:
         self._store = store
         self._timeout = timeout
         self._container = container
-        self._clients: Clients | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Clients] = WeakKeyDictionary()
         self._outage = Outage()
 
     async def create(self, name: str, content: bytes, metadata: Mapping[str, str]) -> bool:
@@ -377,8 +377,8 @@ class Storage:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        clients, self._clients = self._clients, None
-        if clients is not None and self._loop is asyncio.get_running_loop():
+        clients = self._by_loop.pop(asyncio.get_running_loop(), None)
+        if clients is not None:
             await clients.aclose()
 
     async def _do(self, work: Callable[[Clients], Awaitable[T]], *, queue: str = "") -> T:
@@ -408,10 +408,10 @@ class Storage:
     def _clients_of_loop(self) -> Clients:
         """Return the clients of the running event loop, to which their connections belong."""
         loop = asyncio.get_running_loop()
-        if self._clients is None or self._loop is not loop:
-            self._clients = Clients(storage_settings(self._connection), self._container)
-            self._loop = loop
-        return self._clients
+        clients = self._by_loop.get(loop)
+        if clients is None:
+            clients = self._by_loop[loop] = Clients(storage_settings(self._connection), self._container)
+        return clients
 
     async def _create(self, clients: Clients, error: Exception, queue: str) -> None:
         """Create what a step did not find; raise the error again if that is neither a container nor a queue."""

@@ -61,8 +61,8 @@ from funcmcp._adapters.azure.task_blobs import (
     payer_in,
     to_content,
 )
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.durations import seconds_until
-from funcmcp._public_names import public
 from funcmcp._server.log import logger
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.any_store import MAX_CONFLICTS, BaseTasks, OwnedTasks, claim_in_turn, successor
@@ -393,8 +393,8 @@ class AzureTasks(BaseTasks):
 
         A queue shows no more messages that are not hidden. The oldest task is that of the first of them.
         """
-        looks = await asyncio.gather(*(self._backlog_of(queue) for queue in sorted(await self._known_queues())))
-        return Backlog(sum(look.waiting for look in looks), max(look.oldest for look in looks))
+        backlogs = await asyncio.gather(*(self._backlog_of(queue) for queue in sorted(await self._known_queues())))
+        return Backlog(sum(backlog.waiting for backlog in backlogs), max(backlog.oldest for backlog in backlogs))
 
     async def _backlog_of(self, queue: str) -> Backlog:
         contents = await self._storage.peek(self.queue_name(queue), _MAX_MESSAGES)
@@ -581,20 +581,20 @@ class AzureTasks(BaseTasks):
             raise error
 
     def _error_for(self, need: _Need, now: float) -> TasksFullError | None:
-        kept, limits = self._kept, self.limits
-        if need.is_new and kept.count >= limits.total:
-            return TasksFullError(seconds_until(kept.first_removed, now))
-        if need.payer is not None and kept.bytes_of(need.payer) + need.growth > limits.bytes_per_principal:
-            wait = seconds_until(kept.first_removed_of(need.payer), now)
+        usage, limits = self._kept, self.limits
+        if need.is_new and usage.count >= limits.total:
+            return TasksFullError(seconds_until(usage.first_removed, now))
+        if need.payer is not None and usage.bytes_of(need.payer) + need.growth > limits.bytes_per_principal:
+            wait = seconds_until(usage.first_removed_of(need.payer), now)
             return TasksFullError(wait, is_owner_limit=True, of_bytes=True)
-        if kept.bytes + need.growth > limits.total_bytes:
-            return TasksFullError(seconds_until(kept.first_removed, now), of_bytes=True)
+        if usage.bytes + need.growth > limits.total_bytes:
+            return TasksFullError(seconds_until(usage.first_removed, now), of_bytes=True)
         return None
 
     async def _count_all(self, now: float) -> None:
-        begun = monotonic()
+        started = monotonic()
         self._kept = _Kept(task for task in await self._list() if task.removed > now)
-        self._counted_until = monotonic() + max(_COUNT_INTERVAL, _COUNT_SHARE * (monotonic() - begun))
+        self._counted_until = monotonic() + max(_COUNT_INTERVAL, _COUNT_SHARE * (monotonic() - started))
 
     async def _check_owner(self, owner: str | None, now: float) -> None:
         """Raise TasksFullError if there is no room for one more task of an owner."""

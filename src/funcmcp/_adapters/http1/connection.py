@@ -3,41 +3,15 @@
 How it works. Data is fed to a parser in slices of `SLICE_BYTES`. The parser reports requests, which become cycles
 (`cycle.Cycle`), and one of them is answered at a time:
 
-- While a complete request is answered, the connection is HELD: received data is stored, not parsed. It is still
-  read, so that the server notices when the client leaves, until `HIGH_WATER_BYTES` wait. A slice may hold several
-  requests; those behind the first one wait in a list.
+- While a complete request is answered (HELD), received data is stored, not parsed. It is still read, so that the server
+  notices when the client leaves, until `HIGH_WATER_BYTES` wait. A slice may hold several requests; those behind the
+  first one wait in a list.
 - A request whose body has not arrived at the end of the data is answered meanwhile, and reads the parts as they come.
   Reading pauses while `HIGH_WATER_BYTES` of it are unread.
 - A usual POST to the endpoint needs no ASGI (`is_direct`).
 
-States, and what each of them waits for:
-
-| state | the connection | has this time | and then |
-|---|---|---|---|
-| RECEIVING | waits for its first request, or for the rest of one | `message_seconds` | 408, and closes |
-| HELD | answers a complete request | no limit: the time of a call is the application's | |
-| IDLE | has answered, and nothing of another request has come | uvicorn's ``timeout_keep_alive`` | closes |
-| LINGERING | has sent its end, and reads on | `LINGER_SECONDS` | closes |
-| ENDED | is closed, or is a WebSocket | | |
-
-| from | event | to |
-|---|---|---|
-| RECEIVING, IDLE | the last byte of a request that has no response yet | HELD |
-| RECEIVING | the last byte of a request whose response was sent before | IDLE |
-| IDLE | a byte that ends no request | RECEIVING |
-| HELD | the response is sent; all of the next request is there | HELD |
-| HELD | the response is sent; a part of the next request is there | RECEIVING |
-| HELD | the response is sent; nothing else is there | IDLE |
-| any | the connection closes, and its client has not sent everything | LINGERING |
-| any | the connection closes, is lost, or becomes a WebSocket | ENDED |
-
-**The rule of timers: a connection that is neither HELD nor ENDED has exactly one timer.** It fires at the end of the
-state's time, which begins with the state. No byte gives more time to a request that is RECEIVING. One timer serves many
-states: if it fires earlier than the state's time ends, it is set again, and in HELD it does nothing.
-
-Apart from that, in every state, `write_seconds` run while the client does not read (`unsent_bytes.BoundedWriting`), and
-after the connection was closed with bytes unsent. When the server stops, a connection whose next request has not
-arrived has `LAST_REQUEST_SECONDS` for its header: a proxy may have sent it, and could not repeat it elsewhere.
+The states are the tables in `states.py`, with the rule of timers. Apart from that, in every state, `write_seconds` run
+while the client does not read (`unsent_bytes.BoundedWriting`), and after the connection was closed with bytes unsent.
 
 A connection that is closed before its client has sent everything lingers: it sends its end, and reads on for
 `LINGER_SECONDS`. Otherwise the kernel would reset it, and the client could not read the answer (RFC 9112 section 9.6).
@@ -55,15 +29,21 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
 from funcmcp._adapters.asgi.application import ClientDisconnectedError
 from funcmcp._adapters.http1.cycle import BUSY, Cycle, allows_keep_alive, location_of
-from funcmcp._adapters.http1.parser import SLICE_BYTES, HeaderTooLargeError, InvalidRequestError, WebSocketUpgrade
+from funcmcp._adapters.http1.parser import (
+    MAX_FIELDS,
+    SLICE_BYTES,
+    HeaderTooLargeError,
+    InvalidRequestError,
+    WebSocketUpgrade,
+)
 from funcmcp._adapters.http1.plain_requests import PlainRequests
 from funcmcp._adapters.http1.responses import FULL, INVALID, TOO_LATE, TOO_MUCH, header_too_large
+from funcmcp._adapters.http1.states import TIMED, Ending, RequestState, ResponseState, State
 from funcmcp._adapters.http1.unsent_bytes import BoundedWriting, ask_from_first_byte
 from funcmcp._transports.http.messages import RequestHeader
 
@@ -86,18 +66,11 @@ _NOT_DIRECT = (b"expect", b"transfer-encoding", b"upgrade")
 """Fields of requests that go through ASGI."""
 
 
-class State(Enum):
-    """The state of a connection; see the module's docstring."""
-
-    RECEIVING = "receiving"
-    HELD = "held"
-    IDLE = "idle"
-    LINGERING = "lingering"
-    ENDED = "ended"
-
-
 # A lookup in an enumeration takes longer than one in the module, and the states are compared in each request.
-_RECEIVING, _HELD, _IDLE, _LINGERING, _ENDED = State
+_RECEIVING, _HELD, _REFUSING, _IDLE, _LINGERING, _ENDED = State
+_COMPLETE = RequestState.COMPLETE
+_WAITING, _RUNNING, _, _RESPONSE_ENDED, _, _ = ResponseState
+_OPEN, _LAST, _HURRIED = Ending
 
 
 class HTTPConnection(BoundedWriting, asyncio.Protocol):
@@ -109,11 +82,13 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         direct: What answers requests without ASGI; None if all of them go through ASGI.
         closes_soon: Whether connections close after their next response: the server ends, and another one serves.
         cycle: The request that is answered, or was answered last.
-        state: The state, as in the module's docstring.
+        state: What the connection waits for.
+        ending: How the connection ends.
         waiting: Requests behind the one that is answered, the oldest first.
         unparsed: The data behind them.
         parser: Parses the requests.
-        is_writing_paused: Whether the client has not read what was sent.
+        tcp: The transport below that of TLS; None without TLS.
+        writable: Is set when the client has read what was sent; None if it has.
     """
 
     parser_class: ClassVar[type[Parser]]
@@ -141,21 +116,19 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         self._plain = None if self._target is None else PlainRequests(self._target)
         self.parser: Parser = self.parser_class(self, self.limits)
         self.transport: Any = None
+        self.tcp: Any = None
         self.server: tuple[str, int | None] | None = None
         self.client: tuple[str, int] | None = None
         self.scheme = "http"
         self.cycle: Cycle | None = None
         self.state = _RECEIVING
         self._incoming: Cycle | None = None  # the request whose end has not arrived
+        self.ending = _LAST if self.closes_soon else _OPEN
         self.waiting: list[Cycle] = []
         self.unparsed = bytearray()
-        self._is_last = self.closes_soon  # whether the server stops, so that the next request is the last one
-        self._is_stopping = False  # whether the header of the last request has to come at once
-        self._is_refusing = False  # whether what comes next is not parsed any more
+        self._unfinished_bytes = 0  # those that `open_connections` counts
         self._is_reading_paused = False
-        self._counts_unfinished = False  # whether `open_connections` counts bytes of it
-        self.is_writing_paused = False
-        self._writable: asyncio.Event | None = None  # while the client does not read
+        self.writable: asyncio.Event | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._fires_at = 0.0
         self._deadline = 0.0  # the end of the state's time
@@ -219,15 +192,15 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             self._timer.cancel()
             self._timer = None
         self._stop_parsing()
-        self.cycle = self._incoming = None
+        self.cycle = self._incoming = self.tcp = None
         self.waiting = []
 
     def _stop_parsing(self) -> None:
         """Drop what has arrived and was not parsed."""
         self.parser.close()
         self.unparsed = bytearray()
-        if self._counts_unfinished:
-            self._counts_unfinished = False
+        if self._unfinished_bytes:
+            self._unfinished_bytes = 0
             self.open_connections.hold(self, 0)
 
     def eof_received(self) -> None:
@@ -235,7 +208,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse data, or store it while a request is answered."""
-        if self.state is _LINGERING or self._is_refusing:
+        if self.state is _LINGERING or self.state is _REFUSING:
             return
         if self.state is _HELD or self.unparsed:
             self.unparsed += data
@@ -245,22 +218,22 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
             self._parse(data)
 
     def pause_writing(self) -> None:
-        """Let responses wait: the client does not read as fast as the server writes."""
-        self.is_writing_paused = True
-        if self._writable is None:
-            self._writable = asyncio.Event()
+        """Pause responses: the client does not read as fast as the server writes."""
+        if self.writable is None:
+            self.writable = asyncio.Event()
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Let responses continue."""
+        """Resume responses. An idle connection is idle from now on: the client has the last response."""
         super().resume_writing()
         self._let_write()
+        if self.state is _IDLE:
+            self._set_deadline(self.config.timeout_keep_alive)
 
     def _let_write(self) -> None:
-        self.is_writing_paused = False
-        if self._writable is not None:
-            self._writable.set()
-            self._writable = None
+        if self.writable is not None:
+            self.writable.set()
+            self.writable = None
 
     # What uvicorn calls
 
@@ -273,14 +246,15 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         if last is not None and not last.has_ended:
             last.keep_alive = False
         elif self.state is _RECEIVING:
-            self._is_last = self._is_stopping = True
+            self.ending = _HURRIED
             self._set_deadline(LAST_REQUEST_SECONDS)
         else:
             self._close_transport()
 
     def close_soon(self) -> None:
         """Close the connection after the next response that says so; see `closes_soon`."""
-        self._is_last = True
+        if self.ending is _OPEN:
+            self.ending = _LAST
         last = self.waiting[-1] if self.waiting else self._incoming or self.cycle
         if last is not None and not last.has_started:
             last.keep_alive = False
@@ -290,7 +264,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     @property
     def waiting_rank(self) -> tuple[int, float] | None:
         """The sort key of a connection that waits for its client: idle ones first, by their deadlines."""
-        if self.state is _HELD or self._write_timer is not None or self.transport.is_closing():
+        if self.state not in TIMED or self._write_timer is not None or self.transport.is_closing():
             return None
         return int(self.state is _RECEIVING), self._deadline
 
@@ -309,7 +283,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     def on_request(self, method: str, target: bytes, version: str, pairs: list[tuple[bytes, bytes]]) -> None:
         """Begin a request."""
         header = RequestHeader(pairs)
-        keep_alive = not self._is_last and allows_keep_alive(version, header)
+        keep_alive = self.ending is _OPEN and allows_keep_alive(version, header)
         cycle = Cycle(self, method, target, version, header, keep_alive=keep_alive)
         if target != self._target:
             cycle.location = location_of(target)
@@ -332,11 +306,11 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         cycle.complete()
         if cycle is not self.cycle:
             return
-        if cycle.has_ended:
+        if cycle.response_state is _RESPONSE_ENDED:
             self._become_idle()
             return
         self.state = _HELD
-        if not cycle.has_begun:
+        if cycle.response_state is _WAITING:
             self._begin(cycle)
 
     # What a cycle calls
@@ -362,8 +336,8 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         self.waiting_bytes = size
         self.unsent.check(self)
         try:
-            while self._writable is not None:
-                await self._writable.wait()
+            while self.writable is not None:
+                await self.writable.wait()
         finally:
             self.waiting_bytes = 0
 
@@ -448,18 +422,17 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         except WebSocketUpgrade:
             self._upgrade()
         except InvalidRequestError as error:
-            address = self.client[0] if self.client else "an unknown address"
             # Not the error itself: a handler that keeps records would keep the connection.
-            self.logger.warning("Invalid HTTP request received from %s: %s", address, str(error))
+            self.logger.warning("Invalid HTTP request received from %s: %s", self.peer, str(error))
             self._refuse(INVALID)
-        except HeaderTooLargeError:
-            self._refuse(header_too_large(self.limits.header_bytes))
+        except HeaderTooLargeError as error:
+            self._refuse_header(has_too_many_fields=error.has_too_many_fields)
         if self.has_ended:
             return
         incoming = self._incoming
-        if incoming is not None and incoming is self.cycle and not incoming.has_begun:
+        if incoming is not None and incoming is self.cycle and incoming.response_state is _WAITING:
             self._begin(incoming)
-        if self.state is not _HELD and (self.unparsed or not self.parser.is_between_requests):
+        if (self.unparsed or not self.parser.is_between_requests) and self.state in TIMED:
             self._receive()
         self._count_unfinished()
         if incoming is not None or self._is_reading_paused:
@@ -468,10 +441,11 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     def _count_unfinished(self) -> None:
         """Count the memory of a header that has not ended, and of what was not parsed, unless it is small."""
         size = self.parser.unfinished_bytes + len(self.unparsed)
-        counts = size > SLICE_BYTES
-        if counts or self._counts_unfinished:
-            self._counts_unfinished = counts
-            self.open_connections.hold(self, size if counts else 0)
+        if size <= SLICE_BYTES:
+            size = 0
+        if size or self._unfinished_bytes:
+            self._unfinished_bytes = size
+            self.open_connections.hold(self, size)
 
     def _begin_plain(self, data: bytes) -> bool:
         """Begin a request that needs no parser; return False if *data* is something else."""
@@ -483,9 +457,10 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         if plain is None:
             return False
         header, body = plain
-        self.cycle = cycle = Cycle(self, "POST", self._target, "1.1", header, keep_alive=not self._is_last)
+        self.cycle = cycle = Cycle(self, "POST", self._target, "1.1", header, keep_alive=self.ending is _OPEN)
         cycle.body = body
-        cycle.is_complete = True
+        cycle.request_state = _COMPLETE
+        cycle.response_state = _RUNNING
         self.state = _HELD
         self._start(cycle.run(self.direct))
         return True
@@ -516,7 +491,7 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
 
     def _begin(self, cycle: Cycle) -> None:
         """Start the task that answers a request."""
-        cycle.has_begun = True
+        cycle.response_state = _RUNNING
         if self._limit is not None and self._is_busy(self._limit):
             self._start(cycle.refuse(BUSY))
         else:
@@ -569,11 +544,22 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
         else:
             self._end(answer)
 
+    def _refuse_header(self, *, has_too_many_fields: bool) -> None:
+        """Refuse a header that is too large, and log the limit that it exceeds."""
+        if has_too_many_fields:
+            limit, option = f"{MAX_FIELDS} fields", "fixed"
+        else:
+            limit, option = f"{self.limits.header_bytes} bytes", "Limits.header_bytes"
+        self.open_connections.refused_headers.write(
+            "A request of %s is refused with 431: its header has more than %s (%s).", self.peer, limit, option
+        )
+        self._refuse(header_too_large(limit))
+
     def _close_after_responses(self, incomplete: Cycle | None) -> None:
         """Drop a request, and all that comes behind it; close the connection after the responses that are due."""
         if self.waiting and self.waiting[-1] is incomplete:
             self.waiting.pop()
-        self._is_refusing = True
+        self.state = _REFUSING
         self._stop_parsing()
         last = self.waiting[-1] if self.waiting else self.cycle
         assert last is not None  # noqa: S101 - the connection is held because of it
@@ -614,27 +600,38 @@ class HTTPConnection(BoundedWriting, asyncio.Protocol):
     def _on_timer(self) -> None:
         """End the state if its time is over; otherwise set the timer again, unless the state has no time."""
         self._timer = None
-        if self.state is _HELD or self.transport.is_closing():
+        if self.state not in TIMED or self.transport.is_closing():
             return
+        if self.state is _IDLE and self._write_timer is not None:
+            return  # until the client has read the last response
         remaining = self._deadline - self.loop.time()
         if remaining > 0:
             self._set_deadline(remaining)
         elif self.state is not _RECEIVING:
             self._close_transport()
-        elif not self._is_stopping:
+        elif self.ending is not _HURRIED:
             self._incoming = None
             self._end(TOO_LATE)
         elif self._incoming is None:
             self.close()
         else:
-            self._is_stopping = False
+            self.ending = _LAST
             self._set_deadline(self.limits.message_seconds)
 
     def _close_transport(self) -> None:
-        """Close the connection without lingering."""
+        """Close the connection without lingering.
+
+        TLS then sends its "close_notify", and waits for that of the client, which may be idle for long. No party has to
+        wait (RFC 8446 section 6.1). It is useful where the client still sends: as lingering, it prevents a reset.
+        """
+        is_refusing = self.state is _REFUSING
         self.state = _ENDED
         self.transport.close()
         self._expect_end()
+        if self.tcp is None or self.transport.get_write_buffer_size():
+            return
+        if self.parser.is_between_requests and not self.unparsed and not is_refusing:
+            self.tcp.close()
 
     def _expect_end(self) -> None:
         """Give the client `write_seconds` to read the unsent bytes of a closed connection."""

@@ -5,8 +5,7 @@ starts a task, which answers the request by ASGI (`run_application`) or without 
 with `next_part`, and write with `start_response`, `send_part` and `end_response`, so the bytes of a response, the
 pauses for clients that do not read, and the end of the connection have one home.
 
-The request `is_complete` when its body has arrived; the response `has_started` and `has_ended`. A cycle `is_lost` if
-nothing can be sent any more, because the client has disconnected or was refused.
+The states of the request and of the response are those of the tables in `states.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from funcmcp._adapters.http1.responses import (
     encode,
     encode_text,
 )
+from funcmcp._adapters.http1.states import Framing, RequestState, ResponseState
 from funcmcp._server.run import Run, RunCancelledError
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp._transports.http.status import JSON_HEADERS, unanswered
@@ -41,7 +41,14 @@ if TYPE_CHECKING:
 
 _ENDED = HttpResponse(503, JSON_HEADERS, unanswered(None))
 _OK = 200
+
+# A lookup in an enumeration takes longer than one in the module, and the states are compared in each request.
+_EXPECTING, _BODY, _COMPLETE, _READ = RequestState
+_WAITING, _RUNNING, _STARTED, _RESPONSE_ENDED, _LOST, _CUT = ResponseState
+_NO_BODY, _LENGTH, _CHUNKED, _CLOSE = Framing
+
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
+_SCHEMES = {b"http", b"https"}
 _FAILED = HttpResponse(500, _TEXT, b"Internal Server Error")
 BUSY = HttpResponse(503, _TEXT, b"Service Unavailable")
 """The response to a request beyond uvicorn's `limit_concurrency`."""
@@ -60,7 +67,7 @@ class Connection(Protocol):
     client: tuple[str, int] | None
     scheme: str
     access_log: bool
-    is_writing_paused: bool
+    writable: asyncio.Event | None
     tasks: set[asyncio.Task[Any] | None]
 
     @property
@@ -108,29 +115,23 @@ class Cycle:
         keep_alive: Whether the client lets the connection remain open.
 
     Attributes:
+        request_state: The state of the request.
+        response_state: The state of the response.
         body: The part of the body that has arrived and was not read.
-        is_complete: Whether all of the request has arrived.
-        is_read: Whether the end of the body was read.
         keep_alive: Whether the connection remains open after the response.
-        has_begun: Whether its task was started.
-        has_started: Whether the response has begun.
-        has_ended: Whether the response is complete.
-        is_lost: Whether nothing can be sent any more.
         location: What *target* says; None if the request needs no ASGI.
         stream: Sends the parts of the response without ASGI; None unless they are being sent.
     """
 
     # Most requests change few of these, so they are no attributes of the instance before.
+    response_state = _WAITING
     body = b""
-    is_complete = is_read = has_begun = has_started = has_ended = is_lost = False
     location: Location | None = None
     stream: Run | None = None
     _event: asyncio.Event | None = None
-    _has_sent_continue = False
     _head = b""  # the header of the response, if it is sent together with the beginning of its body
-    _chunked = False
-    _sends_body = True  # whether the response may have a body; one that the author sends nevertheless is dropped
-    _remaining: int | None = None  # bytes that the body may still have, if its length is known
+    _framing = _CLOSE
+    _remaining = 0  # bytes that the body still has, if its length is known
 
     def __init__(
         self,
@@ -148,24 +149,48 @@ class Cycle:
         self.version = version
         self.header = header
         self.keep_alive = keep_alive
+        expects = b"expect" in header.fields and _expects_continue(version, header)
+        self.request_state = _EXPECTING if expects else _BODY
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of the request has arrived."""
+        return self.request_state is _COMPLETE or self.request_state is _READ
+
+    @property
+    def has_started(self) -> bool:
+        """Whether the header of the response is decided."""
+        state = self.response_state
+        return state is _STARTED or state is _RESPONSE_ENDED or state is _CUT
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the response is complete."""
+        return self.response_state is _RESPONSE_ENDED
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self.response_state is _LOST or self.response_state is _CUT
 
     # The request
 
     def add(self, part: bytes) -> None:
         """Add a part of the body, unless nobody will read it."""
-        if not self.has_ended:
+        if self.response_state is not _RESPONSE_ENDED:
             self.body = self.body + part if self.body else part
             self.notify()
 
     def complete(self) -> None:
         """End the request."""
-        self.is_complete = True
+        self.request_state = _COMPLETE
         self.notify()
 
     def lose(self) -> None:
         """Note that nothing can be sent any more."""
-        if not self.has_ended:
-            self.is_lost = True
+        state = self.response_state
+        if state is not _RESPONSE_ENDED:
+            self.response_state = _CUT if state is _STARTED or state is _CUT else _LOST
             self.notify()
             stream, self.stream = self.stream, None
             if stream is not None:
@@ -184,48 +209,47 @@ class Cycle:
         await self._event.wait()
 
     async def next_part(self) -> bytes | None:
-        """Return the next part of the body; None if it is lost. After the last part, `is_read` is true."""
-        if not self._has_sent_continue:
-            self._has_sent_continue = True
-            if not self.has_started and not self.connection.has_ended and self._expects_continue():
+        """Return the next part of the body; None if it is lost. With the last part, the state becomes READ."""
+        if self.request_state is _EXPECTING:
+            self.request_state = _BODY
+            if not self.connection.has_ended:
                 self.connection.write(CONTINUE)
-        while not self.is_lost and not self.has_ended:
-            if (self.body or self.is_complete) and not self.is_read:
+        while self.response_state is _RUNNING or self.response_state is _STARTED:
+            is_complete = self.request_state is _COMPLETE
+            if is_complete or (self.body and self.request_state is _BODY):
                 part, self.body = self.body, b""
-                self.is_read = self.is_complete
+                if is_complete:
+                    self.request_state = _READ
                 self.connection.update_reading()
                 return part
             self.connection.update_reading()
             await self.changed()
         return None
 
-    def _expects_continue(self) -> bool:
-        """Return whether the client waits with the body for an answer (RFC 9110 section 10.1.1)."""
-        if self.is_complete or self.version != "1.1":
-            return False
-        return self.header.fields.get(b"expect", b"").lower() == b"100-continue"
-
     async def lost(self) -> None:
         """Return when the client has disconnected, or the response has ended."""
-        while not self.is_lost and not self.has_ended:
+        while self.response_state is _RUNNING or self.response_state is _STARTED:
             await self.changed()
 
     # The response
 
     def start_response(self, status: int, fields: Fields) -> None:
         """Begin the response. If the length of its body is known, the header is sent together with the body."""
-        self._sends_body = self.method != "HEAD" and status not in WITHOUT_CONTENT
-        length = fields.length if self._sends_body else 0
-        self._chunked = fields.chunked
-        framing = b""
-        if length is None and not fields.chunked and self.version == "1.1":
-            self._chunked = True
-            framing = b"transfer-encoding: chunked\r\n"
-        head = self._begin_response(status, fields, framing)
-        if self._chunked or length is None:
-            self.connection.write(head)
+        length = fields.length
+        added = b""
+        if self.method == "HEAD" or status in WITHOUT_CONTENT:
+            self._framing = _NO_BODY
+        elif fields.chunked:
+            self._framing = _CHUNKED
+        elif length is not None:
+            self._framing, self._remaining = _LENGTH, length
+        elif self.version == "1.1":
+            self._framing, added = _CHUNKED, b"transfer-encoding: chunked\r\n"
+        head = self._begin_response(status, fields, added)
+        if self._framing is _LENGTH or self._framing is _NO_BODY:
+            self._head = head
         else:
-            self._head, self._remaining = head, length
+            self.connection.write(head)
 
     def _begin_response(self, status: int, fields: Fields, framing: bytes) -> bytes:
         """Return the header of the response, which has begun from here on."""
@@ -236,18 +260,21 @@ class Cycle:
         elif not self.keep_alive:
             closing = b"connection: close\r\n"
         parts = (STATUS_LINES[status], connection.default_lines, fields.lines, framing, closing)
-        self.has_started = self._has_sent_continue = True
+        self.response_state = _STARTED
+        if self.request_state is _EXPECTING:
+            self.request_state = _BODY  # an answer is there
         if connection.access_log:
             connection.log_access(self, status)
         return b"%b%b%b%b%b\r\n" % parts
 
     def send_part(self, part: bytes) -> None:
         """Send a part of the body; raise RuntimeError if it is longer than was said."""
-        if not self._sends_body:
+        framing = self._framing
+        if framing is _NO_BODY:  # an author may send one nevertheless
             part = b""
-        elif self._chunked:
+        elif framing is _CHUNKED:
             part = chunk(part) if part else b""
-        elif self._remaining is not None:
+        elif framing is _LENGTH:
             if len(part) > self._remaining:
                 raise RuntimeError("Response content longer than Content-Length")
             self._remaining -= len(part)
@@ -264,7 +291,7 @@ class Cycle:
         if not self.has_started:
             connection.forget_header()  # it would take up memory while the stream is open
             self.start_response(_OK, encode_text(headers))
-        if connection.is_writing_paused:
+        if connection.writable is not None:
             try:
                 await connection.wait_for_client(len(part))
             except ClientDisconnectedError:
@@ -274,7 +301,7 @@ class Cycle:
 
     def end_response(self, part: bytes = b"") -> None:
         """Send the last part of the body, and end the response; raise RuntimeError if the body is too short."""
-        if self._chunked and self._sends_body:
+        if self._framing is _CHUNKED:
             self.connection.write(chunk(part) + LAST_CHUNK if part else LAST_CHUNK)
         else:
             self.send_part(part)
@@ -298,7 +325,7 @@ class Cycle:
 
     def _end(self) -> None:
         """Note that the response is complete."""
-        self.has_ended = True
+        self.response_state = _RESPONSE_ENDED
         self.body = b""
         if self._event is not None:
             self.notify()
@@ -352,14 +379,13 @@ class Cycle:
             response = await direct.served.answer(request)
             body = response.body
             if isinstance(body, bytes):
-                if self.connection.is_writing_paused:
+                if self.connection.writable is not None:
                     await self.connection.wait_for_client(len(body))
-                if self.is_lost:
-                    return
-                if self.has_started:
-                    self.end_response(body)
-                else:
+                state = self.response_state
+                if state is _RUNNING:
                     self.respond(response, body)
+                elif state is _STARTED:
+                    self.end_response(body)
             else:
                 request.body = None  # it would take up memory while the stream is open
                 await self._send_stream(response, body)
@@ -386,17 +412,17 @@ class Cycle:
 
     async def _send_parts(self, response: HttpResponse, body: AsyncIterator[bytes]) -> None:
         connection = self.connection
-        if connection.is_writing_paused:
+        if connection.writable is not None:
             await connection.wait_for_client(0)
         self.start_response(response.status, encode_text(response.headers))
         async for part in body:
-            if connection.is_writing_paused:
+            if connection.writable is not None:
                 await connection.wait_for_client(len(part))
             if connection.has_ended:
                 raise ClientDisconnectedError  # asyncio logs each part that is written from here on
             self.send_part(part)
             del part  # a long stream must not hold its last part in memory
-        if connection.is_writing_paused:
+        if connection.writable is not None:
             await connection.wait_for_client(0)
         self.end_response()
 
@@ -413,12 +439,12 @@ class Cycle:
         part = await self.next_part()
         if part is None:
             return {"type": "http.disconnect"}
-        return {"type": "http.request", "body": part, "more_body": not self.is_read}
+        return {"type": "http.request", "body": part, "more_body": self.request_state is not _READ}
 
     async def send(self, message: Message) -> None:
         """Send an event of ASGI."""
         connection = self.connection
-        if connection.is_writing_paused and not self.is_lost:
+        if connection.writable is not None and not self.is_lost:
             await connection.drain(len(message.get("body", b"")))
         if self.is_lost:
             return
@@ -473,7 +499,7 @@ class DirectRequest(HttpRequest):
         server, header = cycle.connection.server, cycle.header
         HttpRequest.__init__(self, cycle.method, path, header.pairs, server[0] if server else None, header)
         self._cycle = cycle
-        if cycle.is_complete:
+        if cycle.request_state is _COMPLETE:
             self.body, cycle.body = cycle.body, b""
 
     async def read(self, limit: int, received: Received | None = None) -> bytes:
@@ -482,13 +508,14 @@ class DirectRequest(HttpRequest):
             return await HttpRequest.read(self, limit)
         body, cycle = bytearray(), self._cycle
         while (part := await cycle.next_part()) is not None:
-            is_only_part = cycle.is_read and not body
+            is_last_part = cycle.request_state is _READ
+            is_only_part = is_last_part and not body
             body += part
             if len(body) > limit:
                 raise BodyTooLargeError
             if received is not None and not is_only_part:
                 received(len(part))
-            if cycle.is_read:
+            if is_last_part:
                 return bytes(body)
         raise ClientDisconnectedError
 
@@ -529,14 +556,12 @@ class Location(NamedTuple):
 
 def location_of(target: bytes) -> Location:
     """Return the parts of a request target (RFC 9112 section 3.2); raise InvalidRequestError."""
-    scheme, separator, rest = target.partition(b"://")
-    if target.startswith(b"/") or target == b"*":
-        rest = target
-    elif separator and scheme.isalpha():
-        rest = b"/" + rest.partition(b"/")[2]
-    else:
+    raw_path, _, query = target.partition(b"#")[0].partition(b"?")
+    scheme, separator, rest = raw_path.partition(b"://")
+    if separator and scheme.lower() in _SCHEMES:
+        raw_path = b"/" + rest.partition(b"/")[2]
+    elif not raw_path.startswith(b"/") and target != b"*":
         raise InvalidRequestError("the request target is neither a path nor a URL")
-    raw_path, _, query = rest.partition(b"#")[0].partition(b"?")
     try:
         path = raw_path.decode("ascii")
     except UnicodeDecodeError:
@@ -550,3 +575,8 @@ def allows_keep_alive(version: str, header: RequestHeader) -> bool:
     if field is None:
         return version == "1.1"
     return version == "1.1" and b"close" not in [token.strip().lower() for token in field.split(b",")]
+
+
+def _expects_continue(version: str, header: RequestHeader) -> bool:
+    """Return whether a client may wait with the body for an answer (RFC 9110 section 10.1.1)."""
+    return version == "1.1" and header.fields[b"expect"].lower() == b"100-continue"

@@ -6,10 +6,10 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from funcmcp._adapters.asgi.application import ASGIApplication, served_by
+from funcmcp._adapters.asgi.application import ASGIApplication, http_runtime_of
 
 if TYPE_CHECKING:
-    from funcmcp._adapters.asgi.application import Served
+    from funcmcp._adapters.asgi.application import HTTPRuntime
 
 Application: TypeAlias = Callable[..., Awaitable[None]]
 _EXACT_PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
@@ -31,7 +31,7 @@ class DirectPath:
         app: The ASGI application of the server.
     """
 
-    def __init__(self, served: Served, path: str, app: Application) -> None:
+    def __init__(self, served: HTTPRuntime, path: str, app: Application) -> None:
         self.served = served
         self.path = path
         self.target = path.encode("ascii")
@@ -46,7 +46,7 @@ def direct_path(application: Any, app: Application | None = None) -> DirectPath 
             change requests and responses.
         app: What uvicorn calls: the application, or a function around it.
     """
-    served = served_by(application)
+    served = http_runtime_of(application)
     if served is None or type(application).__call__ is not ASGIApplication.__call__:
         return None
     path = served.endpoint

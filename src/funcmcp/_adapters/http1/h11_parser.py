@@ -68,7 +68,7 @@ class H11Parser:
         self.is_between_requests = self.connection.their_state is h11.IDLE and not waiting
         self.unfinished_bytes = len(waiting)
         if waiting.count(b"\n") > MAX_FIELDS:
-            raise HeaderTooLargeError
+            raise HeaderTooLargeError(has_too_many_fields=True)
 
     def close(self) -> None:
         """See `parser.Parser`."""

@@ -90,8 +90,10 @@ class HttptoolsParser:
                 return
         else:
             self._without_progress += len(data)
-        if self._without_progress > self._limits.header_bytes or len(self.pairs) > MAX_FIELDS:
+        if self._without_progress > self._limits.header_bytes:
             raise HeaderTooLargeError
+        if len(self.pairs) > MAX_FIELDS:
+            raise HeaderTooLargeError(has_too_many_fields=True)
 
     def close(self) -> None:
         """See `parser.Parser`: httptools refers to the methods of its receiver."""

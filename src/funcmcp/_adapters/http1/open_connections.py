@@ -1,10 +1,10 @@
 """The number of a process's HTTP and WebSocket connections, and the memory of their unread bytes.
 
-How it works: `_RESERVE` descriptors of the process, or a quarter of them, are left for files, for connections to other
-servers, and for those in the handshake of TLS, which are not counted. The remaining ones are places for connections,
-except those that are open when the first connection comes. The kernel gives a new descriptor the lowest free number, so
-the number of a later connection shows how many are open. If half of the reserve is in use, a new connection needs the
-place of another one, even if there are places.
+How it works: `_RESERVE` descriptors of the process, or a quarter of them, are left for files and for connections to
+other servers. The remaining ones are places for connections, except those that are open when the first connection
+comes. A connection with TLS has a place from the beginning of its handshake. The kernel gives a new descriptor the
+lowest free number, so the number of a later connection shows how many are open. If half of the reserve is in use, a new
+connection needs the place of another one, even if there are places.
 
 A connection beyond the places closes another one, and so does one whose address has more than half of them. An eighth
 of the places is for addresses that have no other connection, such as that of a health check. Only a connection that
@@ -29,6 +29,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 from funcmcp._server.limits import LimitReachedError
+from funcmcp._state.line_limit import LineLimit
 from funcmcp._transports.http.admission.caller import caller_at
 from funcmcp._transports.http.messages import ip_address_in
 
@@ -78,6 +79,9 @@ class OpenConnections:
         descriptors: Descriptors that the process may have; None for any number.
         has_shares: Whether an address has a share of the places. False behind proxies.
         headers: The memory of headers that have not ended; None to count none.
+
+    Attributes:
+        refused_headers: Writes the lines about headers that are too large.
     """
 
     def __init__(
@@ -94,9 +98,15 @@ class OpenConnections:
         self._first_number = descriptors or 0  # the lowest number that a connection has had
         self._unfinished: dict[OpenConnection, int] = {}  # the one that has not grown for longest is the first
         self._logged: set[str] = set()
+        self.refused_headers = LineLimit()
 
     def add(self, connection: OpenConnection) -> bool:
-        """Count a new connection. If there is no place, close another one; return False if none can be closed."""
+        """Count a new connection, unless it has replaced another one.
+
+        If there is no place, close another one; return False if none can be closed.
+        """
+        if connection in self._callers:
+            return True
         caller = self._caller_of(connection)
         self._add(connection, caller)
         if self._limit is None:
@@ -173,7 +183,7 @@ class OpenConnections:
         if not self._has_shares or not isinstance(peer, (tuple, list)) or not peer:
             return None
         address = ip_address_in(str(peer[0]))
-        return None if address is None else caller_at(address)
+        return caller_at(address)
 
     def _add(self, connection: OpenConnection, caller: str | None) -> None:
         self._callers[connection] = caller

@@ -26,7 +26,15 @@ class InvalidRequestError(Exception):
 
 
 class HeaderTooLargeError(Exception):
-    """A header, trailers, or the framing of chunks, exceeds `Limits.header_bytes` or `MAX_FIELDS`."""
+    """A header, trailers, or the framing of chunks, exceeds `Limits.header_bytes`, or `MAX_FIELDS`.
+
+    Args:
+        has_too_many_fields: Whether it exceeds `MAX_FIELDS`.
+    """
+
+    def __init__(self, *, has_too_many_fields: bool = False) -> None:
+        super().__init__()
+        self.has_too_many_fields = has_too_many_fields
 
 
 class WebSocketUpgrade(Exception):

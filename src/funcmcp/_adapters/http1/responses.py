@@ -33,9 +33,9 @@ FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close
 TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
-def header_too_large(limit: int) -> bytes:
-    """Return the refusal of a header with more bytes, or more fields, than *limit* allows."""
-    refusal = refuse(431, INVALID_REQUEST, f"The header may have {limit} bytes.")
+def header_too_large(limit: str) -> bytes:
+    """Return the refusal of a header that exceeds a limit, such as "500 fields"."""
+    refusal = refuse(431, INVALID_REQUEST, f"The header may have {limit}.")
     body = refusal.body if isinstance(refusal.body, bytes) else b""
     fields = encode_text((*refusal.headers, ("content-length", str(len(body))), ("connection", "close")))
     return b"%b%b\r\n%b" % (STATUS_LINES[431], fields.lines, body)

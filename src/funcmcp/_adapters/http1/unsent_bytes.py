@@ -9,8 +9,11 @@ connection alone may exceed the limit, because a response may be larger.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from funcmcp._state.line_limit import LineLimit
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,10 +31,14 @@ class UnsentBytes:
 
     Args:
         limit: The unsent bytes of all connections together.
+
+    Attributes:
+        cuts: Writes the lines about clients that are cut off.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self.cuts = LineLimit(logging.INFO)
         self._addresses: dict[BoundedWriting, str] = {}  # in the order in which they began to count
 
     def check(self, connection: BoundedWriting) -> None:
@@ -49,7 +56,7 @@ class UnsentBytes:
             oldest = next(counted for counted in sizes if self._addresses[counted] == address)
             total -= sizes.pop(oldest)
             self.remove(oldest)
-            oldest.transport.abort()
+            oldest.cut("the unsent bytes of all clients exceed %s (Limits.unsent_bytes)", self._limit)
 
     def remove(self, connection: BoundedWriting) -> None:
         """Stop counting the bytes of a connection."""
@@ -121,7 +128,22 @@ class BoundedWriting(_Base):
     def expect_reading(self) -> None:
         """Give the client `write_seconds` from now to read the unsent bytes."""
         if self._write_timer is None:
-            self._write_timer = self.loop.call_later(self.limits.write_seconds, self.transport.abort)
+            self._write_timer = self.loop.call_later(self.limits.write_seconds, self._cut_reader)
+
+    def _cut_reader(self) -> None:
+        """Abort the connection: its client has not read in time."""
+        self.cut("it has not read the response for %s s (Limits.write_seconds)", self.limits.write_seconds)
+
+    def cut(self, reason: str, limit: float) -> None:
+        """Abort the connection, and log why."""
+        self.unsent.cuts.write(f"The client at %s is cut off: {reason}.", self.peer, limit)
+        self.transport.abort()
+
+    @property
+    def peer(self) -> str:
+        """The address of the client, for the log."""
+        name = self.transport.get_extra_info("peername")
+        return name[0] if name else "an unknown address"
 
     def stop_expecting_reading(self) -> None:
         """Stop the timer, and stop counting: the client has read everything, or the connection ends."""
@@ -132,7 +154,7 @@ class BoundedWriting(_Base):
 
 
 def ask_from_first_byte(transport: Any) -> None:
-    """Let a transport ask to pause for the first unsent byte, and to resume when all are sent.
+    """Make a transport ask to pause for the first unsent byte, and to resume when all are sent.
 
     With a limit of 0, a transport with TLS would also ask to pause when nothing is unsent, and not to resume.
     """

@@ -22,8 +22,10 @@ import contextlib
 import os
 import socket
 from secrets import token_hex
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 try:
     from psycopg import AsyncConnection, Error, InterfaceError, NotSupportedError, OperationalError, ProgrammingError
@@ -77,7 +79,7 @@ _END_PROCESSES = "SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WH
 
 
 class PostgresLink:
-    """Some connections to a PostgreSQL server, all of the running event loop.
+    """Some connections to a PostgreSQL server for each event loop, also for those of several threads.
 
     Args:
         url: A URL or a connection string of libpq.
@@ -108,10 +110,8 @@ class PostgresLink:
         self._url = make_conninfo(url, **{name: value for name, value in _KEEPALIVES.items() if name not in options})
         self._prepare = prepare
         self._prepared = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._free = asyncio.Semaphore(_CONNECTIONS)
-        self._idle: list[Connection] = []
-        self._running: set[asyncio.Task[Any]] = set()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Connections] = WeakKeyDictionary()
+        self._adding = Lock()
         self._lost: set[str] = set()
         self._outage = Outage()
         self._paused_until = 0.0
@@ -124,11 +124,11 @@ class PostgresLink:
         """
         if monotonic() < self._paused_until:
             raise StoreUnavailableError(store=self._store, nothing_written=True)
-        self._use_running_loop()
+        connections = self._connections()
         run = _Run()
-        task = asyncio.ensure_future(self._run(step, run))
-        self._running.add(task)
-        task.add_done_callback(self._forget)
+        task = asyncio.ensure_future(self._run(step, run, connections))
+        connections.running.add(task)
+        task.add_done_callback(connections.forget)
         done, _ = await asyncio.wait({task}, timeout=self.timeout)
         if not done:
             run.end()
@@ -158,14 +158,14 @@ class PostgresLink:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop when its steps have ended."""
-        if self._loop is asyncio.get_running_loop():
-            await self.settle()
-            await self._close_idle()
+        await self.settle()
+        await self._connections().close_idle()
 
     async def settle(self) -> None:
         """Wait for steps whose callers have been cancelled."""
-        if self._running:
-            await asyncio.wait(self._running, timeout=self.timeout)
+        running = self._connections().running
+        if running:
+            await asyncio.wait(running, timeout=self.timeout)
 
     def note_failure(self, error: Exception) -> None:
         """Log the first of several failures, and let other steps fail at once for a moment."""
@@ -184,20 +184,20 @@ class PostgresLink:
             return StoreUnavailableError(None, store=self._store, nothing_written=True)
         return StoreUnavailableError(store=self._store, nothing_written=nothing_written)
 
-    def _use_running_loop(self) -> None:
+    def _connections(self) -> _Connections:
+        """Return the connections of the running event loop."""
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop = loop
-            self._free = asyncio.Semaphore(_CONNECTIONS)
-            self._idle = []
-            self._running = set()
+        with self._adding:
+            if loop not in self._loops:
+                self._loops[loop] = _Connections()
+            return self._loops[loop]
 
-    async def _run(self, step: Callable[[Connection], Awaitable[T]], run: _Run) -> T:
+    async def _run(self, step: Callable[[Connection], Awaitable[T]], run: _Run, connections: _Connections) -> T:
         """Run a step; run it again after a conflict with another transaction, or once on a new connection."""
-        async with self._free:
+        async with connections.free:
             for _ in range(_MAX_CONFLICTS):
                 try:
-                    return await self._run_once(step, run)
+                    return await self._run_once(step, run, connections.idle)
                 except _CONFLICTS:
                     continue
                 except (OperationalError, InterfaceError):
@@ -206,12 +206,12 @@ class PostgresLink:
                     break
             else:
                 raise OperationalError("other transactions write the same rows")
-            await self._close_idle()
-            return await self._run_once(step, run)
+            await connections.close_idle()
+            return await self._run_once(step, run, connections.idle)
 
-    async def _run_once(self, step: Callable[[Connection], Awaitable[T]], run: _Run) -> T:
+    async def _run_once(self, step: Callable[[Connection], Awaitable[T]], run: _Run, idle: list[Connection]) -> T:
         """Run a step on one connection, when the processes of lost connections have ended."""
-        connection = self._idle.pop() if self._idle else await self.connect()
+        connection = idle.pop() if idle else await self.connect()
         run.use(connection)
         try:
             if self._lost:
@@ -229,19 +229,35 @@ class PostgresLink:
             if connection.broken:
                 await connection.close()
             else:
-                self._idle.append(connection)
+                idle.append(connection)
         run.is_unknown = False
         return result
 
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
+
+class _Connections:
+    """The connections of an event loop.
+
+    Attributes:
+        free: Has a place for each connection that may be opened or used.
+        idle: Connections that no step uses.
+        running: The steps.
+    """
+
+    def __init__(self) -> None:
+        self.free = asyncio.Semaphore(_CONNECTIONS)
+        self.idle: list[Connection] = []
+        self.running: set[asyncio.Task[Any]] = set()
+
+    def forget(self, task: asyncio.Task[Any]) -> None:
+        """Forget a step that has ended."""
+        self.running.discard(task)
         if not task.cancelled():
             task.exception()  # which nobody retrieves if the caller does not wait any more
 
-    async def _close_idle(self) -> None:
-        idle, self._idle = self._idle, []
-        for connection in idle:
-            await connection.close()
+    async def close_idle(self) -> None:
+        """Close the connections that no step uses."""
+        while self.idle:
+            await self.idle.pop().close()
 
 
 class _Run:

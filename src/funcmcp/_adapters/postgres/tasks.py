@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._adapters.postgres.link import PostgresLink
 from funcmcp._adapters.postgres.presence import LOCKS, Presence
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.durations import seconds_until
-from funcmcp._public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.any_store import BaseTasks, OwnedTasks, successor
 from funcmcp._state.tasks.record import Claim, TaskKey, changed_bytes, claimed, current, from_json, to_json
@@ -411,24 +411,31 @@ class PostgresTasks(BaseTasks):
         return claims
 
     async def _claim_rows(self, connection: Connection, *, count: int, only: TaskFilter, version: str) -> list[Claim]:
-        query = _CLAIMABLE if only.queues is None else _CLAIMABLE_IN_QUEUES
         async with connection.pipeline(), connection.transaction():
             claims = await self._claimed_rows(connection, version=version)
             if claims:
                 return claims
-            has_more = True
-            while has_more and len(claims) < count:
-                has_more = False
-                values = {**self._filter_values(only, claims), "count": count - len(claims)}
-                for _, queue, tool, owner, task_id, *row in await _rows(connection, query=query, values=values):
+            while len(claims) < count:
+                rows = await self._due_rows(connection, only, claims, count - len(claims))
+                left_out = 0
+                for _, queue, tool, owner, task_id, *row in rows:
                     if not only.accepts(queue, tool, claims):  # the tasks before it have taken the places of its tool
-                        has_more = True
+                        left_out += 1
                         continue
                     key = TaskKey(owner or None, task_id)
                     claim = await self._claim_row(connection, key, _row(key, row), version)
                     if claim is not None:
                         claims.append(claim)
+                if not left_out:
+                    break
         return claims
+
+    async def _due_rows(
+        self, connection: Connection, only: TaskFilter, claims: Sequence[Claim], count: int
+    ) -> Sequence[Any]:
+        """Return so many rows of tasks that are due, which a worker can run in addition to its claims."""
+        query = _CLAIMABLE if only.queues is None else _CLAIMABLE_IN_QUEUES
+        return await _rows(connection, query=query, values={**self._filter_values(only, claims), "count": count})
 
     def _filter_values(self, only: TaskFilter, claims: Sequence[Claim]) -> dict[str, Any]:
         """Return the values of `_IS_DUE`, for the tasks that a worker can run in addition to its claims."""
@@ -516,7 +523,7 @@ class PostgresTasks(BaseTasks):
         self._counted_until = monotonic() + _COUNT_INTERVAL
 
     async def _lock(self, connection: Connection, payer: str) -> None:
-        """Let other transactions wait that create tasks of this payer or let them grow."""
+        """Lock the payer: other transactions that create its tasks or make them larger wait until this one ends."""
         key = int.from_bytes(sha256(f"{self._server} {payer}".encode()).digest()[:4], signed=True)
         await connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_CALLERS, key))
 

@@ -33,8 +33,8 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
 
 from funcmcp._adapters.redis.link import link_to
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
-from funcmcp._public_names import public
 from funcmcp._server.log import logger, quote
 from funcmcp._state.bus import RESUMED
 from funcmcp._state.sessions.store import StoreUnavailableError
@@ -142,10 +142,10 @@ class RedisBus:
         self._sent += 1
         return encode({"from": self.instance, "number": self._sent, "topic": topic, "message": message})
 
-    async def _send(self, data: bytes) -> None:
+    async def _send(self, encoded: bytes) -> None:
         async def add(redis: Redis) -> None:
             pipeline = redis.pipeline(transaction=False)
-            pipeline.xadd(self._stream, {_FIELD: data}, maxlen=_MAX_STREAM, approximate=True)
+            pipeline.xadd(self._stream, {_FIELD: encoded}, maxlen=_MAX_STREAM, approximate=True)
             pipeline.persist(self._stream)  # version 0.1 sets an expiry on the stream
             await pipeline.execute()
 
@@ -208,10 +208,10 @@ class RedisBus:
 
     async def _publish(self, topic: str, message: Message) -> None:
         """Send a message; retry until Redis accepts it, because it may be unreachable for this instance alone."""
-        data = self._numbered(topic, message)
+        encoded = self._numbered(topic, message)
         while True:
             try:
-                await self._send(data)
+                await self._send(encoded)
             except StoreUnavailableError:
                 await asyncio.sleep(_PAUSE)
             else:
@@ -265,9 +265,9 @@ class RedisBus:
                 self._trim_at = now + _STREAM_SECONDS / 4
                 await redis.eval(_TRIM, 1, self._stream, _STREAM_SECONDS)
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, encoded: bytes) -> None:
         try:
-            message: Any = decode(data)
+            message: Any = decode(encoded)
             if message["from"] != self.instance and self._is_new((message["from"], message.get("number"))):
                 self._deliver(message["topic"], message["message"])
         except (InvalidJSONError, RepeatedNameError, KeyError, TypeError):

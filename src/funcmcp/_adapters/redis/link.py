@@ -24,7 +24,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
 
 from funcmcp._adapters.redis.masters import is_cluster, pool_options
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 from funcmcp._server.log import logger
 from funcmcp._state.outage import Outage
 from funcmcp._state.sessions.store import StoreUnavailableError

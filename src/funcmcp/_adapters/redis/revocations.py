@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funcmcp._adapters.redis.link import link_to
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 from funcmcp._state.sessions.ended import digest_of
 from funcmcp._state.sessions.store import SessionsFullError
 

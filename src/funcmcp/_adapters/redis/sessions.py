@@ -29,9 +29,9 @@ except ModuleNotFoundError as error:
 from funcmcp._adapters.redis.bus import RedisBus
 from funcmcp._adapters.redis.link import link_to
 from funcmcp._adapters.redis.shared_pipeline import SharedPipeline
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.levels import LEVELS
-from funcmcp._public_names import public
 from funcmcp._state.records import value_of
 from funcmcp._state.sessions.store import UNUSED_SECONDS, Handshake, Notes, SessionsFullError, SharedSessions
 

@@ -486,6 +486,6 @@ async def _reply(connection: AbstractConnection) -> Any:
 
 def _packed(name: str, script: str, call: Call) -> bytes:
     """Return the command that runs a script, as the protocol of Redis has it."""
-    words = [name, script, len(call.keys), *call.keys, *call.arguments]
-    texts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    command = [name, script, len(call.keys), *call.keys, *call.arguments]
+    texts = [word if isinstance(word, bytes) else str(word).encode() for word in command]
     return b"*%d\r\n" % len(texts) + b"".join([b"$%d\r\n%b\r\n" % (len(text), text) for text in texts])

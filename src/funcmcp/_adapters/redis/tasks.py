@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._adapters.redis.task_records import Lane, RedisRecords, key_of, member_of
 from funcmcp._adapters.redis.task_scripts import ADD_DUE, BACKLOG, CLAIM, DROP, RENEW, TAKE
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import record as transitions
 from funcmcp._state.tasks.any_store import MAX_CONFLICTS, claim_in_turn, successor
@@ -96,7 +96,7 @@ class _Entry(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Look:
+class _LapsedScan:
     """How far this worker has looked for lapsed leases in a lane.
 
     Attributes:
@@ -106,6 +106,91 @@ class _Look:
 
     next: float = 0.0
     cursor: bytes = _FIRST_ENTRY
+
+
+class _Handover:
+    """New tasks of this process, which go to its own worker without an entry in a stream.
+
+    How it works: between `open` and `close` a worker of this process claims tasks. While it takes new ones it says how
+    many (`set_places`). A task that gets one of these places (`reserve`) is created as claimed. Its claim is delivered
+    to the worker, which takes it with the next end of its `claim`, or is refused if the worker has stopped meanwhile.
+
+    Attributes:
+        only: What the worker can run now.
+        creating: Tasks that have a place, and whose creation is not confirmed.
+        has_new_tasks: Whether a task was created since the worker read the streams.
+    """
+
+    def __init__(self) -> None:
+        self.only = ANY_TASK
+        self.creating = 0
+        self.has_new_tasks = False
+        self._is_open = False
+        self._places = 0
+        self._claims: list[Claim] = []
+        self._wakeup: asyncio.Future[None] | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a `claim` waits for a new task."""
+        return self._wakeup is not None
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether there are claims that the worker has not taken."""
+        return bool(self._claims)
+
+    def open(self, only: TaskFilter) -> None:
+        """Note that a worker claims tasks."""
+        self._is_open = True
+        self.only = only
+
+    def close(self) -> None:
+        """Note that no worker takes new tasks, and end its wait."""
+        self._is_open = False
+        self._places = 0
+        self.wake()
+
+    def set_places(self, count: int) -> None:
+        """Note how many new tasks the worker takes, those included that are being created."""
+        self._places = count
+
+    def reserve(self, task: NewTask) -> bool:
+        """Take a place for a task. Return False if there is none, or if the task is not for this worker now."""
+        self.has_new_tasks = True
+        is_for_this_worker = not task.limited and self.only.accepts(task.queue, task.tool)
+        if task.delay or not is_for_this_worker or self._places <= self.creating + len(self._claims):
+            return False
+        self.creating += 1
+        return True
+
+    def deliver(self, claim: Claim) -> bool:
+        """Give the worker the claim of a task that was created. Return False if it has stopped."""
+        if self._is_open:
+            self._claims.append(claim)
+            self.wake()
+        return self._is_open
+
+    def take(self) -> list[Claim]:
+        """Return the delivered claims, and forget them."""
+        claims, self._claims = self._claims, []
+        return claims
+
+    def wake(self) -> None:
+        """End a wait."""
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
+
+    async def wait(self, count: int) -> None:
+        """Wait until this process has created one of *count* tasks, or until `wake`; not at all without a worker."""
+        if not self._is_open or self._claims:
+            return
+        self._wakeup = asyncio.get_running_loop().create_future()
+        self._places = count
+        try:
+            await self._wakeup
+        finally:
+            self._wakeup = None
 
 
 @public("funcmcp.tasks")
@@ -130,19 +215,13 @@ class RedisTasks(RedisRecords):
         lease: float = 15.0,
     ) -> None:
         super().__init__(redis, limits=limits, concurrency=concurrency, lease=lease)
-        self._only = ANY_TASK
+        self._handover = _Handover()
         self._turn = 0
-        self._looks: dict[str, _Look] = {}
+        self._lapsed_scans: dict[str, _LapsedScan] = {}
         self._names_at = 0.0
         self._signalled: set[str] = set()
-        self._room = 0
-        self._creating = 0
-        self._creates = False
-        self._created: list[Claim] = []
         self._releases: dict[asyncio.Task[None], Claim] = {}
         self._unconfirmed: Sequence[_Entry] = ()
-        self._hands_over = False
-        self._wakeup: asyncio.Future[None] | None = None
         self._signal: asyncio.Task[None] | None = None
 
     async def claim(self, count: int, only: TaskFilter = ANY_TASK) -> Sequence[Claim]:
@@ -151,20 +230,16 @@ class RedisTasks(RedisRecords):
         While an earlier wait for a signal lasts, nothing can be due but tasks that this process creates: the streams
         are not read.
         """
-        self._hands_over = True
-        self._only = only
+        self._handover.open(only)
         try:
             claims = await self._claims(count)
         finally:
-            self._room = 0
-        created, self._created = self._created, []
-        return [*claims, *created]
+            self._handover.set_places(0)
+        return [*claims, *self._handover.take()]
 
     def wake(self) -> None:
         """End a `claim` that waits. Until the next one, tasks that this process creates are for all workers."""
-        self._hands_over = False
-        self._room = 0
-        self._wake_claim()
+        self._handover.close()
 
     async def renew(self, claim: Claim) -> bool:
         """Extend the lease of a claim; see `TaskStore.renew`."""
@@ -188,7 +263,7 @@ class RedisTasks(RedisRecords):
     async def aclose(self) -> None:
         """Release tasks that no worker has begun, and close the connections."""
         self.wake()
-        claims, self._created = self._created, []
+        claims = self._handover.take()
         for releasing, claim in [*self._releases.items()]:
             if releasing.get_loop() is asyncio.get_running_loop():
                 releasing.cancel()
@@ -205,35 +280,22 @@ class RedisTasks(RedisRecords):
         await super().aclose()
 
     async def _insert(self, record: TaskRecord, task: NewTask, size: int) -> TaskRecord:
-        """Store a new task.
-
-        If a `claim` of this process waits and has room, the task is created as claimed, and is what that `claim`
-        returns.
-        """
-        self._creates = True
-        is_for_this_worker = not task.limited and self._only.accepts(task.queue, task.tool)
-        if task.delay or not is_for_this_worker or self._room <= self._creating + len(self._created):
+        """Store a new task, as claimed if the worker of this process has a place for it."""
+        if not self._handover.reserve(task):
             await self._create(record, task, size)
             return record
-        record = transitions.first_claim(record)
-        claim = Claim(record, task.call, record.created)
-        self._creating += 1
+        claim = Claim(transitions.first_claim(record), task.call, record.created)
         try:
-            is_own = await self._create(record, task, size)
+            is_own = await self._create(claim.record, task, size)
         except (StoreUnavailableError, asyncio.CancelledError) as error:
             if not getattr(error, "nothing_written", False):
                 self._release_soon(claim)
             raise
         finally:
-            self._creating -= 1
-        if not is_own:
-            return record
-        if self._hands_over:
-            self._created.append(claim)
-            self._wake_claim()
-        else:  # the worker has stopped meanwhile
+            self._handover.creating -= 1
+        if is_own and not self._handover.deliver(claim):
             self._release_soon(claim)
-        return record
+        return claim.record
 
     def _release_soon(self, claim: Claim) -> None:
         """Release a task that this process has created as claimed, and does not run."""
@@ -258,27 +320,27 @@ class RedisTasks(RedisRecords):
             claims = await self._claim_all(self._unconfirmed)
             if claims:
                 return claims
-        room = count - self._creating
-        if not self._created and room > 0:
+        handover = self._handover
+        room = count - handover.creating
+        if not handover.has_claims and room > 0:
             lanes = await self._served_lanes()
             if not self._waits_for_signal() or not {lane.name for lane in lanes} <= self._signalled:
                 # A part is for tasks that this process creates meanwhile, unless the worker looks through the streams.
-                reserved = room // 2 if self._creates and room <= self.concurrency else 0
-                self._creates = False
-                self._room = self._creating + reserved
+                reserved = room // 2 if handover.has_new_tasks and room <= self.concurrency else 0
+                handover.has_new_tasks = False
+                handover.set_places(handover.creating + reserved)
                 claims = await self._take(lanes, room - reserved)
                 if claims:
                     return claims
             if not self._waits_for_signal():
                 self._signal = asyncio.ensure_future(self._await_signal(lanes))
-        if self._hands_over and not self._created:
-            await self._await_task(count)
+        await handover.wait(count)
         return []
 
     async def _served_lanes(self) -> list[Lane]:
         """Return the lanes of tasks that this worker can run now."""
         await self._learn_lanes()
-        return [lane for lane in self._lanes.values() if self._only.accepts(lane.queue, lane.tool)]
+        return [lane for lane in self._lanes.values() if self._handover.only.accepts(lane.queue, lane.tool)]
 
     async def _learn_lanes(self) -> None:
         """Look once a second for lanes that other processes have added."""
@@ -291,19 +353,6 @@ class RedisTasks(RedisRecords):
     def _waits_for_signal(self) -> bool:
         signal = self._signal
         return signal is not None and not signal.done() and signal.get_loop() is asyncio.get_running_loop()
-
-    def _wake_claim(self) -> None:
-        if self._wakeup is not None and not self._wakeup.done():
-            self._wakeup.set_result(None)
-
-    async def _await_task(self, count: int) -> None:
-        """Wait until this process has created a task, or until the wait for a signal ends."""
-        self._wakeup = asyncio.get_running_loop().create_future()
-        self._room = count
-        try:
-            await self._wakeup
-        finally:
-            self._wakeup = None
 
     async def _await_signal(self, lanes: Sequence[Lane]) -> None:
         """Wait for a signal for a second at most, and pass it on if this worker does not wait for it any more."""
@@ -321,20 +370,22 @@ class RedisTasks(RedisRecords):
         try:
             await self._link.reach(pop, _WAIT + self._link.timeout)
             self._link.note_success()
-            if signals != [None] and self._wakeup is None:
+            if signals != [None] and not self._handover.is_waiting:
                 await self._do(push, int)
         except StoreUnavailableError:
             pass  # all workers read the stream once a second
         except Exception as error:  # noqa: BLE001 - as in RedisLink.do: exceptions of the event loop and the parser
             self._link.note_failure(error)
-        self._wake_claim()
+        self._handover.wake()
 
     async def _take(self, lanes: Sequence[Lane], count: int) -> list[Claim]:
         """Claim tasks of some lanes, at most so many. The first one is another one each time."""
 
         def take(lane: Lane, claims: Sequence[Claim]) -> Awaitable[list[Claim]]:
             room = count - len(claims)
-            return self._take_from(lane, min(room, self._only.places.get(lane.tool, room)) if lane.tool else room)
+            if lane.tool:
+                room = min(room, self._handover.only.places.get(lane.tool, room))
+            return self._take_from(lane, room)
 
         self._turn += 1
         return await claim_in_turn(lanes, self._turn, count, take)
@@ -344,24 +395,24 @@ class RedisTasks(RedisRecords):
 
         Once a second, it also takes those whose workers have not renewed their leases.
         """
-        look = self._looks.setdefault(lane.name, _Look())
+        scan = self._lapsed_scans.setdefault(lane.name, _LapsedScan())
         lease = ""
-        if monotonic() >= look.next:
+        if monotonic() >= scan.next:
             lease = str(int(self.lease * 1000))
-            look.next = monotonic() + min(self.lease / 3, _LAPSED_INTERVAL)
+            scan.next = monotonic() + min(self.lease / 3, _LAPSED_INTERVAL)
         keys = (lane.stream, lane.delayed, lane.signals)
         try:
-            milliseconds, cursor, due, rows = await self._run(TAKE, list, keys, (count, lease, look.cursor))
+            milliseconds, cursor, due, rows = await self._run(TAKE, list, keys, (count, lease, scan.cursor))
             if due:
                 await self._add_due(lane, due)
             if due and not rows:
                 _, cursor, _, rows = await self._run(TAKE, list, keys, (count, "", cursor))
         except StoreUnavailableError:
-            look.next = 0.0
+            scan.next = 0.0
             raise
-        look.cursor = cursor
+        scan.cursor = cursor
         if cursor != _FIRST_ENTRY:
-            look.next = 0.0  # there may be more
+            scan.next = 0.0  # there may be more
         self._note_time(milliseconds)
         entries: list[_Entry] = []
         useless: list[bytes] = []

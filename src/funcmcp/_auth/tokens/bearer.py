@@ -12,15 +12,17 @@ RFC 8725, RFC 9068; MCP "basic/authorization", "Token Handling".
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from hashlib import sha256
 from time import time
 from typing import TYPE_CHECKING
 
 from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.principal import VerifiedToken
 from funcmcp._auth.tokens.claims import TokenRules, check_audience, check_issuer
 from funcmcp._auth.tokens.compact import TokenError, read, read_object
 from funcmcp._auth.tokens.keys import SHARED_SECRET_ALGORITHMS, StaticKeys
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -119,7 +121,7 @@ class BearerTokens:
         principal = self._rules.principal(claims)
         if not any(key.verifies(signed) for key in await self._keys.find(signed)):
             raise TokenError("The signature of the token is invalid.")
-        return principal, end
+        return replace(principal, verified_token=VerifiedToken(token)), end
 
     def _remember(self, digest: bytes, principal: Principal, end: float) -> None:
         """Cache a valid token, in place of the oldest one if the cache is full."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._auth.principal import Principal
 from funcmcp._auth.tokens.compact import TokenError
 from funcmcp._auth.tokens.keys import ALGORITHMS, SHARED_SECRET_ALGORITHMS
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -77,10 +77,10 @@ def read(token: str) -> SignedToken:
     )
 
 
-def read_object(data: bytes, part: str) -> dict[str, Any]:
+def read_object(json_text: bytes, part: str) -> dict[str, Any]:
     """Return the JSON object in a part of a token; raise TokenError if the part is not a JSON object."""
     try:
-        value = decode(data)
+        value = decode(json_text)
     except ValueError:
         raise TokenError(f"The token's {part} is not valid JSON.") from None
     if not isinstance(value, dict):
@@ -98,8 +98,8 @@ def _text(header: dict[str, Any], name: str) -> str | None:
 def _to_bytes(text: str) -> bytes:
     if len(text) % 4 == 1:
         raise TokenError("The token is not a signed JSON Web Token.")
-    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    decoded = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     # Only the canonical encoding is valid: the unused bits of the last character must be zero.
-    if base64.urlsafe_b64encode(data).rstrip(b"=") != text.encode("ascii"):
+    if base64.urlsafe_b64encode(decoded).rstrip(b"=") != text.encode("ascii"):
         raise TokenError("The token is not a signed JSON Web Token.")
-    return data
+    return decoded

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._auth.tokens.compact import MissingKeyError
 from funcmcp._auth.tokens.keys import SHARED_SECRET_ALGORITHMS, UnfitKeyError, read_key, without_ambiguous
 from funcmcp._auth.urls import checked
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import decode
-from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

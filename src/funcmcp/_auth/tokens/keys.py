@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 try:
     from joserfc.errors import JoseError
@@ -97,32 +97,42 @@ class VerificationKey:
 
 def read_key(jwk: Mapping[str, Any]) -> VerificationKey:
     """Return the key in a JSON Web Key; raise UnfitKeyError if it can't verify signatures."""
-    kind = jwk.get("kty")
-    key_id = jwk.get("kid")
-    algorithm = jwk.get("alg")
-    operations = jwk.get("key_ops", ["verify"])
-    if not isinstance(key_id, str | None) or not isinstance(algorithm, str | None) or not isinstance(operations, list):
-        raise UnfitKeyError("The key is invalid.")
-    if jwk.get("use", "sig") != "sig" or "verify" not in operations:
-        raise UnfitKeyError("The key is not for verifying signatures.")
-    if kind != "oct" and "d" in jwk:
-        raise UnfitKeyError("The key is private.")
-    algorithms = {name for name, fitting in _KINDS.items() if fitting in ((kind, None), (kind, jwk.get("crv")))}
-    if algorithm is not None:
-        algorithms &= {algorithm}
+    _check_purpose(jwk)
     # Weak keys are rejected before they are imported: the library only warns of them.
-    if kind == "RSA":
+    if jwk.get("kty") == "RSA":
         _check_rsa(_number(jwk, "n"), _number(jwk, "e"))
-    if kind == "oct":
-        bits = len(_bytes(jwk, "k")) * 8
-        algorithms = {name for name in algorithms if bits >= int(name.removeprefix("HS"))}
+    algorithms = _algorithms_of(jwk)
     if not algorithms:
         raise UnfitKeyError("The key is too short, or has no supported algorithm.")
     try:
         key = import_key(dict(jwk))
     except (JoseError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise UnfitKeyError("The key is invalid.") from error
-    return VerificationKey(key_id, frozenset(algorithms), key)
+    return VerificationKey(jwk.get("kid"), algorithms, key)
+
+
+def _check_purpose(jwk: Mapping[str, Any]) -> None:
+    """Raise UnfitKeyError if a key is malformed, private, or not for verifying signatures."""
+    operations = jwk.get("key_ops", ["verify"])
+    has_names = isinstance(jwk.get("kid"), str | None) and isinstance(jwk.get("alg"), str | None)
+    if not has_names or not isinstance(operations, list):
+        raise UnfitKeyError("The key is invalid.")
+    if jwk.get("use", "sig") != "sig" or "verify" not in operations:
+        raise UnfitKeyError("The key is not for verifying signatures.")
+    if jwk.get("kty") != "oct" and "d" in jwk:
+        raise UnfitKeyError("The key is private.")
+
+
+def _algorithms_of(jwk: Mapping[str, Any]) -> frozenset[str]:
+    """Return the algorithms that a key is for, and for which it is long enough if it is a secret."""
+    kind, curve = jwk.get("kty"), jwk.get("crv")
+    algorithms = {name for name, fitting in _KINDS.items() if fitting in ((kind, None), (kind, curve))}
+    if jwk.get("alg") is not None:
+        algorithms &= {jwk["alg"]}
+    if kind == "oct":
+        bits = len(_bytes(jwk, "k")) * 8
+        algorithms = {name for name in algorithms if bits >= int(name.removeprefix("HS"))}
+    return frozenset(algorithms)
 
 
 def _bytes(jwk: Mapping[str, Any], name: str) -> bytes:

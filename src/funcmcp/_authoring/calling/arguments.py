@@ -14,11 +14,12 @@ decides. If the value is invalid and small, another validator lists all errors f
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, NotRequired, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, NotRequired, Protocol, get_origin
 
 from funcmcp._authoring.signatures.annotations import marks_of
 from funcmcp._authoring.signatures.signature import EMPTY, Spread
 from funcmcp._protocol.errors import ToolError
+from funcmcp._protocol.media_types import FILE_HINT
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -34,6 +35,17 @@ if TYPE_CHECKING:
 
 _MAX_MEMBERS_FOR_ALL_ERRORS = 1000
 """For arguments with more members, only the errors of the first validation are reported."""
+
+
+class Known(Protocol):
+    """The arguments that a function has, and what happens to others: `KnownArguments` of `unknown_arguments.py`."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Their names."""
+
+    def known_in(self, arguments: dict[str, Any], read: Reader) -> dict[str, Any]:
+        """Return the known ones of the arguments; raise ToolError if the others are refused."""
 
 
 class Part(NamedTuple):
@@ -62,7 +74,7 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
         RegistrationError: JSON can't represent a type, two fields have the same alias, or more than one parameter is
             marked with `Arguments`.
     """
-    from funcmcp._authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.schemas.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
     parts = []
     spread = [parameter for parameter in parameters if is_spread(parameter)]
@@ -81,7 +93,7 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
 
 def _plain_schema(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> dict[str, Any]:
     """Return the core schema of plain parameters. If there is an error, it names the parameter that causes it."""
-    from funcmcp._authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.schemas.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
     for parameter in parameters:
         _check_qualifier(parameter, tool)
@@ -119,7 +131,7 @@ def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
             f"{feature} has an Arguments[...] parameter, which only tools can have. "
             "Declare each argument as a parameter."
         )
-    from funcmcp._authoring.values.pydantic_argument_schemas import for_texts  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.schemas.pydantic_argument_schemas import for_texts  # noqa: PLC0415 - loads pydantic
 
     parts = [part._replace(schema=for_texts(part.schema)) for part in parts_of(parameters, feature, lax=True)]
     for part in parts:
@@ -142,7 +154,7 @@ def json_texts_of(parts: Sequence[Part]) -> dict[str, bool]:
 
     The value is whether an author's function may read other texts, too.
     """
-    from funcmcp._authoring.values.pydantic_argument_schemas import reads_texts, requires_json  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.schemas.pydantic_argument_schemas import reads_texts, requires_json  # noqa: PLC0415 - loads pydantic
 
     texts: dict[str, bool] = {}
     for part in parts:
@@ -181,7 +193,7 @@ def input_schema(
     """
     if not parts:
         return {"type": "object", "properties": {}}
-    from funcmcp._authoring.values.json_schema import arranged, json_schema  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.schemas.json_schema import arranged, json_schema  # noqa: PLC0415 - loads pydantic
 
     merged: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
     for part in parts:
@@ -204,7 +216,7 @@ def input_schema(
 
 def _describe(part: Part, schema: dict[str, Any], descriptions: Mapping[str, str]) -> None:
     """Add descriptions from the docstring, and the function's own defaults, to the schema of arguments."""
-    from funcmcp._authoring.values.json_schema import encoded_default, without_null  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.schemas.json_schema import encoded_default, without_null  # noqa: PLC0415 - loads pydantic
 
     properties = schema["properties"]
     definitions = schema.get("$defs", {})
@@ -215,7 +227,7 @@ def _describe(part: Part, schema: dict[str, Any], descriptions: Mapping[str, str
     for name, field in _fields(part.schema).items():
         argument = properties[_alias(field, name)]
         if name in descriptions:
-            argument.setdefault("description", descriptions[name])
+            _add_description(argument, descriptions[name])
         if "x-mcp-header" in argument:  # a header has no null, so the client omits it
             argument = properties[_alias(field, name)] = without_null(argument, definition)
         if name not in part.defaults:
@@ -228,6 +240,18 @@ def _describe(part: Part, schema: dict[str, Any], descriptions: Mapping[str, str
                 argument["default"] = encoded_default(default)
             except ValueError:
                 continue  # JSON can't represent the default, so the schema omits it
+
+
+def _add_description(argument: dict[str, Any], text: str) -> None:
+    """Add the description in a docstring to the schema of an argument. One in the annotation takes precedence.
+
+    The type of a file has a description of its own, which says how to send one. It comes last.
+    """
+    existing = argument.get("description")
+    if existing == FILE_HINT:
+        argument["description"] = f"{text} {existing}"
+    else:
+        argument.setdefault("description", text)
 
 
 def _fields(schema: Mapping[str, Any]) -> Mapping[str, dict[str, Any]]:
@@ -267,21 +291,35 @@ def is_field(value: Any) -> bool:
     return hasattr(value, "is_required") and hasattr(value, "default_factory")
 
 
-def reader_of(parts: Sequence[Part], *, lax: bool, schema: Callable[[], dict[str, Any]] | None = None) -> Reader:
+def reader_of(
+    parts: Sequence[Part],
+    *,
+    lax: bool,
+    schema: Callable[[], dict[str, Any]] | None = None,
+    known: Known | None = None,
+) -> Reader:
     """Return a function that converts arguments to keyword arguments. It raises ToolError if they are invalid.
 
     Args:
         parts: The parts of the arguments.
         lax: Whether values are converted.
         schema: Returns the arguments' JSON schema, from which errors describe missing arguments.
+        known: The arguments that the function has. None: unknown ones are not looked for.
     """
     describing = None if schema is None else cache(schema)
-    if not parts:
-        return _no_arguments
     checks = [(part.parameter, _Check(part.schema, lax=lax)) for part in parts]
     if len(parts) == 1 and parts[0].parameter is None:
-        return _reporting(checks[0][1], describing)
-    return _several(parts, checks, describing)
+        return _reporting(checks[0][1], describing, known)
+    read = _several(parts, checks, describing) if parts else _no_arguments
+    if known is None:
+        return read
+
+    def read_known(arguments: dict[str, Any]) -> dict[str, Any]:
+        if not known.names.issuperset(arguments):
+            arguments = known.known_in(arguments, read)
+        return read(arguments)
+
+    return read_known
 
 
 def reader_of_type(annotation: Any, name: str) -> Callable[[Any], Any]:
@@ -291,8 +329,8 @@ def reader_of_type(annotation: Any, name: str) -> Callable[[Any], Any]:
         annotation: The type.
         name: The name of the type in errors.
     """
-    from funcmcp._authoring.values.json_schema import json_schema  # noqa: PLC0415 - loads pydantic
-    from funcmcp._authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.schemas.json_schema import json_schema  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.schemas.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
     schema = argument_schema(annotation, name, lax=False)
     return _reporting(_Check(schema, lax=False), cache(lambda: json_schema(schema, "validation", name)))
@@ -306,13 +344,13 @@ def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
     """Return a function that validates a JSON value and raises pydantic's ValidationError."""
     from pydantic_core import to_json  # noqa: PLC0415 - loads pydantic
 
-    from funcmcp._authoring.values.pydantic_argument_schemas import (  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.schemas.pydantic_argument_schemas import (  # noqa: PLC0415 - loads pydantic
         locating_errors,
         strict_schema,
         strings_first,
         whole_numbers,
     )
-    from funcmcp._authoring.values.pydantic_schemas import is_plain, validator  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.schemas.pydantic_schemas import is_plain, validator  # noqa: PLC0415 - loads pydantic
 
     changed = locating_errors(strings_first(schema))
     if lax:  # strict types remain strict, but dates, sets and the like of strict models are read from JSON
@@ -347,7 +385,7 @@ class _Check:
     """
 
     def __init__(self, schema: dict[str, Any], *, lax: bool) -> None:
-        from funcmcp._authoring.values.pydantic_argument_schemas import fail_fast, null_as_absent  # noqa: PLC0415 - loads pydantic
+        from funcmcp._authoring.schemas.pydantic_argument_schemas import fail_fast, null_as_absent  # noqa: PLC0415 - loads pydantic
 
         self.validate = _validating(fail_fast(schema), lax=lax)
         self._with_defaults = cache(lambda: _validating(fail_fast(null_as_absent(schema)), lax=lax))
@@ -399,13 +437,21 @@ def _is_small(value: Any) -> bool:
     return True
 
 
-def _reporting(check: _Check, schema: Callable[[], dict[str, Any]] | None) -> Callable[[Any], Any]:
-    """Return a function that validates a value, and raises ToolError with its errors."""
+def _reporting(
+    check: _Check, schema: Callable[[], dict[str, Any]] | None, known: Known | None = None
+) -> Callable[[Any], Any]:
+    """Return a function that validates a value, and raises ToolError with its errors.
+
+    If the value is the arguments of a call, *known* are those that the function has.
+    """
     from pydantic_core import ValidationError  # noqa: PLC0415 - loads pydantic
 
     validate = check.validate
+    names = frozenset() if known is None else known.names
 
     def read(value: Any) -> Any:
+        if known is not None and not names.issuperset(value):
+            value = known.known_in(value, read)
         try:
             return validate(value)
         except ValidationError as error:
@@ -461,7 +507,7 @@ def _several(
 
 def _tool_error(errors: list[tuple[Any, Any]], schema: Callable[[], dict[str, Any]] | None) -> ToolError:
     """Return the error for the client. *errors* are pydantic's errors, each with its value."""
-    from funcmcp._authoring.values.argument_errors import validation_errors, wrong_arguments  # noqa: PLC0415 - only for errors
+    from funcmcp._authoring.schemas.argument_errors import validation_errors, wrong_arguments  # noqa: PLC0415 - only for errors
 
     return wrong_arguments(line for error, value in errors for line in validation_errors(error, value, schema))
 
@@ -477,8 +523,8 @@ def handwritten_reader(
         all_arguments: The parameter that takes all arguments as a dict, if there is one.
         read_named: The reader of the arguments for named parameters, if there are any.
     """
-    from funcmcp._authoring.values.argument_errors import wrong_arguments  # noqa: PLC0415 - only for errors
-    from funcmcp._authoring.values.handwritten_schema import schema_checker  # noqa: PLC0415 - for these schemas only
+    from funcmcp._authoring.schemas.argument_errors import wrong_arguments  # noqa: PLC0415 - only for errors
+    from funcmcp._authoring.schemas.handwritten_schema import schema_checker  # noqa: PLC0415 - for these schemas only
 
     errors_of = schema_checker(schema, f"The input_schema of {tool}")
 

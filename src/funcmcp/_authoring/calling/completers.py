@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._authoring.calling.function_call import CallKind, FeatureFunction, FunctionCall, always
+from funcmcp._authoring.calling.function_call import Always, CallKind, FeatureFunction, FunctionCall
 from funcmcp._authoring.signatures.choices import choices_of
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -41,9 +41,7 @@ def _new_reader(call: CompleterCall) -> Callable[[str, Mapping[str, str]], dict[
     return read
 
 
-def _new_renderer(
-    call: CompleterCall,
-) -> Callable[[RequestContext, str, Mapping[str, str]], Callable[[Any], Completion]]:
+def _new_renderer(call: CompleterCall) -> Always[Completion]:
     def render(value: Any) -> Completion:
         from funcmcp._protocol.completion import Completion  # noqa: PLC0415 - few servers complete values
 
@@ -56,7 +54,7 @@ def _new_renderer(
                 raise TypeError(f"{call.name} must return strings, not {type(text).__name__}.")
         return Completion(texts, completion.total, completion.has_more)
 
-    return always(render)
+    return Always(render)
 
 
 COMPLETER_CALL = CallKind(_new_reader, _new_renderer)

@@ -11,30 +11,37 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import inspect
+import math
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 from uuid import uuid4
 
 from funcmcp._authoring.calling.questions import Elicit, Elicited, ElicitURL, ListRoots, Root, Sample, Sampled
+from funcmcp._authoring.results.result_writer import jsonable
+from funcmcp._authoring.schemas.python_values import python_value
 from funcmcp._authoring.signatures.partials import is_async
 from funcmcp._authoring.signatures.signature import parameter_of
-from funcmcp._authoring.values.python_values import python_value
-from funcmcp._authoring.values.result_writer import jsonable
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import ToolError
+from funcmcp._protocol.extensions import declared_settings
 from funcmcp._protocol.levels import LEVELS
-from funcmcp._public_names import public
+from funcmcp._server.calls.feature import CallEnd, TimeLimit
+from funcmcp._server.catalog.visibility import visibility_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from typing import Unpack
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from os import PathLike
+    from typing import Literal, Unpack
 
     from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.questions import Question, SampleOptions
     from funcmcp._authoring.calling.services import Services
-    from funcmcp._authoring.values.content import Content
+    from funcmcp._authoring.results.content import Content, ResourceLink
     from funcmcp._server.calls.context import HTTPRequestInfo, RequestContext
+    from funcmcp._server.catalog.visibility import VisibilityRule
+    from funcmcp._state.caller_state import CallerState
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -81,6 +88,18 @@ class CancellationToken:
         self._cancelled = True
 
 
+class HandleArgument(NamedTuple):
+    """The argument of a tool that is a `funcmcp.state.StateHandle`.
+
+    Attributes:
+        name: The name of the argument.
+        handle: What the client has sent; None if it has left the argument out.
+    """
+
+    name: str
+    handle: str | None
+
+
 @public("funcmcp")
 class Context:
     """The context of one call: data of its request, and messages and questions to the client.
@@ -96,12 +115,15 @@ class Context:
     """
 
     __slots__ = (
+        "_began",
         "_closed",
         "_context",
         "_counts",
+        "_handle",
         "_loop",
         "_progress",
         "_services",
+        "_state",
         "_waits",
         "arguments",
         "name",
@@ -116,6 +138,7 @@ class Context:
         *,
         arguments: Mapping[str, Any] = MappingProxyType({}),
         uri: str = "",
+        handle: HandleArgument | None = None,
     ) -> None:
         self.name: str = name
         self.arguments: Mapping[str, Any] = arguments
@@ -123,16 +146,19 @@ class Context:
         self._context = context
         self._services = services
         self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
         self._counts: dict[str, int] = {}
         self._progress: float | None = None
         self._closed = False
+        self._handle = handle
+        self._state: CallerState | None = None
         self._waits: set[concurrent.futures.Future[Any]] = set()
 
     if not TYPE_CHECKING:  # type checkers report unknown attributes themselves
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError that names funcmcp's counterpart of an attribute of other frameworks."""
-            from funcmcp._other_frameworks import CONTEXT_ATTRIBUTES  # noqa: PLC0415 - only errors need it
+            from funcmcp._text.other_frameworks import CONTEXT_ATTRIBUTES  # noqa: PLC0415 - only errors need it
 
             message = f"Context has no attribute {name!r}"  # Python adds ". Did you mean ...?"
             if name in CONTEXT_ATTRIBUTES:
@@ -230,9 +256,38 @@ class Context:
         """
         return self._services.lifespans.value_in(self._loop)
 
+    @property
+    def state(self) -> CallerState:
+        """Values of the caller that last across calls: `get`, `set`, `change`, `delete`; see docs/guides/state.md.
+
+        Example:
+            ```python
+            cart = await context.state.get("cart", [])
+            await context.state.set("cart", [*cart, item], ttl=3600)
+            ```
+        """
+        if self._state is None:
+            from funcmcp._authoring.calling.state_access import state_of  # noqa: PLC0415 - few functions have state
+
+            self._state = state_of(self._context, self._services, self._handle)
+        return self._state
+
     def can(self, capability: str) -> bool:
         """Return whether the client declared a capability: ``"elicitation"``, ``"sampling"`` or ``"roots"``."""
         return isinstance(self._context.client.capabilities.get(capability), dict)
+
+    def client_extension(self, identifier: str) -> Mapping[str, Any] | None:
+        """Return the settings with which the client declares an extension; None if it does not declare it.
+
+        Args:
+            identifier: The name, such as ``"com.example/search"``.
+        """
+        return declared_settings(self._context.client.capabilities, identifier)
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether progress is sent: the client asked for it, or the call runs as a task."""
+        return type(self.meta.get("progressToken")) in {str, int} or self._context.task_id is not None
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress. Nothing is sent if the client did not ask for it, or if the progress did not increase.
@@ -249,13 +304,14 @@ class Context:
         if message is not None:
             params["message"] = message
         encode(params)  # raises ValueError for the author, even if the client did not ask for progress
-        token = self.meta.get("progressToken")
-        if self._closed or (type(token) not in {str, int} and self._context.task_id is None):
+        if self._closed or not self.wants_progress:
             return
         if self._progress is not None and progress <= self._progress:
             return
         self._progress = progress
-        await self._context.notify("notifications/progress", {"progressToken": token, **params})
+        await self._context.notify(
+            "notifications/progress", {"progressToken": self.meta.get("progressToken"), **params}
+        )
 
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """Send a log message. Nothing is sent if the client did not ask for messages of this level.
@@ -297,6 +353,110 @@ class Context:
     async def error(self, data: Any, logger: str | None = None) -> None:
         """Send a log message of the level error; see `log`."""
         await self.log("error", data, logger)
+
+    async def extend(self, seconds: float) -> float:
+        """Let the call take so many seconds from now, if its time limit is earlier, and return the seconds that it has.
+
+        The option ``max_timeout=`` limits the whole call, and the ``ttl`` limits a task as well: near the limit a call
+        gets less than it asks for. A call without a time limit needs no extension.
+
+        Args:
+            seconds: The seconds, counted from now.
+
+        Raises:
+            RuntimeError: The tool, resource or prompt has no ``max_timeout=``.
+            ValueError: The seconds are not a number above 0.
+        """
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+            raise ValueError(f"extend takes a number of seconds above 0; got {seconds!r:.60}.")
+        limit, now = self._context.time_limit, self._loop.time()
+        if limit is None:
+            return self._context.latest_end - now
+        if limit.longest is None:
+            raise RuntimeError(f"{self.name} can't be extended. Set max_timeout= beside its timeout=.")
+        moved = self._context.moved_end
+        end = self._began + limit.seconds if moved is None else moved.time
+        latest = min(self._began + limit.longest, self._context.latest_end)
+        extended = min(now + seconds, latest)
+        if extended > end and not self._closed:
+            self._context.move_end(CallEnd(extended, TimeLimit(round(extended - self._began, 1), "max_timeout=")))
+            end = extended
+        return min(end, self._context.latest_end) - now
+
+    async def link_file(
+        self, data: bytes | str | PathLike[str], *, name: str | None = None, mime_type: str | None = None
+    ) -> ResourceLink:
+        """Keep a file for the caller, and return a link to it, for a file that is too large for a result.
+
+        The caller can read the link as a resource, or pass its URI to a tool that takes an `UploadedFile`, until
+        `Uploads.seconds` have passed. The file counts for the caller's limits of `Uploads`.
+
+        Args:
+            data: The bytes of the file, or its path.
+            name: The name that clients see. By default it is that of the path.
+            mime_type: The media type. By default it follows from the name's suffix.
+
+        Raises:
+            RuntimeError: The server has no `HTTPOptions(uploads=...)`.
+            ValueError: The file has more than `Uploads.file_bytes`.
+            ToolError: There is no room for the file.
+            OSError: The file can't be read.
+        """
+        from funcmcp._authoring.calling.uploaded_file import link_file  # noqa: PLC0415 - few servers keep files
+
+        return await link_file(self._services.uploads, self._context, data, name=name, mime_type=mime_type)
+
+    async def enable(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        tags: Collection[str] | None = None,
+        components: Collection[Literal["tool", "resource", "template", "prompt"]] | None = None,
+        only: bool = False,
+    ) -> None:
+        """Show features to the session of the call, also those that `MCPServer.disable` hides from other clients.
+
+        The rules of a session precede those of the server, and the last one that matches a feature decides. The client
+        is notified. The rules end with the session.
+
+        Args:
+            names: Names of tools and prompts, and URIs of resources and templates.
+            tags: Tags of which the feature must have at least one.
+            components: Kinds of features.
+            only: Hide all other features from the session, and forget its previous rules.
+
+        Raises:
+            ToolError: The call has no session that can keep rules: see docs/guides/servers.md. Or the session has too
+                many rules.
+            TypeError: An argument is one string, and not a collection of strings.
+            ValueError: A kind of feature is unknown.
+        """
+        await self._change_view(visibility_rule(names, tags, components, shows=True, only=only))
+
+    async def disable(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        tags: Collection[str] | None = None,
+        components: Collection[Literal["tool", "resource", "template", "prompt"]] | None = None,
+    ) -> None:
+        """Hide features from the session of the call, for which they are unknown. Errors are as for `enable`.
+
+        Args:
+            names: Names of tools and prompts, and URIs of resources and templates.
+            tags: Tags of which the feature must have at least one.
+            components: Kinds of features.
+        """
+        await self._change_view(visibility_rule(names, tags, components, shows=False))
+
+    async def reset_visibility(self) -> None:
+        """Forget the rules of the session, so that it sees what other clients see. Errors are as for `enable`."""
+        await self._change_view(None)
+
+    async def _change_view(self, rule: VisibilityRule | None) -> None:
+        from funcmcp._authoring.calling.session_rules import change_rules  # noqa: PLC0415 - few tools need it
+
+        await change_rules(self._context, rule)
 
     async def close_stream(self) -> None:
         """Close the connection of this request while the call continues. The client resumes the stream later.

@@ -36,6 +36,10 @@ class LifespanError(RuntimeError):
     """A lifespan failed when the server started, so the server can't start."""
 
 
+class CannotStartError(LifespanError):
+    """The server can't start for a reason outside of its code. The text says all, so no traceback is logged."""
+
+
 class Lifespans:
     """The lifespans of one server.
 
@@ -199,6 +203,8 @@ class Lifespans:
         for name, open_lifespan in self._functions:
             try:
                 values.append((name, await stack.enter_async_context(open_lifespan())))
+            except CannotStartError:
+                raise
             except BaseException as error:
                 if isinstance(error, SystemExit | KeyboardInterrupt) or not is_failure(error):
                     raise

@@ -13,13 +13,13 @@ import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._authoring.calling.arguments import json_texts_of, optional_of, reader_of
-from funcmcp._authoring.calling.function_call import CallKind, always
-from funcmcp._authoring.calling.unknown_arguments import KnownArguments, checking_names
+from funcmcp._authoring.calling.function_call import Always, CallKind
+from funcmcp._authoring.calling.unknown_arguments import KnownArguments
+from funcmcp._authoring.results.prompt_results import description_prefix, prompt_result
+from funcmcp._authoring.results.result_writer import text_conversion
 from funcmcp._authoring.signatures.annotations import union_members, without_marks
 from funcmcp._authoring.signatures.choices import choices_of
 from funcmcp._authoring.signatures.signature import EMPTY
-from funcmcp._authoring.values.prompt_results import description_prefix, prompt_result
-from funcmcp._authoring.values.result_writer import text_conversion
 from funcmcp._protocol.errors import InvalidParams, ToolError
 
 if TYPE_CHECKING:
@@ -49,18 +49,18 @@ class PromptSettings(NamedTuple):
 
 
 def _new_reader(call: PromptCall) -> Callable[[dict[str, str]], dict[str, Any]]:
-    names = frozenset(parameter.name for parameter in call.plan.arguments)
+    known = KnownArguments(frozenset(parameter.name for parameter in call.plan.arguments), call.settings.unknown)
     values_of = _value_reader(call)
     validate = reader_of(call.parts, lax=True, schema=call.input_schema)
 
     def read_values(arguments: dict[str, str]) -> dict[str, Any]:
         return validate(arguments if values_of is None else values_of(arguments))
 
-    read_known = checking_names(read_values, KnownArguments(names), call.settings.unknown)
-
     def read(arguments: dict[str, str]) -> dict[str, Any]:
         try:
-            return read_known(arguments)
+            if not known.names.issuperset(arguments):
+                arguments = known.known_in(arguments, read_values)
+            return read_values(arguments)
         except ToolError as error:
             raise InvalidParams(str(error)) from None
 
@@ -92,15 +92,15 @@ def _value_reader(call: PromptCall) -> Callable[[dict[str, str]], dict[str, Any]
     return values_of
 
 
-def _new_renderer(call: PromptCall) -> Callable[..., Callable[[Any], PromptCallResult]]:
+def _new_renderer(call: PromptCall) -> Always[PromptCallResult]:
     description = call.settings.description()
     render: Callable[[Any], PromptCallResult] = prompt_result
     if description:
         render = functools.partial(prompt_result, description=description, prefix=description_prefix(description))
     convert = text_conversion(call.signature.returns(), call.name)
     if convert is None:
-        return always(render)
-    return always(lambda value: render(convert(value)))
+        return Always(render)
+    return Always(lambda value: render(convert(value)))
 
 
 def _context_members(arguments: dict[str, str]) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast, overload
 
-from funcmcp._authoring.values.content import Content
-from funcmcp._mappings import only
+from funcmcp._authoring.results.content import Content
+from funcmcp._objects.mappings import only
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import ToolError
-from funcmcp._public_names import public
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -348,8 +348,8 @@ class _Form(NamedTuple):
 def _form_of(form: Any) -> _Form:
     """Return the form of a type. A type without fields becomes a form with one field, ``value``."""
     from funcmcp._authoring.calling.arguments import reader_of_type  # noqa: PLC0415 - loads pydantic, for tools that ask
-    from funcmcp._authoring.values.json_schema import json_schema, without_null  # noqa: PLC0415 - loads pydantic
-    from funcmcp._authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.schemas.json_schema import json_schema, without_null  # noqa: PLC0415 - loads pydantic
+    from funcmcp._authoring.schemas.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
     name = getattr(form, "__name__", repr(form))
     schema = json_schema(argument_schema(form, name, lax=False), "validation", name)

@@ -14,11 +14,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_origin
 
 from funcmcp._authoring.calling.arguments import is_field, reader_of
-from funcmcp._authoring.calling.function_call import CallKind, always
+from funcmcp._authoring.calling.function_call import Always, CallKind
+from funcmcp._authoring.results.content import ResourceInfo
+from funcmcp._authoring.results.resource_contents import ContentsWriter
 from funcmcp._authoring.signatures.annotations import marks_of, union_members, without_marks
 from funcmcp._authoring.signatures.signature import EMPTY
-from funcmcp._authoring.values.content import ResourceInfo
-from funcmcp._authoring.values.resource_contents import ContentsWriter
 from funcmcp._protocol.errors import InvalidParams, ToolError
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -101,19 +101,19 @@ def _new_lister_reader(call: ListerCall) -> Callable[[], dict[str, Any]]:
     return dict
 
 
-def _new_lister_renderer(call: ListerCall) -> Callable[..., Callable[[Any], list[dict[str, Any]]]]:
+def _new_lister_renderer(call: ListerCall) -> Always[list[dict[str, Any]]]:
     scheme = call.settings
 
     def render(value: Any) -> list[dict[str, Any]]:
-        if not isinstance(value, list | tuple) or not all(isinstance(item, ResourceInfo) for item in value):
+        if not isinstance(value, list | tuple) or not all(isinstance(resource, ResourceInfo) for resource in value):
             raise TypeError(f"{call.name} must return a list of ResourceInfo objects.")
-        definitions: list[dict[str, Any]] = [item.wire for item in value]
+        definitions: list[dict[str, Any]] = [resource.wire for resource in value]
         for definition in definitions:
             if not definition["uri"].startswith(f"{scheme}:"):
                 raise ValueError(f"{call.name} lists resources of the scheme {scheme!r}, not {definition['uri']!r}.")
         return definitions
 
-    return always(render)
+    return Always(render)
 
 
 LISTER_CALL = CallKind(_new_lister_reader, _new_lister_renderer)

@@ -33,6 +33,7 @@ from funcmcp._authoring.calling.threads import CallThread, Threads
 from funcmcp._authoring.calling.unknown_arguments import DEFAULT_RULES, ArgumentRules
 from funcmcp._authoring.signatures.partials import is_async
 from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._server.limits import Limits
 from funcmcp._server.log import log_exception, quote
 from funcmcp._server.run import current_run
 
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import TypeAlias
+
+    from funcmcp._state.caller_values import CallerValues
+    from funcmcp._state.uploads import UploadStore
 
     Manager: TypeAlias = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 
@@ -70,6 +74,7 @@ class Services:
 
     Args:
         argument_rules: How tools and prompts read their arguments, unless their own options differ.
+        result_bytes: Bytes of the items of a generator at most; `Limits.result_bytes`.
 
     Example:
         ```python
@@ -78,11 +83,16 @@ class Services:
         ```
     """
 
-    def __init__(self, argument_rules: ArgumentRules = DEFAULT_RULES) -> None:
+    def __init__(self, argument_rules: ArgumentRules = DEFAULT_RULES, result_bytes: int = Limits.result_bytes) -> None:
         self.argument_rules = argument_rules
+        self.result_bytes = result_bytes
         self.threads: Threads = Threads()
         self._registry = _Registry(self.threads)
         self.lifespans: Lifespans = Lifespans(self._registry.close_app)
+        self.open_values: Callable[[], CallerValues] | None = None
+        self.uploads: UploadStore | None = None
+        self.uses_state: bool = False
+        self.runtime: Any = None  # the `ServerRuntime`, for providers of a layer above it
 
     def register_factory(
         self, service: type[T], factory: Callable[..., Any], *, scope: Literal["request", "app"] = "request"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._authoring.calling.arguments import handwritten_reader, parts_of, reader_of
-from funcmcp._authoring.calling.function_call import CallKind, FunctionCall, always
-from funcmcp._authoring.calling.unknown_arguments import DEFAULT_RULES, ArgumentRules, checking_names, known_arguments
-from funcmcp._authoring.values.tool_results import handwritten_rendering, rendering_of
+from funcmcp._authoring.calling.function_call import Always, CallKind, FunctionCall
+from funcmcp._authoring.calling.unknown_arguments import DEFAULT_RULES, ArgumentRules, known_arguments
+from funcmcp._authoring.results.tool_results import handwritten_rendering, rendering_of
 from funcmcp._server.catalog.features import JSONResult, RawResponse, in_member
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from funcmcp._authoring.calling.arguments import Part, Reader
     from funcmcp._authoring.calling.function_call import FeatureFunction
-    from funcmcp._authoring.values.tool_results import Rendering
+    from funcmcp._authoring.results.tool_results import Rendering
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import LeftOut
 
@@ -57,7 +57,7 @@ class ToolSettings:
             if self.schemas.output is not None:
                 self._rendering = handwritten_rendering(self.schemas.output, call.name)
             else:
-                self._rendering = rendering_of(call.signature.returns(), call.name)
+                self._rendering = rendering_of(result_type_of(call, call.signature.returns()), call.name)
                 if self.schemas.without_output:
                     self._rendering = self._rendering.without_schema()
         return self._rendering
@@ -72,6 +72,15 @@ def tool_call(feature: FeatureFunction, schemas: HandwrittenSchemas, rules: Argu
         rules: How arguments are read.
     """
     return FunctionCall(feature, TOOL_CALL, ToolSettings(schemas, rules), handwritten_schema=schemas.input)
+
+
+def result_type_of(call: ToolCall, annotation: Any) -> Any:
+    """Return the type of a tool's result for the return annotation of its function."""
+    if call.generator is None:
+        return annotation
+    from funcmcp._authoring.calling.generators import collected_type  # noqa: PLC0415 - few tools are generators
+
+    return collected_type(annotation)
 
 
 def output_schema_of(call: ToolCall) -> dict[str, Any] | None:
@@ -99,19 +108,20 @@ def _parts(call: ToolCall) -> list[Part]:
 def _new_reader(call: ToolCall) -> Reader:
     rules = call.settings.rules
     if call.handwritten_schema is None:
-        read = reader_of(call.parts, lax=rules.lax, schema=call.input_schema)
-        known = known_arguments(call.parts)
-        return read if known is None else checking_names(read, known, rules.unknown)
+        known = known_arguments(call.parts, rules.unknown)
+        return reader_of(call.parts, lax=rules.lax, schema=call.input_schema, known=known)
     read_named = reader_of(call.parts, lax=rules.lax) if call.plan.arguments else None
     return handwritten_reader(
         call.handwritten_schema, call.name, all_arguments=call.plan.all_arguments, read_named=read_named
     )
 
 
-def _new_renderer(call: ToolCall) -> Callable[..., Callable[[Any], ToolCallResult]]:
+def _new_renderer(
+    call: ToolCall,
+) -> Always[ToolCallResult] | Callable[[RequestContext, dict[str, Any]], Callable[[Any], ToolCallResult]]:
     rendering = call.settings.rendering(call)
     if not rendering.is_response:
-        return always(rendering.render)
+        return Always(rendering.render)
 
     def renderer(context: RequestContext, _arguments: dict[str, Any]) -> Callable[[Any], ToolCallResult]:
         def render(value: Any) -> ToolCallResult:
@@ -139,4 +149,4 @@ def _context_members(arguments: dict[str, Any]) -> dict[str, Any]:
     return {"arguments": arguments}
 
 
-TOOL_CALL = CallKind(_new_reader, _new_renderer, _parts, _context_members)
+TOOL_CALL = CallKind(_new_reader, _new_renderer, _parts, _context_members, collects_generators=True, takes_handle=True)

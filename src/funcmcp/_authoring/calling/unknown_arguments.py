@@ -5,7 +5,8 @@ The JSON schema says nothing about them, because clients and the APIs of models 
 
 How it works: `known_arguments` returns the names of a call's arguments, as pydantic reads them: aliases, and the fields
 of a type that is marked with `Arguments`. If that type itself says what happens to other names, or reads the arguments
-with a function of its author, it decides alone, and no name is checked here.
+with a function of its author, it decides alone, and no name is checked here. A reader asks `known_in` only if a call
+has another name.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from funcmcp._protocol.errors import ToolError
+from funcmcp._protocol.errors import ToolError, WrongArguments
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 UnknownArguments: TypeAlias = Literal["refuse", "ignore", "drop"]
 """``"refuse"``: a call with unknown arguments is an error. ``"ignore"``: they are dropped, but a name that is close to
 that of an argument that the call does not have is an error. ``"drop"``: all are dropped."""
+
+NOT_AN_ARGUMENT = "is not an argument"
 
 _MAX_NAMES = 1000
 """Unknown arguments that errors count."""
@@ -67,15 +70,34 @@ DEFAULT_RULES = ArgumentRules()
 
 
 class KnownArguments(NamedTuple):
-    """The arguments of a call.
+    """The arguments of a call, and what happens to others.
 
     Attributes:
         names: Their names.
-        forbids_others: Whether the type of the arguments forbids others itself.
+        policy: What happens to others.
     """
 
     names: frozenset[str]
-    forbids_others: bool = False
+    policy: UnknownArguments = "refuse"
+
+    def known_in(self, arguments: dict[str, Any], read: Reader) -> dict[str, Any]:
+        """Return the known ones of the arguments; raise ToolError if the others are refused.
+
+        Args:
+            arguments: The arguments of a call.
+            read: The reader of the known arguments, whose errors are added. It raises ToolError for invalid ones.
+        """
+        names = self.names
+        present = {name: value for name, value in arguments.items() if name in names}
+        if self.policy == "drop":
+            return present
+        unknown = [name for name in arguments if name not in names]
+        missing = names - present.keys()
+        if self.policy == "ignore":
+            unknown = [name for name in unknown[:_MAX_COMPARED] if _closest(name, missing) is not None]
+        if unknown:
+            raise _with_other_errors(unknown_arguments(unknown, missing), read, present)
+        return present
 
 
 def checked_policy(policy: Any, owner: str) -> UnknownArguments:
@@ -85,68 +107,53 @@ def checked_policy(policy: Any, owner: str) -> UnknownArguments:
     return policy  # type: ignore[no-any-return] # one of the literals
 
 
-def known_arguments(parts: Sequence[Part]) -> KnownArguments | None:
-    """Return the arguments of a function; None if a type of its author decides about other names."""
+def known_arguments(parts: Sequence[Part], policy: UnknownArguments) -> KnownArguments | None:
+    """Return the arguments of a function; None if a type of its author decides about other names.
+
+    Args:
+        parts: The parts of the arguments.
+        policy: What happens to others, unless a type forbids them.
+    """
     names: set[str] = set()
-    forbids_others = False
     for part in parts:
-        known = _known_to(part.schema)
+        known = _known_to(part.schema, policy)
         if known is None:
             return None
         names |= known.names
-        forbids_others |= known.forbids_others
-    return KnownArguments(frozenset(names), forbids_others)
+        policy = known.policy
+    return KnownArguments(frozenset(names), policy)
 
 
-def checking_names(read: Reader, known: KnownArguments, policy: UnknownArguments) -> Reader:
-    """Return a reader that handles unknown arguments, and passes the others on.
-
-    Args:
-        read: The reader. It raises ToolError for invalid arguments.
-        known: The arguments.
-        policy: What happens to others.
-    """
-    names = known.names
-    if known.forbids_others:
-        policy = "refuse"
-
-    def checked(arguments: dict[str, Any]) -> dict[str, Any]:
-        if names.issuperset(arguments):
-            return read(arguments)
-        present = {name: value for name, value in arguments.items() if name in names}
-        if policy != "drop":
-            unknown = [name for name in arguments if name not in names]
-            missing = names - present.keys()
-            if policy == "ignore":
-                unknown = [name for name in unknown[:_MAX_COMPARED] if _closest(name, missing) is not None]
-            if unknown:
-                raise _with_other_errors(unknown_arguments(unknown, missing), read, present)
-        return read(present)
-
-    return checked
-
-
-def unknown_arguments(unknown: Iterable[str], missing: Collection[str]) -> ToolError:
+def unknown_arguments(unknown: Iterable[str], missing: Collection[str]) -> WrongArguments:
     """Return the error for unknown arguments.
 
     Args:
         unknown: Their names.
         missing: The names of arguments that the call does not have. One of them may be meant.
     """
-    from funcmcp._authoring.values.argument_errors import path_text, wrong_arguments  # noqa: PLC0415 - only for errors
+    from funcmcp._authoring.schemas.argument_errors import path_text, wrong_arguments  # noqa: PLC0415 - only for errors
 
     lines = []
     for index, name in enumerate(islice(unknown, _MAX_NAMES)):
-        closest = _closest(name, missing) if index < _MAX_COMPARED else None
-        hint = "" if closest is None else f". Did you mean {path_text([closest])}?"
-        lines.append((path_text([name]), f"is not an argument{hint}"))
+        phrase = not_an_argument(name, missing if index < _MAX_COMPARED else ())
+        lines.append((path_text([name]), phrase))
     return wrong_arguments(lines)
 
 
-def _with_other_errors(error: ToolError, read: Reader, arguments: dict[str, Any]) -> ToolError:
+def not_an_argument(name: str, missing: Collection[str]) -> str:
+    """Return what the error says about an unknown argument; *missing* is as for `unknown_arguments`."""
+    from funcmcp._authoring.schemas.argument_errors import path_text  # noqa: PLC0415 - only for errors
+
+    closest = _closest(name, missing) if missing else None
+    return NOT_AN_ARGUMENT if closest is None else f"{NOT_AN_ARGUMENT}. Did you mean {path_text([closest])}?"
+
+
+def _with_other_errors(error: WrongArguments, read: Reader, arguments: dict[str, Any]) -> ToolError:
     """Return an error with those of the other arguments, so that the client can correct all of them at once."""
     try:
         read(arguments)
+    except WrongArguments as other:
+        return WrongArguments([*error.lines, *other.lines])
     except ToolError as other:
         return ToolError(f"{error}\n{other}")
     return error
@@ -169,7 +176,7 @@ def _letters(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
 
 
-def _known_to(schema: Mapping[str, Any]) -> KnownArguments | None:
+def _known_to(schema: Mapping[str, Any], policy: UnknownArguments) -> KnownArguments | None:
     """Return the fields of the core schema of an object; None if the object decides about other names."""
     definitions: dict[str, Any] = {}
     config: dict[str, Any] = {}
@@ -196,7 +203,7 @@ def _known_to(schema: Mapping[str, Any]) -> KnownArguments | None:
             names.add(name)
         if by_alias:
             names.update(aliases)
-    return KnownArguments(frozenset(names), behavior == "forbid")
+    return KnownArguments(frozenset(names), "refuse" if behavior == "forbid" else policy)
 
 
 def _reads_arguments(schema: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ A mark is a function that creates the feature from the method, the services and 
 from __future__ import annotations
 
 from functools import partial, partialmethod
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._authoring.features.options import checked_options
@@ -80,8 +81,11 @@ def mark(function: Any, maker: Callable[..., Any]) -> Any:
 def features_of(owner: object, services: Services) -> list[Any]:
     """Return features of the marked methods of a class or an object: base classes first, in the order of definition.
 
-    A class is constructed for each call, and its constructor's parameters are injected. An object serves all calls.
+    A class is constructed for each call, and its constructor's parameters are injected. An object serves all calls. Of
+    a module, they are those of its functions.
     """
+    if isinstance(owner, ModuleType):
+        return features_of_module(owner, services)
     cls = owner if isinstance(owner, type) else type(owner)
     members: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
@@ -97,4 +101,14 @@ def features_of(owner: object, services: Services) -> list[Any]:
         else:
             function = unbound(member) if isinstance(member, partialmethod) else member
             features.append(maker(function, services=services, owner=owner))
+    return features
+
+
+def features_of_module(module: ModuleType, services: Services) -> list[Any]:
+    """Return features of the marked functions of a module, in the order of their definition."""
+    features = []
+    for value in tuple(vars(module).values()):
+        maker = getattr(value, _MARK, None)
+        if maker is not None and getattr(value, "__module__", None) == module.__name__:
+            features.append(maker(value, services=services))
     return features

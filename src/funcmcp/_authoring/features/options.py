@@ -7,12 +7,13 @@ list, so all of them are checked when a feature is registered.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from funcmcp._authoring.features.permissions import AccessOptions
-from funcmcp._authoring.values.content import Icon, icon_list
-from funcmcp._authoring.values.json_values import check_json
+from funcmcp._authoring.results.content import Icon, icon_list
+from funcmcp._authoring.schemas.json_values import check_json
 from funcmcp._server.calls.feature import DEFAULT_TIME_LIMIT, TimeLimit
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.options import shown_types
@@ -36,9 +37,12 @@ class FeatureOptions(AccessOptions, total=False):
         meta: A JSON object that is sent as ``_meta``.
         timeout: Seconds after which a call is cancelled. None sets no limit. The default is 600.
             A tool with `task` has the ttl of its tasks instead.
+        max_timeout: Seconds to which `Context.extend` may raise the `timeout`. Without it a call can't be extended.
         show_errors: Exceptions whose text clients get: True, False or types. By default the server's option applies.
         tags: Words by which `MCPServer.enable` and `MCPServer.disable` find the feature. Clients do not get them.
         enabled: Whether clients see the feature. False hides it until `MCPServer.enable` shows it.
+        version: The version, such as ``"2"`` or ``"2.1"``. Several features may then have one name or URI: clients get
+            the newest version unless they name another one.
     """
 
     name: str
@@ -47,9 +51,11 @@ class FeatureOptions(AccessOptions, total=False):
     icons: Sequence[Icon | Mapping[str, Any]]
     meta: Mapping[str, Any]
     timeout: float | None
+    max_timeout: float
     show_errors: ShowErrors | None
     tags: Collection[str]
     enabled: bool
+    version: str | float
 
 
 _TYPES: dict[str, type] = {
@@ -75,7 +81,7 @@ def checked_options(options: Mapping[str, Any], declaration: type[Options]) -> O
     unknown = sorted(options.keys() - valid.keys())
     if unknown:
         feature = f" of {options['name']!r}" if "name" in options else ""
-        from funcmcp._other_frameworks import FEATURE_OPTIONS  # noqa: PLC0415 - only errors need it
+        from funcmcp._text.other_frameworks import FEATURE_OPTIONS  # noqa: PLC0415 - only errors need it
 
         hint = FEATURE_OPTIONS.get(unknown[0])
         if hint is not None and unknown[0] not in valid:
@@ -113,14 +119,29 @@ def check_common_options(name: str, options: Mapping[str, Any]) -> None:
     timeout = options.get("timeout")
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise RegistrationError(f"timeout of {name} must be a number of seconds above 0, or None.")
+    if "max_timeout" in options:
+        _check_max_timeout(name, options)
 
 
 def time_limit_of(options: FeatureOptions) -> TimeLimit | None:
     """Return the time limit of a feature's calls."""
+    longest = options.get("max_timeout")
     if "timeout" not in options:
-        return DEFAULT_TIME_LIMIT
+        return DEFAULT_TIME_LIMIT if longest is None else DEFAULT_TIME_LIMIT._replace(longest=longest)
     seconds = options["timeout"]
-    return None if seconds is None else TimeLimit(seconds)
+    return None if seconds is None else TimeLimit(seconds, longest=longest)
+
+
+def _check_max_timeout(name: str, options: Mapping[str, Any]) -> None:
+    longest, timeout = options["max_timeout"], options.get("timeout", DEFAULT_TIME_LIMIT.seconds)
+    if isinstance(longest, bool) or not isinstance(longest, int | float) or not 0 < longest < math.inf:
+        raise RegistrationError(f"max_timeout of {name} must be a number of seconds above 0; got {longest!r:.60}.")
+    if timeout is None or (options.get("task") is not None and "timeout" not in options):
+        raise RegistrationError(
+            f"max_timeout of {name} has no effect without timeout=, the seconds before an extension."
+        )
+    if longest < timeout:
+        raise RegistrationError(f"max_timeout of {name} must be at least its timeout of {timeout:g} seconds.")
 
 
 def _check_icons(name: str, icons: Any) -> None:
@@ -151,6 +172,19 @@ def tags_of(name: str, options: FeatureOptions) -> frozenset[str]:
     if not all(isinstance(tag, str) and tag for tag in tags):
         raise RegistrationError(f"tags of {name} must be strings that are not empty.")
     return frozenset(tags)
+
+
+def version_of(name: str, options: FeatureOptions) -> str | None:
+    """Return the version of a feature; raise RegistrationError if it is not a text or a number."""
+    version = options.get("version")
+    if version is None:
+        return None
+    if isinstance(version, bool) or not isinstance(version, str | int | float):
+        raise RegistrationError(f"version of {name} must be a string such as '2.1', not {type(version).__name__}.")
+    text = str(version)
+    if not text or "@" in text or not text.isprintable():
+        raise RegistrationError(f"version of {name} must have printable characters other than '@'; got {text!r:.60}.")
+    return text
 
 
 def shown_errors_of(name: str, options: FeatureOptions) -> tuple[type[BaseException], ...] | None:

@@ -14,7 +14,7 @@ from funcmcp._authoring.calling.prompt_call import PROMPT_CALL, PromptSettings, 
 from funcmcp._authoring.features.decorators import FeatureKind, decorate
 from funcmcp._authoring.features.options import FeatureOptions, checked_options
 from funcmcp._authoring.features.registration_checks import feature_definition, feature_members, named_function
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 from funcmcp._server.catalog.features import Prompt
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def make_prompt(
         handler=call.run,
         **feature_members(call, options, services),
         completers=completers_of(call, options.get("completions", {}), call.signature.defaults, services),
+        input_schema=call.input_schema,
     )
 
 

@@ -6,27 +6,28 @@ without either; the others show when the feature is first listed or called.
 
 from __future__ import annotations
 
-import inspect
 import re
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from funcmcp._authoring.calling.arguments import input_schema, parts_of
 from funcmcp._authoring.calling.feature_context import Context
 from funcmcp._authoring.calling.function_call import FeatureFunction, special_type
+from funcmcp._authoring.calling.tool_call import result_type_of
 from funcmcp._authoring.features.options import (
     FeatureOptions,
     check_common_options,
     shown_errors_of,
     tags_of,
     time_limit_of,
+    version_of,
 )
 from funcmcp._authoring.features.permissions import access_of
+from funcmcp._authoring.results.content import icon_list
 from funcmcp._authoring.signatures.annotations import parts_of_type, union_members, unsupported_type, without_marks
 from funcmcp._authoring.signatures.naming import is_name, is_text, snake_case, title_of
-from funcmcp._authoring.signatures.partials import without_partials
+from funcmcp._authoring.signatures.partials import generator_kind, without_partials
 from funcmcp._authoring.signatures.signature import EMPTY, Header, JSONRPCResponse, function_name
-from funcmcp._authoring.values.content import icon_list
-from funcmcp._mappings import without_none
+from funcmcp._objects.mappings import without_none
 from funcmcp._protocol.headers import mirrored_parameters
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.access import Access
     from funcmcp._authoring.calling.function_call import AnyCall
     from funcmcp._authoring.calling.services import Services
+    from funcmcp._authoring.calling.tool_call import ToolCall
     from funcmcp._authoring.signatures.signature import Parameter, Signature
     from funcmcp._protocol.headers import MirroredParameter
     from funcmcp._server.calls.feature import TimeLimit
@@ -75,7 +77,7 @@ def feature_name(function: Any, name: str | None, kind: str) -> str:
             raise _invalid_name(name, kind, _NAME_RULE)
     elif not isinstance(name, str) or not is_text(name):
         raise _invalid_name(name, kind, _TEXT_RULE)
-    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+    if kind != "tool" and generator_kind(function) is not None:
         raise RegistrationError(f"{name} is a generator. Return a list instead of yielding.")
     return name
 
@@ -164,12 +166,12 @@ def _check_default(name: str, parameter: Parameter) -> None:
         )
 
 
-def check_return_type(name: str, signature: Signature) -> None:
+def check_return_type(name: str, call: ToolCall) -> None:
     """Raise RegistrationError if JSON can't carry what a function is annotated to return."""
-    types = signature.try_types()
+    types = call.signature.try_types()
     if types is None or without_marks(types.returns) is JSONRPCResponse:
         return
-    unsupported = unsupported_type(types.returns)
+    unsupported = unsupported_type(result_type_of(call, types.returns))
     if unsupported is not None:
         raise RegistrationError(f"{name} is annotated to return {unsupported}.")
 
@@ -183,6 +185,7 @@ class FeatureMembers(TypedDict):
     shown_errors: tuple[type[BaseException], ...] | None
     tags: frozenset[str]
     enabled: bool
+    version: str | None
 
 
 def feature_members(call: AnyCall, options: FeatureOptions, services: Services) -> FeatureMembers:
@@ -193,13 +196,18 @@ def feature_members(call: AnyCall, options: FeatureOptions, services: Services) 
     """
     name = call.name
     check_parameters(name, call.signature, services)
+    interactive = is_interactive(call.signature)
+    names = getattr(getattr(call.function, "__code__", None), "co_names", ())
+    if "set_state" in names or (interactive and "state" in names):  # which may be another attribute with this name
+        services.uses_state = True
     return {
-        "interactive": is_interactive(call.signature),
+        "interactive": call.generator is not None or interactive,
         "time_limit": time_limit_of(options),
         "access": access_of(name, options),
         "shown_errors": shown_errors_of(name, options),
         "tags": tags_of(name, options),
         "enabled": options.get("enabled", True),
+        "version": version_of(name, options),
     }
 
 
@@ -252,7 +260,7 @@ def _check_pattern(part: Any, place: str) -> None:
         pattern = getattr(mark, "pattern", None)
         if not isinstance(pattern, str | re.Pattern):
             continue
-        from funcmcp._authoring.values.pydantic_schemas import (  # noqa: PLC0415 - loads pydantic, if there is a pattern
+        from funcmcp._authoring.schemas.pydantic_schemas import (  # noqa: PLC0415 - loads pydantic, if there is a pattern
             linear_pattern,
             pattern_error,
         )

@@ -21,13 +21,13 @@ from funcmcp._authoring.features.registration_checks import (
     feature_name,
     named_function,
 )
+from funcmcp._authoring.results.resource_contents import media_type_of
+from funcmcp._authoring.schemas.json_values import check_json
 from funcmcp._authoring.signatures.annotations import description_mark
 from funcmcp._authoring.signatures.signature import EMPTY
-from funcmcp._authoring.values.json_values import check_json
-from funcmcp._authoring.values.resource_contents import media_type_of
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.apps import PAGE_TYPE, is_page
 from funcmcp._protocol.uri_template import InvalidTemplateError, URITemplate
-from funcmcp._public_names import public
 from funcmcp._server.catalog.features import Resource, ResourceLister, ResourceTemplate
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -103,7 +103,14 @@ def make_resource(
     if not template.variables:
         return Resource(uri=uri, describe=describe, handler=call.run, **members)
     completers = completers_of(call, options.get("completions", {}), template.variables, services)
-    return ResourceTemplate(template=template, describe=describe, handler=call.run, **members, completers=completers)
+    return ResourceTemplate(
+        template=template,
+        describe=describe,
+        handler=call.run,
+        **members,
+        completers=completers,
+        input_schema=call.input_schema,
+    )
 
 
 def make_lister(

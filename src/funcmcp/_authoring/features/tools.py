@@ -16,18 +16,22 @@ from funcmcp._authoring.features.registration_checks import (
     named_function,
 )
 from funcmcp._authoring.features.ui import page_meta
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 from funcmcp._server.calls.feature import TimeLimit
 from funcmcp._server.catalog.features import Tool
+from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._server.limits import MIN_RESULT_CHARACTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Unpack
 
+    from funcmcp._authoring.calling.confirmation import ConfirmText, Otherwise, PersonsConfirmation
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.calling.tool_call import ToolCall
     from funcmcp._authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp._authoring.features.ui import UI
+    from funcmcp._server.catalog.features import ToolHandler
     from funcmcp._server.catalog.task_options import TaskOptions
 
 F = TypeVar("F", bound="Callable[..., Any] | functools.partialmethod[Any]")
@@ -53,6 +57,12 @@ class ToolOptions(FeatureOptions, total=False):
         ui: The page that shows the tool's result in clients with MCP Apps: its ``ui://`` URI, or a `UI`.
         task: Whether calls become tasks: ``"optional"`` (for clients that have tasks), ``"required"`` (other clients
             get an error), or a `TaskOptions` with more options. Without this option calls never become tasks.
+        result_characters: Characters of a result that a model reads, at least 2,000. A longer result is shortened; see
+            docs/guides/large_results.md. None never shortens it. By default `Limits.result_characters` applies.
+        confirm: The question to a person before the tool runs, such as ``"Delete {name}?"`` with names of arguments, or
+            a function of some of the arguments that returns it, or None if the call needs no question.
+        confirm_otherwise: What happens to the calls of clients that can't ask a person: ``"refuse"``, the default, or
+            ``"run"`` without a question.
     """
 
     input_schema: dict[str, Any]
@@ -65,6 +75,9 @@ class ToolOptions(FeatureOptions, total=False):
     unknown_arguments: UnknownArguments | None
     ui: str | UI
     task: Literal["optional", "required"] | TaskOptions | None
+    result_characters: int | None
+    confirm: ConfirmText | None
+    confirm_otherwise: Otherwise
 
 
 MYPY = False
@@ -116,21 +129,33 @@ def make_tool(
     call = tool_call(feature, schemas, services.argument_rules.with_options(name, options))
     members = feature_members(call, options, services)
     if schemas.output is None:
-        check_return_type(name, call.signature)
+        check_return_type(name, call)
     task = _task_options(options)
+    if task is not None and members["version"] is not None:
+        raise RegistrationError(f"{name} has version= and task=. A tool with versions can't run as a task.")
     time_limit = members["time_limit"]
     if task is not None and "timeout" not in options:
         members["time_limit"] = TimeLimit(task.ttl, "ttl of TaskOptions")
+    confirmation = _confirmation(call, options, services)
+    handler: ToolHandler = call.run
+    if confirmation is not None:
+        from funcmcp._authoring.calling.confirmation import confirmed  # noqa: PLC0415 - few servers have confirm=
+
+        handler = confirmed(call, confirmation)
+        members["interactive"] = True
     return Tool(
         name=name,
         describe=functools.cache(lambda: _definition(call, options, schemas)),
-        handler=call.run,
+        handler=handler,
         mirrored=mirrored_arguments(name, call.signature, schemas.input),
         **members,
         task=task,
         task_time_limit=time_limit if "timeout" in options else None,
-        check=None if task is None else call.check,
+        check=call.read,
+        confirmation=confirmation,
         left_out=functools.partial(left_out_of, call),
+        result_characters=result_characters_of(name, options),
+        annotations=annotations_of(options),
     )
 
 
@@ -181,7 +206,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
 
 def _check_schemas(name: str, schemas: HandwrittenSchemas) -> None:
     """Find simple mistakes in hand-written schemas; raise RegistrationError."""
-    from funcmcp._authoring.values.handwritten_schema import check_schema  # noqa: PLC0415 - few tools have them
+    from funcmcp._authoring.schemas.handwritten_schema import check_schema  # noqa: PLC0415 - few tools have them
 
     if schemas.input is not None:
         check_schema(schemas.input, f"input_schema of {name}", objects_only=True)
@@ -191,7 +216,7 @@ def _check_schemas(name: str, schemas: HandwrittenSchemas) -> None:
 
 def _compile_schemas(name: str, schemas: HandwrittenSchemas) -> None:
     """Compile hand-written schemas; raise RegistrationError if one is not valid."""
-    from funcmcp._authoring.values.handwritten_schema import schema_checker  # noqa: PLC0415 - as above
+    from funcmcp._authoring.schemas.handwritten_schema import schema_checker  # noqa: PLC0415 - as above
 
     if schemas.input is not None:
         schema_checker(schemas.input, f"input_schema of {name}")
@@ -216,6 +241,33 @@ def _task_options(options: ToolOptions) -> TaskOptions | None:
     return replace(task, attempts=_ATTEMPTS if may_be_called_twice else 1)
 
 
+def result_characters_of(name: str, options: ToolOptions) -> int | None:
+    """Return the characters of a tool's result: 0 for no limit, and None for that of the server."""
+    if "result_characters" not in options:
+        return None
+    characters = options["result_characters"]
+    if characters is None:
+        return 0
+    if type(characters) is not int or characters < MIN_RESULT_CHARACTERS:
+        raise RegistrationError(
+            f"result_characters of {name} must be an integer, {MIN_RESULT_CHARACTERS:,} or more, or None; "
+            f"got {characters!r:.40}."
+        )
+    return characters
+
+
+def _confirmation(call: ToolCall, options: ToolOptions, services: Services) -> PersonsConfirmation | None:
+    """Return the confirmation that a tool asks for; None if it asks for none."""
+    text = options.get("confirm")
+    if text is None:
+        if "confirm_otherwise" in options:
+            raise RegistrationError(f"confirm_otherwise of {call.name} has no effect without confirm=.")
+        return None
+    from funcmcp._authoring.calling.confirmation import PersonsConfirmation  # noqa: PLC0415 - few servers have confirm=
+
+    return PersonsConfirmation(call, text, options.get("confirm_otherwise", "refuse"), services)
+
+
 def _definition(call: ToolCall, options: ToolOptions, schemas: HandwrittenSchemas) -> dict[str, Any]:
     """Return the tool's definition in the newest revision's shape."""
     if schemas.input is not None or schemas.output is not None:
@@ -224,8 +276,6 @@ def _definition(call: ToolCall, options: ToolOptions, schemas: HandwrittenSchema
     description = options.get("description")
     if description is None:
         description = call.signature.description(input_schema)
-    chosen: dict[str, Any] = {**options}
-    annotations = {hint: chosen[option] for option, hint in _HINTS.items() if chosen.get(option) is not None}
     task = _task_options(options)
     execution = None
     if task is not None:
@@ -237,8 +287,16 @@ def _definition(call: ToolCall, options: ToolOptions, schemas: HandwrittenSchema
         {
             "inputSchema": input_schema,
             "outputSchema": output_schema_of(call),
-            "annotations": annotations or None,
+            "annotations": annotations_of(options) or None,
             "execution": execution,
             "_meta": page_meta(options.get("ui")) or None,
         },
     )
+
+
+def annotations_of(options: ToolOptions) -> dict[str, Any]:
+    """Return the ToolAnnotations that options set."""
+    chosen: dict[str, Any] = {**options}
+    if chosen.get("confirm") is not None and chosen.get("destructive") is None and not chosen.get("read_only"):
+        chosen["destructive"] = True
+    return {hint: chosen[option] for option, hint in _HINTS.items() if chosen.get(option) is not None}

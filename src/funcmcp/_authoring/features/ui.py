@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._mappings import without_none
+from funcmcp._objects.mappings import without_none
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.apps import SCHEME, is_page
-from funcmcp._public_names import public
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:

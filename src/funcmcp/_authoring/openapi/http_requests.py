@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import ToolError
@@ -68,8 +68,8 @@ oauth2-proxy, Authelia, authentik, Pomerium, Vouch, Kong, Cloudflare, Akamai, Fa
 Tailscale."""
 
 _SEPARATORS = re.compile("[^a-z0-9]+")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _EXACT = 2**53
+_MAX_DECODINGS = 5
 
 
 def text_of(value: Any) -> str:
@@ -107,10 +107,20 @@ def written_path(path: str) -> str:
 
 
 def _is_segment(text: str) -> bool:
-    """Return whether a text is one segment of a path, and not empty, "." or ".."."""
-    if text in {"", ".", ".."}:
+    """Return whether a text is one segment of a path, and not empty, "." or "..", also if it is decoded twice."""
+    if _decoded(text) in {"", ".", ".."}:
         return False
     return not any(character in "/\\\x7f" or character < " " for character in text)
+
+
+def _decoded(text: str) -> str:
+    """Return a text after further percent-decodings, which a server may do by mistake: %252e%252e becomes two dots."""
+    for _ in range(_MAX_DECODINGS):
+        decoded = unquote(text)
+        if decoded == text:
+            break
+        text = decoded
+    return text.strip("/")
 
 
 def header_key(name: str) -> str:
@@ -120,11 +130,6 @@ def header_key(name: str) -> str:
     not distinguish hyphens and underscores, and some servers treat dots in the same way.
     """
     return _SEPARATORS.sub("-", name.lower()).strip("-")
-
-
-def is_header_name(name: str) -> bool:
-    """Return whether a text is a valid name of a header (RFC 9110, section 5.6.2)."""
-    return _TOKEN.fullmatch(name) is not None
 
 
 def is_reserved(header: str) -> bool:

@@ -6,11 +6,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 from funcmcp._authoring.openapi.http_requests import text_of
-from funcmcp._authoring.values.content import Audio, EmbeddedResource, Image, ToolResult
+from funcmcp._authoring.results.content import Audio, EmbeddedResource, Image, ToolResult
 from funcmcp._protocol.codec import InvalidJSONError, decode
+from funcmcp._text.visible import visible
 
 if TYPE_CHECKING:
-    from funcmcp._authoring.values.content import Content
+    from funcmcp._authoring.results.content import Content
 
 _TEXT_TYPES = ("application/xml", "application/javascript", "application/yaml", "application/x-ndjson")
 _MAX_ERROR_CHARACTERS = 4000
@@ -23,11 +24,15 @@ class Response(NamedTuple):
         status: The status code.
         content_type: The value of the header Content-Type, or "".
         body: The body.
+        link: The value of the header Link, or "".
+        location: Where a response redirects to, or "".
     """
 
     status: int
     content_type: str
     body: bytes
+    link: str = ""
+    location: str = ""
 
 
 def result_of(response: Response, tool: str) -> ToolResult:
@@ -43,7 +48,10 @@ def result_of(response: Response, tool: str) -> ToolResult:
     status, body = response.status, response.body
     media, charset = _media(response.content_type)
     if status >= HTTPStatus.MULTIPLE_CHOICES:
-        return ToolResult(_failure(status, media, body, charset), is_error=True)
+        text = _failure(status, media, body, charset)
+        if response.location:
+            text += f" It redirects to {visible(response.location[:_MAX_ERROR_CHARACTERS])}, which was not followed."
+        return ToolResult(text, is_error=True)
     if not body:
         return ToolResult()
     if media == "application/json" or media.endswith("+json"):
@@ -55,6 +63,20 @@ def result_of(response: Response, tool: str) -> ToolResult:
     if _is_text(media):
         return ToolResult(body.decode(charset, "replace"))
     return ToolResult([_binary(media, body, tool)])
+
+
+def with_object(result: ToolResult) -> ToolResult:
+    """Return a result whose structured content is an object, for a tool with an output schema.
+
+    Any other JSON value, and a text, become the member ``result``. FastMCP does the same.
+    """
+    value = result.structured_content
+    if result.is_error or isinstance(value, dict):
+        return result
+    if value is not None:
+        return ToolResult(result.content, structured_content={"result": value})
+    texts = [block for block in result.content if isinstance(block, str)]
+    return ToolResult(result.content, structured_content={"result": texts[0]} if texts else {})
 
 
 def _media(content_type: str) -> tuple[str, str]:

@@ -36,7 +36,7 @@ def json_value(choice: Any) -> Any:
     if isinstance(choice, bytes):
         return b64encode(choice).decode("ascii")
     if isinstance(choice, list | tuple):
-        return [json_value(item) for item in choice]
+        return [json_value(element) for element in choice]
     if isinstance(choice, dict) and all(isinstance(name, str) for name in choice):
         return {name: json_value(member) for name, member in choice.items()}
     if isinstance(choice, float | Decimal):

@@ -136,13 +136,18 @@ def remaining_text(docstring: str, parts: list[Part], in_schema: Collection[str]
     remaining = [part for part in parts if not _is_in_schema(part, in_schema, removed)]
     if len(remaining) == len(parts):
         return docstring
-    sections_with_entries = {part.section for part in parts if part.names}
-    emptied = sections_with_entries - {part.section for part in remaining if _is_filled(part)}
+    emptied = _emptied_sections(parts, remaining)
     lines: list[str] = []
     for part in remaining:
-        if part.heading is None or part.heading not in emptied:
+        if part.heading not in emptied:
             lines += part.lines
     return _without_double_gaps(docstring, "\n".join(line if line.strip() else "" for line in lines).strip())
+
+
+def _emptied_sections(parts: list[Part], remaining: list[Part]) -> set[int | None]:
+    """Return the numbers of the sections with entries of which no text remains."""
+    with_entries = {part.section for part in parts if part.names}
+    return with_entries - {part.section for part in remaining if _is_filled(part)} - {None}
 
 
 def _is_in_schema(part: Part, in_schema: Collection[str], removed: Collection[str]) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, Required, get_args, get_orig
 
 from funcmcp._authoring.signatures.annotations import description_mark
 from funcmcp._authoring.signatures.docstring import class_description, described_fields, descriptions_in
-from funcmcp._mappings import without_none
+from funcmcp._objects.mappings import without_none
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

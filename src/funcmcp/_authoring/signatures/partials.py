@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from types import MethodType
-from typing import Any
+from typing import Any, Literal
 
 
 def signature_of(function: Any, *, follow_wrapped: bool = True) -> inspect.Signature:
@@ -74,8 +74,21 @@ def _is_last(function: Any) -> bool:
 
 def is_async(function: Any) -> bool:
     """Return whether calling a function returns a coroutine."""
+    return inspect.iscoroutinefunction(_called(function))
+
+
+def generator_kind(function: Any) -> Literal["plain", "async"] | None:
+    """Return which kind of generator calling a function returns; None if it returns none."""
+    called = _called(function)
+    if inspect.isasyncgenfunction(called):
+        return "async"
+    return "plain" if inspect.isgeneratorfunction(called) else None
+
+
+def _called(function: Any) -> Any:
+    """Return the function whose code runs when a callable is called."""
     while isinstance(function, functools.partial):
         function = function.func
-    if inspect.iscoroutinefunction(function):
-        return True
-    return not inspect.isroutine(function) and inspect.iscoroutinefunction(type(function).__call__)
+    if inspect.isroutine(function) or inspect.iscoroutinefunction(function):  # or is marked as one
+        return function
+    return type(function).__call__

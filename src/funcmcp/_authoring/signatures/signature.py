@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypedDi
 
 from funcmcp._authoring.signatures.annotations import without_marks
 from funcmcp._authoring.signatures.partials import signature_of, without_partials
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.jsonrpc import Request as JSONRPCRequest
-from funcmcp._public_names import public
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from funcmcp._protocol.errors import ToolError
+from funcmcp._protocol.errors import CannotAskError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +40,6 @@ class ClosedChannel:
         """Drop the notification."""
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Raise ToolError."""
+        """Raise CannotAskError."""
         del questions
-        raise ToolError("The client can't be asked here: it accepts no event stream.")
+        raise CannotAskError("The client can't be asked here: it accepts no event stream.")

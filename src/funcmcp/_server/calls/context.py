@@ -6,14 +6,15 @@ a client must have declared before it is asked.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Protocol
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.envelope import LOG_LEVEL
-from funcmcp._protocol.errors import MissingClientCapability, ToolError, capability_names
+from funcmcp._protocol.errors import CannotAskError, MissingClientCapability, capability_names
 from funcmcp._protocol.jsonrpc import without_nulls
 from funcmcp._protocol.levels import LEVELS
 from funcmcp._protocol.methods import CLIENT_CAPABILITIES_SINCE, CLIENT_METHODS, can_be_asked
-from funcmcp._public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from funcmcp._auth.principal import Principal
     from funcmcp._protocol.jsonrpc import Request
     from funcmcp._server.calls.channel import Channel
-    from funcmcp._server.calls.feature import Feature
+    from funcmcp._server.calls.feature import CallEnd, Feature, TimeLimit
     from funcmcp._server.calls.route import RoutedRequest
-    from funcmcp._server.connections.client import Client
+    from funcmcp._server.connections.client import ConnectedClient
+    from funcmcp._state.caller_values import ValueOwner
 
 
 class HTTPRequestInfo(Protocol):
@@ -33,6 +35,10 @@ class HTTPRequestInfo(Protocol):
     @property
     def method(self) -> str:
         """The HTTP method, upper case."""
+
+    @property
+    def path(self) -> str:
+        """The path below the mount path, percent-decoded."""
 
     @property
     def can_stream(self) -> bool:
@@ -81,6 +87,9 @@ class Deadline(Protocol):
     def expired(self) -> bool:
         """Return whether the time is up."""
 
+    def reschedule(self, when: float | None) -> None:
+        """Change the time at which the time is up, in the clock of the event loop."""
+
 
 @public("funcmcp.middleware")
 class RequestContext:
@@ -93,29 +102,49 @@ class RequestContext:
         channel: Takes the notifications and questions for the client.
         http: The HTTP request; None on a transport without HTTP.
         deadline: The time limit of the call while it waits.
+        end: When the time of the call is up, after a `move_end`; None before.
         error: The exception with which the feature, or a middleware, has failed; None as long as none has failed.
         outer: The context of the server that mounts this one, whose time limit also holds; None for other calls.
+        is_reusable: Whether the result may answer other calls: not if the call has asked its client, or has made
+            something for its caller only.
+        shown_names: The names that clients see for arguments of the tool, where a `ToolTransform` has changed them.
         log_variables: The context variables in which a record about the whole request is written, so that it belongs to
             the span of the request. None without tracing.
     """
 
-    __slots__ = ("channel", "client", "deadline", "error", "http", "log_variables", "outer", "request", "routed")
+    __slots__ = (
+        "channel",
+        "client",
+        "deadline",
+        "end",
+        "error",
+        "http",
+        "is_reusable",
+        "log_variables",
+        "outer",
+        "request",
+        "routed",
+        "shown_names",
+    )
 
     def __init__(
         self,
         routed: RoutedRequest,
-        client: Client,
+        client: ConnectedClient,
         channel: Channel,
         http: HTTPRequestInfo | None = None,
     ) -> None:
         self.routed: RoutedRequest = routed
         self.request: Request = routed.request
-        self.client: Client = client
+        self.client: ConnectedClient = client
         self.channel: Channel = channel
         self.http: HTTPRequestInfo | None = http
         self.deadline: Deadline | None = None
+        self.end: CallEnd | None = None
         self.error: BaseException | None = None
         self.outer: RequestContext | None = None
+        self.is_reusable: bool = True
+        self.shown_names: Mapping[str, str] | None = None
         self.log_variables: Variables | None = None
 
     def set_error(self, error: BaseException | None) -> None:
@@ -124,12 +153,44 @@ class RequestContext:
         if self.outer is not None:
             self.outer.set_error(error)
 
+    def forbid_reuse(self) -> None:
+        """Let the result answer no other call, also in the servers that mount this one."""
+        self.is_reusable = False
+        if self.outer is not None:
+            self.outer.forbid_reuse()
+
     @property
     def timeout(self) -> TimeoutError | None:
         """The exception with which the call ends because its time is up; None as long as it is not."""
         if self.deadline is not None and self.deadline.expired():
             return TimeoutError("The time limit of the call has passed.")
         return None if self.outer is None else self.outer.timeout
+
+    @property
+    def time_limit(self) -> TimeLimit | None:
+        """The time that the call may take; None for no limit. In a mounted server it is that of the server above."""
+        if self.outer is not None:
+            return self.outer.time_limit
+        return None if self.feature is None else self.feature.time_limit
+
+    @property
+    def latest_end(self) -> float:
+        """The time, in the clock of the event loop, at which the call ends whatever its time limit is."""
+        return math.inf
+
+    @property
+    def moved_end(self) -> CallEnd | None:
+        """When the time of the call is up, after a `move_end`; None before."""
+        return self.end if self.outer is None else self.outer.moved_end
+
+    def move_end(self, end: CallEnd) -> None:
+        """Change when the time of a call is up that has a time limit, also before it first waits."""
+        if self.outer is not None:
+            self.outer.move_end(end)
+            return
+        self.end = end
+        if self.deadline is not None:
+            self.deadline.reschedule(end.time)
 
     @property
     def feature(self) -> Feature | None:
@@ -152,8 +213,18 @@ class RequestContext:
         return self.http is not None and self.http.by_user
 
     @property
+    def by_author(self) -> bool:
+        """Whether the author's code has made the call without a caller. It has access to everything."""
+        return False
+
+    @property
     def task_id(self) -> str | None:
         """The id of the task that the feature runs as; None in a plain call."""
+        return None
+
+    @property
+    def task_owner(self) -> ValueOwner | None:
+        """The owner of the values of a task's caller, if it has no principal; None in a plain call."""
         return None
 
     async def once(self, _key: str, function: Callable[[], Awaitable[Any]]) -> Any:
@@ -213,7 +284,8 @@ class RequestContext:
 
         Raises:
             MissingClientCapability: A 2026-07-28 client did not declare a capability that a question needs.
-            ToolError: A client of an older revision did not declare it, or the transport can't ask.
+            CannotAskError: A client of an older revision did not declare it, or the transport can't ask.
+            ToolError: The client did not answer, or its answer is not valid.
         """
         missing: dict[str, Any] = {}
         for question in questions.values():
@@ -221,7 +293,8 @@ class RequestContext:
         if missing:
             if self.client.revision.per_request:
                 raise MissingClientCapability(missing)
-            raise ToolError(f"This needs a client that supports: {', '.join(capability_names(missing))}.")
+            raise CannotAskError(f"This needs a client that supports: {', '.join(capability_names(missing))}.")
+        self.forbid_reuse()
         return await self.channel.ask(questions)
 
 
@@ -236,7 +309,7 @@ class UserContext(RequestContext):
         return True
 
 
-def missing_capability(client: Client, question: Mapping[str, Any]) -> dict[str, Any]:
+def missing_capability(client: ConnectedClient, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the capabilities that a question needs and the client lacks, in the shape of ClientCapabilities."""
     capability = CLIENT_METHODS[question["method"]].capability
     declared = client.capabilities.get(capability)

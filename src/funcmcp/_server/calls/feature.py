@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY  # noqa: TC003 - read at run time
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from funcmcp._auth.access import PRINCIPALS_ONLY, Access
-from funcmcp._definitions import definition
+from funcmcp._objects.definitions import definition
 
 
 class TimeLimit(NamedTuple):
@@ -15,10 +15,24 @@ class TimeLimit(NamedTuple):
     Attributes:
         seconds: The seconds.
         option: The option that sets them, for errors and the log.
+        longest: The seconds to which `Context.extend` may raise them; None if it may not.
     """
 
     seconds: float
     option: str = "timeout="
+    longest: float | None = None
+
+
+class CallEnd(NamedTuple):
+    """When the time of a call is up.
+
+    Attributes:
+        time: The time, in the clock of the event loop.
+        limit: The time limit that leads to it.
+    """
+
+    time: float
+    limit: TimeLimit
 
 
 DEFAULT_TIME_LIMIT = TimeLimit(600.0, "the default of timeout=")
@@ -26,6 +40,22 @@ DEFAULT_TIME_LIMIT = TimeLimit(600.0, "the default of timeout=")
 
 It is longer than the time that clients wait by default (60 to 300 seconds), so that no call ends while its client still
 waits. It is finite, because a call that hangs takes one of the places for requests until it ends."""
+
+
+Capability: TypeAlias = tuple[str, ...]
+"""A capability of a client, as its place in ClientCapabilities: ``("elicitation", "url")``."""
+
+
+class UpstreamSource(NamedTuple):
+    """Where a feature comes from that another server has.
+
+    Attributes:
+        upstream: The other server, a `funcmcp.upstreams.Upstream`.
+        key: The name, the URI or the text of the template at the other server.
+    """
+
+    upstream: Any
+    key: str
 
 
 @definition
@@ -40,6 +70,15 @@ class Feature:
         shown_errors: Types of exceptions whose text clients get; None for those of the server.
         tags: Words by which `MCPServer.enable` and `disable` find it.
         enabled: Whether clients see it as long as no rule of `enable` or `disable` applies.
+        version: Its version, if there are several features with its key. Clients get the newest one unless they name
+            another.
+        is_built_in: Whether the server itself adds it. Rules of `enable` and `disable` do not hide it, and servers that
+            mount this one do not have it.
+        is_listed: Whether lists have it. Other features are used by clients that know them from elsewhere, such as
+            the files of a skill.
+        needs: Capabilities of the client. Clients without one of them do not have the feature.
+        upstream: Where the feature comes from, if it is one of another server; None for features of this process.
+        mounted: The names of the mounted servers that it comes through, the outermost first.
     """
 
     _: KW_ONLY
@@ -49,6 +88,12 @@ class Feature:
     shown_errors: tuple[type[BaseException], ...] | None = None
     tags: frozenset[str] = frozenset()
     enabled: bool = True
+    version: str | None = None
+    is_built_in: bool = False
+    is_listed: bool = True
+    needs: frozenset[Capability] = frozenset()
+    upstream: UpstreamSource | None = None
+    mounted: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.calls.feature import Feature
+    from funcmcp._server.calls.rounds import UsedStates
     from funcmcp._server.options import ShowErrors
     from funcmcp._state.seal import KeyRing
 
@@ -49,18 +50,26 @@ class FeatureCalls:
 
     Args:
         keys: The keys that seal the request state between rounds of questions.
+        used: The request states whose confirmation has served a call.
         show_errors: The exceptions whose text clients see, unless the feature has its own list of them.
     """
 
-    def __init__(self, keys: KeyRing, show_errors: ShowErrors) -> None:
+    def __init__(self, keys: KeyRing, used: UsedStates, show_errors: ShowErrors) -> None:
         self._keys = keys
+        self._used = used
         self._shown = shown_types(show_errors, "show_errors")
 
     def open_rounds(self, context: RequestContext, feature: Feature) -> None:
-        """Set up questions of a feature in the per-request era; raise InvalidParams if `requestState` is invalid."""
-        if feature.interactive and context.client.revision.per_request:
+        """Set up questions of a feature in the per-request era; raise InvalidParams if `requestState` is invalid.
+
+        A request within another one asks through that one, whose questions are set up already.
+        """
+        if feature.interactive and context.client.revision.per_request and context.outer is None:
+            channel = context.channel
+            if isinstance(channel, Rounds) and channel.request is context.request:
+                return  # a middleware runs the feature again
             owner = owner_of(context.principal)
-            context.channel = Rounds(context.channel, context.request, self._keys, owner)
+            context.channel = Rounds(context.channel, context.request, self._keys, self._used, owner)
 
     def begin(
         self,
@@ -106,8 +115,8 @@ class FeatureCalls:
             FeatureFailedError: *work* raised another exception, or exceeded the feature's time limit.
         """
         try:
-            begun = begin(work)
-            result: T = await within(feature.time_limit, begun, context) if isinstance(begun, Waiting) else begun
+            started = begin(work)
+            result: T = await within(feature.time_limit, started, context) if isinstance(started, Waiting) else started
         except BaseException as error:  # noqa: BLE001 - `outcome_of` re-raises an exception that is not a failure
             return self.outcome_of(error, feature, context)
         return result

@@ -4,12 +4,20 @@ How it works: a run that needs an answer which the request does not contain ends
 the same request again with the answers, and the feature runs again from its start. Answers of earlier rounds come back
 in the sealed `requestState`, so no instance keeps anything between rounds. It is a record (`funcmcp._state.records`):
 another version of the server opens it, and keeps the members that it does not know.
+
+The question whose key is `CONFIRMATION` asks for a person's confirmation of one call. Its answer counts only together
+with the state in which this server has asked it, and a state with an answer to it serves one call: `UsedStates`
+remembers it.
+
+A feature can keep values of its own in the state (`carry`), such as what another server needs in the next round. They
+are bound to the request, the owner and the expiry as the answers are.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
 
     from funcmcp._protocol.jsonrpc import Request
     from funcmcp._server.calls.channel import Channel
+    from funcmcp._state.bus import Bus, Message
     from funcmcp._state.records import Extra
     from funcmcp._state.seal import KeyRing
 
@@ -32,7 +41,12 @@ LIFETIME = 3600
 MAX_INVALID_ANSWERS = 3
 """Invalid answers after which a question is not asked again."""
 
+CONFIRMATION = "funcmcp/confirmation"
+"""The key of the question whether a call may run."""
+
 _PURPOSE = "request state"
+_TOPIC = "used states"
+_MAX_USED_STATES = 50_000
 
 
 class RunEnded(BaseException):
@@ -55,6 +69,46 @@ class InputRequired(RunEnded):
         return {"inputRequests": self.questions, "requestState": self.state}
 
 
+class UsedStates:
+    """The states whose confirmation has served a call.
+
+    How it works: a state is remembered until it expires, here and, over the bus, at the other instances that are
+    connected. If there are too many, the oldest is forgotten, and with it all states that expire before it count as
+    used: their questions are asked again. So the memory is bounded, and no confirmation serves two calls.
+
+    Args:
+        bus: Connects the instances of the server.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._expiries: dict[str, int] = {}
+        self._earliest = 0
+        bus.subscribe(_TOPIC, self._hear)
+
+    def use(self, nonce: str, expires: int) -> bool:
+        """Remember a state as used; return False if it was used before."""
+        if nonce in self._expiries or expires <= self._earliest:
+            return False
+        self._add(nonce, expires)
+        self._bus.publish(_TOPIC, {"nonce": nonce, "expires": expires})
+        return True
+
+    def _hear(self, message: Message) -> None:
+        self._add(message["nonce"], message["expires"])
+
+    def _add(self, nonce: str, expires: int) -> None:
+        self._expiries[nonce] = expires
+        now = time()
+        while self._expiries:
+            oldest = next(iter(self._expiries))
+            if len(self._expiries) > _MAX_USED_STATES:
+                self._earliest = max(self._earliest, self._expiries[oldest])
+            elif self._expiries[oldest] > now:
+                break
+            del self._expiries[oldest]
+
+
 class Rounds:
     """A channel that answers questions with the answers in the request, and ends the run if one is missing.
 
@@ -62,18 +116,45 @@ class Rounds:
         channel: Takes notifications.
         request: The request, with its `inputResponses` and `requestState`.
         keys: Seal and open the state.
+        used: The states whose confirmation has served a call.
         owner: The owner of the state; the state is invalid for every other caller.
+
+    Attributes:
+        request: The request.
+        carried: Values of the feature by a key of its own: those of the round before, then those for the next round.
 
     Raises:
         InvalidParams: `inputResponses` is not an object, or this server did not make the state for this request of this
             owner.
     """
 
-    __slots__ = ("_answered", "_channel", "_digest", "_extra", "_invalid", "_keys", "_pending", "_responses")
+    __slots__ = (
+        "_answered",
+        "_channel",
+        "_digest",
+        "_expires",
+        "_extra",
+        "_invalid",
+        "_is_used",
+        "_keys",
+        "_nonce",
+        "_pending",
+        "_responses",
+        "_used",
+        "carried",
+        "request",
+    )
 
-    def __init__(self, channel: Channel, request: Request, keys: KeyRing, owner: str | None = None) -> None:
+    def __init__(
+        self, channel: Channel, request: Request, keys: KeyRing, used: UsedStates, owner: str | None = None
+    ) -> None:
+        self.request: Request = request
         self._channel = channel
         self._keys = keys
+        self._used = used
+        self._is_used = False
+        self._nonce = ""
+        self._expires = 0
         params = request.params
         self._digest = digest([owner, request.method, params.get("name"), params.get("uri"), params.get("arguments")])
         responses = params.get("inputResponses", {})
@@ -84,6 +165,7 @@ class Rounds:
         self._pending: dict[str, str] | None = None
         self._invalid: dict[str, int] = {}
         self._extra: Extra = {}
+        self.carried: dict[str, Any] = {}
         if "requestState" in params:
             self._open(params["requestState"])
 
@@ -91,6 +173,11 @@ class Rounds:
     def answered(self) -> dict[str, Any]:
         """Digest of the request and answer of each question that the run has asked, by key."""
         return self._answered
+
+    @property
+    def responses(self) -> dict[str, Any]:
+        """The answers in the request, by key, which are not checked yet."""
+        return self._responses
 
     @property
     def pushes(self) -> bool:
@@ -110,7 +197,7 @@ class Rounds:
 
         Raises:
             InputRequired: An answer is missing or invalid.
-            ToolError: The answer to one question was invalid for the third time.
+            ToolError: The answer to one question was invalid for the third time, or a confirmation was used before.
         """
         answers: dict[str, dict[str, Any]] = {}
         missing: dict[str, str] = {}
@@ -125,10 +212,20 @@ class Rounds:
                 self._answered[key] = [question_digest, answer]
         if missing:
             state = {"digest": self._digest, "expires": int(time()) + LIFETIME, "pending": missing}
-            state.update(answered=self._answered, invalid=self._invalid)
+            state.update(answered=self._answered, invalid=self._invalid, nonce=os.urandom(12).hex())
+            if self.carried:
+                state["carried"] = self.carried
             sealed = self._keys.seal(_PURPOSE, to_record(state, self._extra))
             raise InputRequired({key: questions[key] for key in missing}, sealed)
+        if CONFIRMATION in questions:
+            self._use_state()
         return answers
+
+    def _use_state(self) -> None:
+        """Raise ToolError if the confirmation has served another call. A middleware may run this one again."""
+        if not self._is_used and not self._used.use(self._nonce, self._expires):
+            raise ToolError("This confirmation has been used. Call the tool again without requestState.")
+        self._is_used = True
 
     def _count_invalid(self, key: str, question_digest: str) -> None:
         """Count an invalid answer; raise ToolError if the question was asked too often."""
@@ -144,6 +241,8 @@ class Rounds:
         if earlier is not None and earlier[0] == question_digest:
             answer: dict[str, Any] = earlier[1]
             return answer
+        if self._pending is None and key == CONFIRMATION:
+            return None
         if self._pending is not None and self._pending.get(key) != question_digest:
             return None
         return read_answer(question, self._responses.get(key))
@@ -154,6 +253,8 @@ class Rounds:
         state = value_of(payload)
         if isinstance(state, dict):
             state.setdefault("v", VERSION)  # version 0.1 wrote none
+            state.setdefault("nonce", "")  # as above
+            state.setdefault("carried", {})
         match state:
             case {
                 "v": 1,
@@ -162,12 +263,16 @@ class Rounds:
                 "answered": dict(answered),
                 "pending": dict(pending),
                 "invalid": dict(invalid),
+                "nonce": str(nonce),
+                "carried": dict(carried),
                 **extra,
             } if expires > time() and _are_valid(answered, invalid):
                 self._answered = answered
                 self._pending = pending
                 self._invalid = invalid
+                self._nonce, self._expires = nonce, expires
                 self._extra = extra
+                self.carried = carried
             case _:
                 raise InvalidParams("Invalid or expired requestState; send the request again without it.")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from funcmcp._definitions import definition
+from funcmcp._objects.definitions import definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,9 +46,6 @@ class Interactivity(Enum):
     ALWAYS = auto()
 
 
-_NEVER, _ALWAYS = Interactivity.NEVER, Interactivity.ALWAYS  # each access to a member of an Enum takes time
-
-
 @definition
 class Route:
     """One method that the server serves.
@@ -73,19 +70,24 @@ class Route:
     revisions: frozenset[str]
 
 
+_FEATURE, _ALWAYS = Interactivity.FEATURE, Interactivity.ALWAYS  # each access to a member of an Enum takes time
+
+
 class RoutedRequest:
     """A request with its route and the feature that it names.
 
     Attributes:
         request: The JSON-RPC request.
+        sent: The request as the client has sent it. It differs for a call that stands for one of another tool.
         route: The route of its method; None for a method that the server does not know.
         feature: The feature that it names; None if the method has none, or if the lookup failed.
         values: The values that its URI has for the variables of a resource template.
         fault: The error of a lookup that failed.
         size: Bytes of memory that the request takes up; 0 if they are few.
+        interactive: Whether the answer may come with other messages, so that the transport must be ready to stream.
     """
 
-    __slots__ = ("fault", "feature", "request", "route", "size", "values")
+    __slots__ = ("fault", "feature", "interactive", "request", "route", "sent", "size", "values")
 
     def __init__(
         self,
@@ -97,20 +99,24 @@ class RoutedRequest:
         fault: MCPError | None = None,
     ) -> None:
         self.request: Request = request
+        self.sent: Request = request
         self.route: Route | None = route
         self.feature: Feature | None = feature
         self.values: Values = values
         self.fault: MCPError | None = fault
         self.size: int = 0
+        interactivity = None if route is None else route.interactivity
+        self.interactive: bool = interactivity is _ALWAYS
+        if interactivity is _FEATURE and feature is not None:
+            self.interactive = feature.interactive
 
-    @property
-    def interactive(self) -> bool:
-        """Whether the answer may come with other messages, so that the transport must be ready to stream."""
-        if self.route is None or self.route.interactivity is _NEVER:
-            return False
-        if self.route.interactivity is _ALWAYS:
-            return True
-        return self.feature is not None and self.feature.interactive
+    def with_feature(
+        self, feature: Feature | None = None, values: Values = NO_VALUES, *, fault: MCPError | None = None
+    ) -> RoutedRequest:
+        """Return the same request with another feature, or with a fault."""
+        changed = RoutedRequest(self.request, self.route, feature, values, fault=fault)
+        changed.size, changed.sent = self.size, self.sent
+        return changed
 
     def require_feature(self) -> Any:
         """Return the feature that the request names; raise the MCPError of a lookup that failed."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._auth.principal import Principal
-from funcmcp._mappings import without
+from funcmcp._objects.mappings import without
 from funcmcp._protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
 from funcmcp._protocol.errors import INTERNAL_ERROR, MCPError
 from funcmcp._protocol.jsonrpc import Request
@@ -14,7 +15,9 @@ from funcmcp._protocol.revisions import REVISIONS
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.calls.rounds import InputRequired, RunEnded, digest
 from funcmcp._server.calls.route import RoutedRequest
-from funcmcp._server.connections.client import Client
+from funcmcp._server.calls.value_owner import value_owner_of
+from funcmcp._server.connections.client import ConnectedClient
+from funcmcp._state.caller_values import ValueOwner
 from funcmcp._state.records import are_texts
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.record import Question
@@ -23,7 +26,9 @@ from funcmcp._state.tasks.store import TasksFullError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from funcmcp._server.calls.feature import Feature
+    from funcmcp._server.calls.channel import Channel
+    from funcmcp._server.calls.context import HTTPRequestInfo
+    from funcmcp._server.calls.feature import Feature, TimeLimit
 
 _VERSION = 1
 _AWAY_PAUSE = 0.5
@@ -32,6 +37,11 @@ MAX_MESSAGE = 1000
 """Characters of progress, or of an error's text, that the status message repeats."""
 
 _STORED_PARAMS = ("name", "arguments", "_meta")
+CANCELLED_BY_CLIENT = "The client has cancelled the task."
+"""The argument of the CancelledError in a run whose task was cancelled, and not released for another worker."""
+
+STATUS = "notifications/tasks/status"
+"""A notification of a run with a `statusMessage` for its task."""
 
 
 class Detached(RunEnded):
@@ -39,9 +49,23 @@ class Detached(RunEnded):
 
 
 class DetachableContext(RequestContext):
-    """The context of a call that the tool itself turns into a task."""
+    """The context of a call that the tool itself turns into a task.
 
-    __slots__ = ()
+    Attributes:
+        results: Results of `once` that the runs of the task have from the beginning, by key.
+    """
+
+    __slots__ = ("results",)
+
+    def __init__(
+        self,
+        routed: RoutedRequest,
+        client: ConnectedClient,
+        channel: Channel,
+        http: HTTPRequestInfo | None = None,
+    ) -> None:
+        super().__init__(routed, client, channel, http)
+        self.results: dict[str, Any] = {}
 
     async def detach(self) -> None:
         """End this run; the task runs the tool again from its start."""
@@ -53,25 +77,40 @@ class TaskContext(RequestContext):
 
     Attributes:
         traceparent: The span of the request that created the task; None if the server is not traced.
+        run_limit: The time limit of one run; None for as long as the task may take.
+        task_end: When the ttl of the task is over, in the clock of the event loop.
     """
 
-    __slots__ = ("_principal", "_results", "_task_id", "traceparent")
+    __slots__ = ("_principal", "_results", "_task_id", "_task_owner", "run_limit", "task_end", "traceparent")
 
     def __init__(
         self,
         routed: RoutedRequest,
-        client: Client,
+        client: ConnectedClient,
         channel: TaskChannel,
         *,
-        principal: Principal | None,
+        caller: Principal | ValueOwner | None,
         task_id: str,
         traceparent: str | None,
     ) -> None:
         super().__init__(routed, client, channel)
-        self._principal = principal
+        self._task_owner = caller if isinstance(caller, ValueOwner) else None
+        self._principal = caller if isinstance(caller, Principal) else None
         self._task_id = task_id
         self._results = channel.results
         self.traceparent = traceparent
+        self.run_limit: TimeLimit | None = None
+        self.task_end = math.inf
+
+    @property
+    def time_limit(self) -> TimeLimit | None:
+        """The time limit of the run."""
+        return self.run_limit
+
+    @property
+    def latest_end(self) -> float:
+        """When the ttl of the task is over."""
+        return self.task_end
 
     @property
     def principal(self) -> Principal | None:
@@ -82,6 +121,11 @@ class TaskContext(RequestContext):
     def task_id(self) -> str | None:
         """The id of the task."""
         return self._task_id
+
+    @property
+    def task_owner(self) -> ValueOwner | None:
+        """The owner of the values of the caller, if it has no principal; None if nothing says who called."""
+        return self._task_owner
 
     async def once(self, key: str, function: Callable[[], Awaitable[Any]]) -> Any:
         """Return the stored result for a key; run the function and store its result if there is none."""
@@ -100,6 +144,10 @@ class StoredResults:
         self._results = dict(results)
         self._note = note
         self._locks: dict[str, asyncio.Lock] = {}
+
+    def begin_with(self, results: Mapping[str, Any]) -> None:
+        """Add the results that the call has had before it became a task."""
+        self._results = {**results, **self._results}
 
     async def once(self, key: str, function: Callable[[], Awaitable[Any]]) -> Any:
         """Return the result for a key; run the function if there is none.
@@ -160,9 +208,11 @@ class TaskChannel:
         """Do nothing: there is no stream."""
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
-        """Report progress; drop other notifications."""
+        """Report progress and status messages; drop other notifications."""
         if method == "notifications/progress":
             self._report(progress_message(params)[:MAX_MESSAGE])
+        elif method == STATUS:
+            self._report(params["statusMessage"][:MAX_MESSAGE])
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return the answers; raise InputRequired with the questions that have none."""
@@ -170,7 +220,7 @@ class TaskChannel:
         missing: dict[str, Mapping[str, Any]] = {}
         for key, request in questions.items():
             answer = self._answers.get(key)
-            if answer is not None and answer[0] == _digest(request):
+            if answer is not None and answer[0] == question_digest(request):
                 answers[key] = dict(answer[1])
             else:
                 missing[key] = request
@@ -181,7 +231,7 @@ class TaskChannel:
 
 def stored_questions(requests: Mapping[str, Mapping[str, Any]]) -> dict[str, Question]:
     """Return the questions of an InputRequired as a store takes them."""
-    return {key: Question(key, _digest(request), request) for key, request in requests.items()}
+    return {key: Question(key, question_digest(request), request) for key, request in requests.items()}
 
 
 def progress_message(params: Mapping[str, Any]) -> str:
@@ -200,7 +250,9 @@ def encode_call(context: RequestContext, traceparent: str | None = None) -> byte
         context: The request.
         traceparent: The span of the request, if the server is traced.
     """
+    results = context.results if isinstance(context, DetachableContext) else {}
     request, client, principal = context.request, context.client, context.principal
+    owner = value_owner_of(context) if principal is None else None
     return encode(
         {
             "v": _VERSION,
@@ -211,6 +263,8 @@ def encode_call(context: RequestContext, traceparent: str | None = None) -> byte
             "info": client.info,
             "principal": None if principal is None else _encoded_principal(principal),
             "traceparent": traceparent,
+            **({} if owner is None else {"owner": owner}),
+            **({"results": results} if results else {}),
         }
     )
 
@@ -232,13 +286,30 @@ def decode_call(call: bytes, tool: Feature, *, task_id: str, channel: TaskChanne
             "principal": dict() | None as caller,
         } if date in REVISIONS:
             routed = RoutedRequest(Request(request_id, "tools/call", params), None, tool)
-            client = Client(REVISIONS[date], capabilities, info)
+            client = ConnectedClient(REVISIONS[date], capabilities, info)
             principal = None if caller is None else _decoded_principal(caller)
             if principal is None and caller is not None:
                 return None
+            results = stored.get("results")
+            if isinstance(results, dict):
+                channel.results.begin_with(results)
             trace = stored.get("traceparent")
-            traceparent = trace if isinstance(trace, str) else None
-            return TaskContext(routed, client, channel, principal=principal, task_id=task_id, traceparent=traceparent)
+            return TaskContext(
+                routed,
+                client,
+                channel,
+                caller=principal or _decoded_owner(stored.get("owner")),
+                task_id=task_id,
+                traceparent=trace if isinstance(trace, str) else None,
+            )
+    return None
+
+
+def _decoded_owner(stored: object) -> ValueOwner | None:
+    """Return the owner of the caller's values; None if there is none, or this version can't read it."""
+    match stored:
+        case [str(mark), str() | None as address, *_]:
+            return ValueOwner(mark, address)
     return None
 
 
@@ -274,7 +345,7 @@ def _decoded_principal(stored: dict[str, Any]) -> Principal | None:
     return None
 
 
-def _digest(request: Mapping[str, Any]) -> str:
+def question_digest(request: Mapping[str, Any]) -> str:
     """Return the fingerprint of a question. The id of a URL question differs in every run of the tool."""
     params = request.get("params", {})
     if "elicitationId" in params:

@@ -34,6 +34,8 @@ async def within(limit: TimeLimit | None, run: Waiting[T], context: RequestConte
     try:
         async with asyncio.timeout(None if limit is None else limit.seconds) as deadline:
             context.deadline = deadline
+            if context.end is not None:
+                deadline.reschedule(context.end.time)
             result = await run
     except TimeoutError:
         if not deadline.expired():
@@ -43,6 +45,8 @@ async def within(limit: TimeLimit | None, run: Waiting[T], context: RequestConte
             raise
     finally:
         context.deadline = None
+    if context.end is not None:
+        limit = context.end.limit
     if limit is not None and deadline.expired():
         seconds = seconds_text(limit.seconds)
         name = context.request.method if context.feature is None else context.feature.key

@@ -6,21 +6,30 @@ goes to the client if there is no such feature.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from funcmcp._protocol.errors import InvalidParams, ResourceNotFound, UnknownFeature
 from funcmcp._protocol.uri_template import UnsafeValueError
 from funcmcp._server.calls.route import NO_VALUES
+from funcmcp._server.catalog.features import Resource
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from funcmcp._protocol.uri_template import Values
     from funcmcp._server.catalog.catalog import Catalog
-    from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
+    from funcmcp._server.catalog.features import Prompt, ResourceTemplate, Skill, Tool
+    from funcmcp._server.catalog.registry import Keyed, Registry
+
+    F = TypeVar("F", bound=Keyed)
 
     ReadableMatch: TypeAlias = tuple[Resource | ResourceTemplate, Values]
 
 MAX_MATCHES = 256
 """The size of the cache of URIs and their templates. Clients choose the URIs, so it must be bounded."""
+
+MAX_LISTED_VERSIONS = 10
+"""Versions of a feature that an error names."""
 
 
 class Lookup:
@@ -43,7 +52,9 @@ class Lookup:
         tool = self._catalog.tools.get(name)
         if tool is None:
             raise UnknownFeature("tool", name)
-        return tool, NO_VALUES
+        if tool.version is None:
+            return tool, NO_VALUES
+        return _named_version(self._catalog.tools, tool, params), NO_VALUES
 
     def prompt(self, params: dict[str, Any]) -> tuple[Prompt, Values]:
         """Return the prompt that ``params["name"]`` names; raise InvalidParams."""
@@ -53,11 +64,21 @@ class Lookup:
         prompt = self._catalog.prompts.get(name)
         if prompt is None:
             raise UnknownFeature("prompt", name)
-        return prompt, NO_VALUES
+        if prompt.version is None:
+            return prompt, NO_VALUES
+        return _named_version(self._catalog.prompts, prompt, params), NO_VALUES
 
     def readable(self, params: dict[str, Any]) -> ReadableMatch:
         """Return the resource or template that reads ``params["uri"]``; raise InvalidParams or ResourceNotFound."""
-        return self.reader_of(uri_of(params))
+        uri = uri_of(params)
+        feature, values = self.reader_of(uri)
+        if feature.version is None:
+            return feature, values
+        registry: Registry[Any] = self._catalog.resources if isinstance(feature, Resource) else self._catalog.templates
+        versioned: Resource | ResourceTemplate | None = in_version(registry, feature, params)
+        if versioned is None:
+            raise ResourceNotFound(uri, f"Resource not found in this version. {_versions_of(registry, feature)}")
+        return versioned, values
 
     def reader_of(self, uri: str) -> ReadableMatch:
         """Return the resource or template that reads a URI, and the values that the URI has for the template.
@@ -91,6 +112,14 @@ class Lookup:
                 return template, values
         raise ResourceNotFound(uri)
 
+    def skill(self, params: dict[str, Any]) -> tuple[Skill, Values]:
+        """Return the skill whose SKILL.md ``params["uri"]`` names; raise InvalidParams."""
+        uri = uri_of(params)
+        skill = self._catalog.skills.get(uri)
+        if skill is None:
+            raise InvalidParams("No skill is served at this URI.", {"uri": uri})
+        return skill, NO_VALUES
+
     def completed(self, params: dict[str, Any]) -> tuple[Prompt | ResourceTemplate, Values]:
         """Return the prompt or template that ``params["ref"]`` names; raise InvalidParams."""
         reference = params.get("ref")
@@ -108,6 +137,31 @@ class Lookup:
                 '"ref" names no resource template of this server. Its "uri" must be the template\'s text.'
             )
         return template
+
+
+def in_version(registry: Registry[F], feature: F, params: Mapping[str, Any]) -> F | None:
+    """Return a feature in the version that a request names; the newest one, which is *feature*, if it names none."""
+    from funcmcp._server.catalog.versions import requested_version  # noqa: PLC0415 - few servers have versions
+
+    version = requested_version(params)
+    return feature if version is None else registry.in_version(feature.key, version)
+
+
+def _named_version(registry: Registry[F], feature: F, params: dict[str, Any]) -> F:
+    """Return a tool or prompt in the version that a request names; raise UnknownFeature if there is none."""
+    versioned = in_version(registry, feature, params)
+    if versioned is None:
+        raise UnknownFeature(registry.kind, feature.key, f", in this version. {_versions_of(registry, feature)}")
+    return versioned
+
+
+def _versions_of(registry: Registry[F], feature: F) -> str:
+    """Return a sentence with the versions that a feature has, the newest first."""
+    versions = registry.visible_versions(feature.key)
+    listed = versions[:MAX_LISTED_VERSIONS]
+    if len(versions) > MAX_LISTED_VERSIONS:
+        listed.append("...")
+    return f"Its versions: {', '.join(listed)}."
 
 
 def uri_of(params: dict[str, Any]) -> str:

@@ -1,14 +1,19 @@
-"""The features of one kind, by name or URI."""
+"""The features of one kind, by name or URI.
+
+How it works: features with one key are versions of each other. Lookup and iteration have the newest one that is
+visible; `in_version` finds the others. Listeners get every version, so that a server that mounts this one has all of
+them.
+"""
 
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 
 @public("funcmcp")
@@ -22,6 +27,10 @@ class Keyed(Protocol):
     @property
     def key(self) -> str:
         """The name or URI, unique in its kind."""
+
+    @property
+    def version(self) -> str | None:
+        """The version, if there are several features of one key."""
 
 
 F = TypeVar("F", bound=Keyed)
@@ -58,52 +67,140 @@ class Registry(Generic[F]):
         self._key_name = key_name
         self._normalize = normalize
         self.is_visible: Callable[[F], bool] = lambda _feature: True
-        self._all: dict[str, F] = {}
-        self._features: dict[str, F] = {}  # the visible ones
+        self._all: dict[tuple[str, str | None], F] = {}  # by key and version
+        self._visible: set[tuple[str, str | None]] = set()
+        self._features: dict[str, F] = {}  # the newest visible one of each key
+        self._versions: dict[str, list[F]] = {}  # the features that have versions by key, the newest first
+        self.get: Callable[[str], F | None] = self._features.get
         self._keys: dict[str, str] = {}  # by normalized key
-
-    def get(self, key: str) -> F | None:
-        """Return the visible feature with a key, or None."""
-        return self._features.get(key)
 
     def key_like(self, key: str) -> str | None:
         """Return the key of the feature, visible or not, with the same normalized key; None if there is none."""
         return self._keys.get(self._normalize(key))
 
+    def in_version(self, key: str, version: str) -> F | None:
+        """Return the visible feature of a key in a version; None if there is none."""
+        from funcmcp._server.catalog.versions import order_of  # noqa: PLC0415 - few servers have versions
+
+        order = order_of(version)
+        for feature in self._versions.get(key, ()):
+            if order_of(feature.version) == order and (key, feature.version) in self._visible:
+                return feature
+        return None
+
+    def visible_versions(self, key: str) -> list[str]:
+        """Return the versions of the visible features of a key, the newest first."""
+        features = self._versions.get(key, ())
+        return [str(feature.version) for feature in features if (key, feature.version) in self._visible]
+
+    def versions_of(self, key: str) -> list[F]:
+        """Return the features of a key, visible or not, the newest first."""
+        feature = self._all.get((key, None))
+        return list(self._versions.get(key, ())) if feature is None else [feature]
+
     def add(self, feature: F) -> None:
-        """Add a feature; raise RegistrationError if its key is taken."""
+        """Add a feature; raise RegistrationError if its key is taken, or its key and version."""
         normalized_key = self._normalize(feature.key)
         existing = self._keys.get(normalized_key)
         if existing is not None:
-            detail = "" if existing == feature.key else f", which differs from {existing!r} too little"
-            raise RegistrationError(
-                f"Duplicate {self.kind} {self._key_name} {feature.key!r}{detail}. "
-                f"Give one of the two another {self._key_name}."
-            )
+            self._check_version(feature, existing)
         self._keys[normalized_key] = feature.key
-        self._all[feature.key] = feature
+        self._all[feature.key, feature.version] = feature
+        if feature.version is not None:
+            from funcmcp._server.catalog.versions import newest_first  # noqa: PLC0415 - as above
+
+            self._versions[feature.key] = newest_first([*self._versions.get(feature.key, ()), feature])
         if self.is_visible(feature):
-            self._features[feature.key] = feature
+            self._visible.add((feature.key, feature.version))
+            self._choose(feature)
             try:
                 self._notify(feature, 1)
             except RegistrationError:  # a server that mounts this one can't have the feature
-                self.remove(feature.key)
+                self.discard(feature)
                 raise
 
+    def _check_version(self, feature: F, existing: str) -> None:
+        """Raise RegistrationError unless a feature is another version of the one whose key is like its own."""
+        versions = self._versions.get(existing, ())
+        if existing != feature.key or (feature.version is None and not versions):
+            detail = "" if existing == feature.key else f", which differs from {existing!r} too little"
+            upstream = getattr(versions[0] if versions else self._all[existing, None], "upstream", None)
+            source = "" if upstream is None else f" The first one is that of {upstream.upstream.name}."
+            raise RegistrationError(
+                f"Duplicate {self.kind} {self._key_name} {feature.key!r}{detail}. "
+                f"Give one of the two another {self._key_name}.{source}"
+            )
+        if feature.version is None or not versions:
+            raise RegistrationError(
+                f"The {self.kind} {feature.key!r} has a version in one place and none in another. "
+                "Give all of them version=, or none."
+            )
+        if any(feature.version == other.version for other in versions):
+            raise RegistrationError(
+                f"Duplicate version {feature.version!r} of the {self.kind} {feature.key!r}. "
+                "Give one of the two another version."
+            )
+
     def remove(self, key: str) -> None:
-        """Remove a feature; raise KeyError if no feature has the key."""
-        feature = self._all.pop(key)
-        del self._keys[self._normalize(key)]
-        if self._features.pop(key, None) is not None:
-            self._notify(feature, -1)
+        """Remove the feature of a key in all versions; raise KeyError if there is none."""
+        features = list(self._versions.get(key, ())) or [self._all[key, None]]
+        for feature in features:
+            self.discard(feature)
+
+    def discard(self, feature: F) -> None:
+        """Remove one version of a feature; raise KeyError if there is none."""
+        key, version = feature.key, feature.version
+        removed = self._all.pop((key, version))
+        remaining = [other for other in self._versions.pop(key, ()) if other.version != version]
+        if remaining:
+            self._versions[key] = remaining
+        else:
+            del self._keys[self._normalize(key)]
+        if (key, version) in self._visible:
+            self._visible.discard((key, version))
+            self._choose(removed)
+            self._notify(removed, -1)
+
+    def _choose(self, feature: F) -> None:
+        """Choose the newest visible version of a feature that was added or removed."""
+        for candidate in self._versions.get(feature.key, (feature,)):
+            if (candidate.key, candidate.version) in self._visible:
+                self._features[feature.key] = candidate
+                return
+        self._features.pop(feature.key, None)
 
     def update_visibility(self) -> None:
         """Ask `is_visible` again for every feature."""
-        before = self._features
-        self._features = {key: feature for key, feature in self._all.items() if self.is_visible(feature)}
-        for key, feature in self._all.items():
-            if (key in self._features) != (key in before):
-                self._notify(feature, 1 if key in self._features else -1)
+        for place, feature in tuple(self._all.items()):
+            is_visible = self.is_visible(feature)
+            if self._all.get(place) is not feature or is_visible == (place in self._visible):
+                continue  # a listener has removed it, or it stays as it is
+            if is_visible:
+                self._visible.add(place)
+            else:
+                self._visible.discard(place)
+            self._choose(feature)
+            self._notify(feature, 1 if is_visible else -1)
+        self._features = {key: self._features[key] for key, _ in self._all if key in self._features}
+        self.get = self._features.get
+
+    def describe(self, feature: Any) -> Mapping[str, Any]:
+        """Return the definition of a feature, with the versions that there are, if it has one."""
+        definition: Mapping[str, Any] = feature.describe()
+        if feature.version is None:
+            return definition
+        visible = self.visible_versions(feature.key)
+        meta = definition.get("_meta", {})
+        own = {**meta.get("fastmcp", {}), "version": feature.version, "versions": visible}
+        return {**definition, "_meta": {**meta, "fastmcp": own}}
+
+    def every(self) -> list[F]:
+        """Return the features in all versions, also those that are hidden."""
+        return list(self._all.values())
+
+    def every_version(self) -> Iterator[F]:
+        """Iterate over the visible features in all versions."""
+        return iter([feature for place, feature in self._all.items() if place in self._visible])
 
     def _notify(self, feature: F, change: int) -> None:
         self.version += 1
@@ -112,7 +209,7 @@ class Registry(Generic[F]):
 
     def __contains__(self, key: str) -> bool:
         """Return whether a feature has the key, visible or not."""
-        return key in self._all
+        return self._keys.get(self._normalize(key)) == key
 
     def __iter__(self) -> Iterator[F]:
         return iter(tuple(self._features.values()))  # a tool in a worker thread may add a feature meanwhile

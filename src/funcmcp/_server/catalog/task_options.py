@@ -6,9 +6,9 @@ from dataclasses import KW_ONLY  # noqa: TC003 - dataclass() reads it
 from random import uniform
 from typing import Literal
 
-from funcmcp._definitions import options
+from funcmcp._objects.definitions import options
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.errors import MCPError, ToolError
-from funcmcp._public_names import public
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.exception_groups import meaning_of
 from funcmcp._state.tasks.queues import DEFAULT_QUEUE, check_queue

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
+from funcmcp._server.catalog.features import ExtensionMethod, Prompt, Resource, ResourceTemplate, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,6 +21,7 @@ KINDS: dict[str, type[Feature]] = {
     "resource": Resource,
     "template": ResourceTemplate,
     "prompt": Prompt,
+    "method": ExtensionMethod,
 }
 """Kinds of features by the names that rules have for them."""
 
@@ -78,13 +79,22 @@ class VisibilityRule(NamedTuple):
 
 
 class Visibility:
-    """The rules of one server."""
+    """The rules of one server.
+
+    Attributes:
+        version: A number that grows with each rule.
+    """
 
     def __init__(self) -> None:
+        self.version = 0
         self._rules: list[Rule] = []
+
+    def __len__(self) -> int:
+        return len(self._rules)
 
     def add(self, rule: Rule) -> None:
         """Add a rule behind the existing ones."""
+        self.version += 1
         if rule.only:
             self._rules = [rule]
             return
@@ -94,7 +104,11 @@ class Visibility:
 
     def allows(self, feature: Feature) -> bool:
         """Return whether clients see a feature."""
-        visible = feature.enabled
+        return feature.is_built_in or self.decide(feature, default=feature.enabled)
+
+    def decide(self, feature: Feature, *, default: bool) -> bool:
+        """Return whether clients see a feature; *default* if no rule matches it."""
+        visible = default
         for rule in self._rules:
             if rule.matches(feature):
                 visible = rule.shows

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from funcmcp._protocol.answers import read_answer
 from funcmcp._protocol.codec import encode
-from funcmcp._protocol.errors import INTERNAL_ERROR, ToolError
+from funcmcp._protocol.errors import INTERNAL_ERROR, AnsweredWithError, ToolError
 from funcmcp._protocol.jsonrpc import Response
 from funcmcp._server.connections.subscribed_uris import SubscribedURIs
 
@@ -35,8 +35,15 @@ class Keeper(Protocol):
     async def keep_level(self, level: str) -> None:
         """Store a log level."""
 
-    async def keep_subscription(self, uri: str, *, wanted: bool) -> None:
+    async def keep_subscription(self, uri: str, *, is_subscribed: bool) -> None:
         """Store or delete the URI of a resource."""
+
+
+class Rules(Protocol):
+    """Rules that hide and show features in one session."""
+
+    def decide(self, feature: Any, *, default: bool) -> bool:
+        """Return whether the session sees a feature; *default* if no rule matches it."""
 
 
 class Conversation:
@@ -49,15 +56,17 @@ class Conversation:
         log_level: The lowest level of the log messages that the client wants.
         subscribed: The URIs of resources to which the client subscribed.
         keeper: Stores these two for other instances; None if there is one instance.
+        rules: Hide and show features in this session; None if it sees what other clients see.
     """
 
-    __slots__ = ("_questions", "_runs", "keeper", "log_level", "pushes", "subscribed")
+    __slots__ = ("_questions", "_runs", "keeper", "log_level", "pushes", "rules", "subscribed")
 
     def __init__(self, *, pushes: bool = False) -> None:
         self.pushes: bool = pushes
         self.log_level: str = "info"
         self.keeper: Keeper | None = None
         self.subscribed: SubscribedURIs = SubscribedURIs()
+        self.rules: Rules | None = None
         self._runs: dict[RequestId, list[Run]] = {}
         self._questions: dict[str, asyncio.Future[Response]] = {}
 
@@ -71,7 +80,7 @@ class Conversation:
         """Whether the conversation can be discarded without losing anything."""
         if self.busy:
             return False
-        return self.keeper is not None or not (self.subscribed or self.log_level != "info")
+        return self.keeper is not None or not (self.subscribed or self.log_level != "info" or self.rules is not None)
 
     async def restore(self) -> None:
         """Read what other instances stored for the session; raise StoreUnavailableError."""
@@ -84,11 +93,11 @@ class Conversation:
             await self.keeper.keep_level(level)
         self.log_level = level
 
-    async def subscribe(self, uri: str, *, wanted: bool) -> None:
+    async def subscribe(self, uri: str, *, is_subscribed: bool) -> None:
         """Subscribe to the URI of a resource, or unsubscribe; raise StoreUnavailableError."""
         if self.keeper is not None:
-            await self.keeper.keep_subscription(uri, wanted=wanted)
-        if wanted:
+            await self.keeper.keep_subscription(uri, is_subscribed=is_subscribed)
+        if is_subscribed:
             self.subscribed.add(uri)
         else:
             self.subscribed.discard(uri)
@@ -162,5 +171,5 @@ def _read(question: Mapping[str, Any], response: Response) -> dict[str, Any]:
     if answer is not None:
         return answer
     if response.error is not None:
-        raise ToolError(f"The client answered {question['method']} with an error.")
+        raise AnsweredWithError(question["method"], response.error)
     raise ToolError(f"The client's answer to {question['method']} is not valid.")

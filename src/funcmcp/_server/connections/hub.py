@@ -166,7 +166,7 @@ class Hub:
         await self._bus.send(_TOPIC, change._asdict())
 
     def open(self) -> None:
-        """Let listeners listen again, because the server starts after a stop."""
+        """Accept listeners again, because the server starts after a stop."""
         self._closed = False
 
     def close(self) -> None:

@@ -144,10 +144,10 @@ class _Keeper:
         await self._store.note_level(self._client.key, level)
         await self._relay.send(self._client.key, "level", {"level": level})
 
-    async def keep_subscription(self, uri: str, *, wanted: bool) -> None:
+    async def keep_subscription(self, uri: str, *, is_subscribed: bool) -> None:
         """Add or remove the URI of a resource, and send the change to the other instances."""
-        await self._store.note_subscription(self._client.key, uri, subscribe=wanted)
-        await self._relay.send(self._client.key, "subscription", {"uri": uri, "wanted": wanted})
+        await self._store.note_subscription(self._client.key, uri, subscribe=is_subscribed)
+        await self._relay.send(self._client.key, "subscription", {"uri": uri, "wanted": is_subscribed})
 
 
 def _response(client: SessionClient, content: Mapping[str, Any]) -> None:

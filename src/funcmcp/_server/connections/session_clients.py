@@ -11,11 +11,13 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from funcmcp._server.connections.client import Client
+from funcmcp._server.connections.client import ConnectedClient
 from funcmcp._server.connections.conversation import Conversation
 from funcmcp._state.sessions.store import SessionKey
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from funcmcp._protocol.revisions import Revision
     from funcmcp._server.connections.hub import Change
     from funcmcp._state.sessions.store import Handshake
@@ -24,7 +26,7 @@ _MAX_CHECKED = 32
 """The number of clients that are examined to find one that can be dropped."""
 
 
-class SessionClient(Client):
+class SessionClient(ConnectedClient):
     """The client of a session of the handshake era.
 
     Attributes:
@@ -66,16 +68,18 @@ class Clients(Generic[C]):
     Args:
         limit: The size of the cache. Beyond it, the oldest client that is not busy is dropped, if possible one that has
             nothing to lose. Busy clients are never dropped; limits on requests and streams bound their number.
+        on_end: Is called with each client in the cache whose session has ended.
+
+    Attributes:
+        get: Returns the client of a key, which may be a plain tuple, or None if it is not in the cache.
     """
 
-    def __init__(self, limit: int = 10_000) -> None:
+    def __init__(self, limit: int = 10_000, on_end: Callable[[ConnectedClient], None] | None = None) -> None:
         self._limit = limit
+        self._on_end = on_end
         self._clients: dict[tuple[str, str | None], C] = {}
         self._parts: dict[str, set[SessionKey]] = {}
-
-    def get(self, key: tuple[str, str | None]) -> C | None:
-        """Return the client of a key, which may be a plain tuple, or None if it is not in the cache."""
-        return self._clients.get(key)
+        self.get: Callable[[tuple[str, str | None]], C | None] = self._clients.get
 
     def add(self, client: C) -> None:
         """Add the client of a session."""
@@ -87,8 +91,16 @@ class Clients(Generic[C]):
     def end(self, session_id: str) -> None:
         """Drop the clients of a session that has ended, with those of its parts."""
         for key in (SessionKey(session_id), *self._parts.get(session_id, ())):
-            if key in self._clients:
+            client = self._clients.get(key)
+            if client is not None:
                 self._drop(key)
+                if self._on_end is not None:
+                    self._on_end(client)
+
+    def is_busy(self, session_id: str) -> bool:
+        """Return whether a client of a session has something under way."""
+        clients = map(self.get, (SessionKey(session_id), *self._parts.get(session_id, ())))
+        return any(client is not None and client.busy for client in clients)
 
     def _drop(self, key: SessionKey) -> None:
         """Drop one client. The session may continue, and clients of its other keys may be busy."""

@@ -1,5 +1,8 @@
 """The URIs of resources to which a client subscribed, limited for each client, each caller and the process.
 
+A resource of another server is watched there as long as a client is subscribed to it. `watch` gets the function that
+ends this.
+
 A `SubscribedURIs` belongs to one session or one `subscriptions/listen`. All of its URIs count
 for the caller that subscribes first, in the budget `Load.subscriptions`, until it is closed.
 """
@@ -13,7 +16,7 @@ from funcmcp._protocol.errors import InvalidParams
 from funcmcp._protocol.uri_template import MAX_URI
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from funcmcp._server.load import Budget
 
@@ -30,7 +33,7 @@ _OVERHEAD = 200
 class SubscribedURIs:
     """A set of URIs that counts its memory."""
 
-    __slots__ = ("_budget", "_caller", "_closed", "_size", "_uris")
+    __slots__ = ("_budget", "_caller", "_closed", "_size", "_uris", "_watched")
 
     def __init__(self) -> None:
         self._uris: set[str] = set()
@@ -38,6 +41,7 @@ class SubscribedURIs:
         self._budget: Budget | None = None
         self._caller: str | None = None
         self._closed = False
+        self._watched: dict[str, Callable[[], None]] | None = None
 
     def charge_to(self, budget: Budget, caller: str | None) -> None:
         """Count the URIs for a caller, present ones included; does nothing if they count for a caller already."""
@@ -68,17 +72,34 @@ class SubscribedURIs:
             self._uris.add(uri)
             self._count(_size_of(uri))
 
+    def watch(self, uri: str, end: Callable[[], None]) -> None:
+        """Call a function when the client is no longer subscribed to a URI."""
+        if self._watched is None:
+            self._watched = {}
+        if self._closed or uri in self._watched:
+            end()
+        else:
+            self._watched[uri] = end
+
     def discard(self, uri: str) -> None:
         """Remove a URI if it is present."""
         if uri in self._uris:
             self._uris.remove(uri)
             self._count(-_size_of(uri))
+        self._end_watch(uri)
+
+    def _end_watch(self, uri: str) -> None:
+        end = None if self._watched is None else self._watched.pop(uri, None)
+        if end is not None:
+            end()
 
     def replace(self, uris: Iterable[str]) -> None:
         """Replace all URIs; `check` has passed them at the instance that added them."""
         size = sum(map(_size_of, self._uris))
         self._uris = set(uris)
         self._count(sum(map(_size_of, self._uris)) - size)
+        for uri in [uri for uri in self._watched or () if uri not in self._uris]:
+            self._end_watch(uri)
 
     def close(self) -> None:
         """Stop counting, because the session or the stream has ended."""
@@ -86,6 +107,8 @@ class SubscribedURIs:
             self._budget.give_back(self._caller, self._size)
             self._budget = None
         self._closed = True
+        for uri in list(self._watched or ()):
+            self._end_watch(uri)
 
     def _count(self, size: int) -> None:
         self._size += size

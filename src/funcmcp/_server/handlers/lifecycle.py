@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._auth.owner import lists_tasks
-from funcmcp._mappings import only
-from funcmcp._protocol import apps, tasks
+from funcmcp._objects.mappings import only
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import InvalidParams
+from funcmcp._protocol.extensions import extensions_in
 from funcmcp._protocol.levels import LEVELS
 from funcmcp._protocol.revisions import handshake_revision
 from funcmcp._state.sessions.store import Handshake
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from funcmcp._protocol.revisions import Revision
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.catalog import Catalog
+    from funcmcp._server.handlers.lists import Provided
     from funcmcp._server.results import Results
 
 MAX_CLIENT_BYTES = 8192
@@ -58,19 +59,24 @@ class Lifecycle:
 
     Args:
         catalog: The features, from which the capabilities follow.
-        results: Completes results.
+        results: Completes results, and has the instructions for the model.
         revisions: Dates of the revisions that the server speaks, newest first.
-        instructions: Instructions for the model; None without.
+
+    Attributes:
+        provided: The features that are computed at run time, which may come with instructions; None if there are none.
     """
 
-    def __init__(self, catalog: Catalog, results: Results, revisions: list[str], instructions: str | None) -> None:
+    provided: Provided | None = None
+
+    def __init__(self, catalog: Catalog, results: Results, revisions: list[str]) -> None:
         self._catalog = catalog
         self._results = results
         self._revisions = revisions
-        self._instructions = instructions
 
     async def initialize(self, context: RequestContext) -> dict[str, Any]:
         """Answer `initialize`, whose handshake the transport has negotiated: the context's client has its revision."""
+        if self.provided is not None:
+            await self.provided.settle()
         revision, conversation = context.client.revision, context.client.conversation
         pushes = conversation is not None and conversation.pushes
         result: dict[str, Any] = {
@@ -80,12 +86,12 @@ class Lifecycle:
             ),
             "serverInfo": self._results.implementation(revision),
         }
-        if self._instructions is not None:
-            result["instructions"] = self._instructions
-        return result
+        return await self._with_instructions(result)
 
     async def discover(self, context: RequestContext) -> dict[str, Any]:
         """Answer `server/discover`."""
+        if self.provided is not None:
+            await self.provided.settle()
         revision = context.client.revision
         streams = context.http is None or context.http.can_stream  # subscriptions/listen needs a stream
         result: dict[str, Any] = {
@@ -93,8 +99,15 @@ class Lifecycle:
             "capabilities": capabilities(self._catalog, revision, pushes=streams),
         }
         result = self._results.cacheable(result, revision, self._results.list_ttl)
-        if self._instructions is not None:
-            result["instructions"] = self._instructions
+        return await self._with_instructions(result)
+
+    async def _with_instructions(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return a result with the instructions of the server, and those that come with provided features."""
+        texts = [] if self._results.instructions is None else [self._results.instructions]
+        if self.provided is not None:
+            texts += await self.provided.instructions()
+        if texts:
+            result["instructions"] = "\n\n".join(texts)
         return result
 
     async def ping(self, _context: RequestContext) -> dict[str, Any]:
@@ -142,10 +155,6 @@ def capabilities(catalog: Catalog, revision: Revision, *, pushes: bool, lists_ta
 
 
 def _extensions(catalog: Catalog, revision: Revision) -> dict[str, Any]:
-    """Return the extensions that the server has in a revision."""
-    extensions: dict[str, Any] = {}
-    if "resources" in catalog.offered and any(apps.is_page(resource.uri) for resource in catalog.resources):
-        extensions[apps.EXTENSION] = {}
-    if "tasks" in catalog.offered and revision.tasks is not None and revision.tasks.extension:
-        extensions[tasks.EXTENSION] = {}
-    return extensions
+    """Return the extensions that the server has in a revision, with their settings."""
+    own = {row.identifier: dict(row.settings) for row in extensions_in(revision.date) if row.feature in catalog.offered}
+    return {**own, **catalog.extensions}

@@ -17,19 +17,25 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from funcmcp._protocol.codec import encode, well_formed
 from funcmcp._protocol.errors import InvalidParams
-from funcmcp._protocol.methods import FEATURE_LISTS
+from funcmcp._protocol.methods import METHODS
 from funcmcp._server.authorization import guard_for
+from funcmcp._server.catalog.needs import missing_of
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.log import log_left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from funcmcp._auth.principal import Principal
+    from funcmcp._protocol.jsonrpc import Request
     from funcmcp._protocol.revisions import Revision
     from funcmcp._server.authorization import Guard
     from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.calls.feature import Capability, Feature
+    from funcmcp._server.calls.route import RoutedRequest
     from funcmcp._server.catalog.registry import Registry
-    from funcmcp._server.results import Results
+    from funcmcp._server.connections.conversation import Rules
+    from funcmcp._server.results import CacheScope, Results
 
     Shape = Callable[[Mapping[str, Any], Revision], dict[str, Any]]
 
@@ -47,6 +53,67 @@ class Described(Protocol):
         """Returns the definition, in the form of the newest revision."""
 
 
+class Caching(NamedTuple):
+    """How clients may cache a list that has features of other servers.
+
+    Attributes:
+        ttl: Milliseconds; None for those of this server.
+        scope: Whether caches may share the list; None: as the server's other answers.
+    """
+
+    ttl: int | None = None
+    scope: CacheScope | None = None
+
+
+class Provided(Protocol):
+    """The features that are computed at run time, of all providers of one server.
+
+    A provider that serves all callers alike is listed when a client first needs a list, and its features are then in
+    the catalog like any others. Features of one caller are never there: `resolve` and `features_for` find them.
+    """
+
+    @property
+    def is_per_caller(self) -> bool:
+        """Whether the features of some provider depend on the caller."""
+
+    async def ready(self, kind: str | None = None) -> None:
+        """Bring the catalog up to date; what fails is logged.
+
+        Args:
+            kind: The kind of features that a list shows, such as "tool"; None for a request of another method.
+
+        Raises:
+            MCPError: There is no feature of this kind, and a server that may have some has never answered.
+        """
+
+    @property
+    def caching(self) -> Caching:
+        """How clients may cache lists, as the servers behind the providers say."""
+
+    async def settle(self) -> None:
+        """Wait for the first lists of other servers, on which capabilities depend, but not for long."""
+
+    async def instructions(self) -> list[str]:
+        """Return what providers add to the instructions of the server."""
+
+    async def features_for(self, kind: str, principal: Principal | None) -> Iterable[Feature]:
+        """Return the features of a kind, such as "tool", that depend on the caller."""
+
+    async def resolve(
+        self, routed: RoutedRequest, principal: Principal | None, route: Callable[[Request], RoutedRequest]
+    ) -> RoutedRequest:
+        """Return a request with the feature that it names, if a provider has it; otherwise the request unchanged.
+
+        Args:
+            routed: The request.
+            principal: The caller.
+            route: Routes a request again, after a list has changed.
+        """
+
+
+_DEFAULT_CACHING = Caching()
+
+
 class FeatureList:
     """The list of the features of one kind.
 
@@ -62,7 +129,11 @@ class FeatureList:
         registry: The features.
         shape: Returns a definition in the form of a revision.
         left_out: Keys of features that have no valid definition and were logged.
+        cache_scope: Whether caches may share a page; None: as the server's other answers.
+        provided: The features that are computed at run time; None if there are none.
     """
+
+    cache_scope: CacheScope | None = None
 
     def __init__(
         self,
@@ -74,61 +145,133 @@ class FeatureList:
         guard: Guard | None,
         page_size: int | None,
     ) -> None:
-        self.name = FEATURE_LISTS[method]
+        self.name = METHODS[method].items or method
         self.left_out: set[str] = set()
+        self.provided: Provided | None = None
         self.page_size = page_size
         self.registry = registry
         self.shape = shape
         self._results = results
         self._guard = guard
-        self._pages: dict[tuple[str, int], bytes] = {}  # by revision and place of the first feature
-        self._version = registry.version  # of the registry when the pages were made
+        self._pages: dict[tuple[str, int, frozenset[Capability], Caching], bytes] = {}  # by what they depend on
+        self._version = -1  # of the registry when the pages were made
+        self._needs: frozenset[Capability] = frozenset()  # of all features then
 
     async def page(self, context: RequestContext) -> bytes:
         """Answer a request for a page."""
         cursor, revision = cursor_of(context), context.client.revision
         guard = guard_for(context, self._guard)
-        if guard is not None and guard.filters(context.principal):
+        is_private = session_rules_of(context) is not None or self.is_filtered(guard, context.principal)
+        if self.provided is not None:
+            await self.provided.ready(self.registry.kind)
+            is_private = is_private or self.provided.is_per_caller
+        if is_private:
             features = await self.features_for(context)
-            return await self._built_page(context, features, cursor, keep=False)
-        if self.registry.version != self._version:
+            return await self._built_page(context, features, cursor, None)
+        if self.version != self._version:
             self._pages.clear()
-            self._version = self.registry.version
+            self._version = self.version
+            self._needs = frozenset().union(*(feature.needs for feature in self.all()))
+        missing = missing_of(self._needs, context.client.capabilities) if self._needs else frozenset[Any]()
         if cursor is None:
-            page = self._pages.get((revision.date, 0))
+            page = self._pages.get((revision.date, 0, missing, self._caching))
             if page is not None:
                 return page
-        return await self._built_page(context, list(self.registry), cursor, keep=True)
+        features = [feature for feature in self.all() if not feature.needs & missing] if missing else self.all()
+        return await self._built_page(context, features, cursor, missing)
+
+    @property
+    def _caching(self) -> Caching:
+        """How clients may cache the list."""
+        return _DEFAULT_CACHING if self.provided is None else self.provided.caching
+
+    @property
+    def version(self) -> int:
+        """A number that grows with each change of the list."""
+        return self.registry.version
+
+    def all(self) -> list[Any]:
+        """Return the features that a caller gets who may use all of them."""
+        return [feature for feature in self.registry if feature.is_listed]
+
+    def is_filtered(self, guard: Guard | None, principal: Principal | None) -> bool:
+        """Return whether a caller's list contains only the features that the caller may use."""
+        return guard is not None and guard.filters(principal)
+
+    def shown(self) -> list[Any]:
+        """Return the features that most clients get whose callers may use all of them."""
+        return self.all()
 
     async def _built_page(
-        self, context: RequestContext, features: list[Any], cursor: str | None, *, keep: bool
+        self, context: RequestContext, features: list[Any], cursor: str | None, missing: frozenset[Capability] | None
     ) -> bytes:
-        revision, version = context.client.revision, self.registry.version
+        """Return a page of features.
+
+        Args:
+            context: The request.
+            features: All features of the list.
+            cursor: The cursor of the page.
+            missing: Capabilities that the client lacks; None if the list depends on its caller, and is not kept.
+        """
+        revision, version, caching = context.client.revision, self.version, self._caching
         start = 0 if cursor is None else start_of(self.name, [feature.key for feature in features], cursor)
-        key = (revision.date, start)
-        if keep and key in self._pages:
-            return self._pages[key]
+        if missing is not None:
+            kept = self._pages.get((revision.date, start, missing, caching))
+            if kept is not None:
+                return kept
         page = page_of(self.name, [(feature.key, feature) for feature in features], start, self.page_size)
         definitions = await self.definitions_of(context, page.items)
-        encoded = self._results.list(self.name, definitions.values(), page.next_cursor, revision)
+        scope = caching.scope or self.cache_scope
+        if missing is None and self.provided is not None:
+            scope = "private"
+        encoded = self._results.list(self.name, definitions.values(), page.next_cursor, revision, scope, caching.ttl)
         # Clients can begin elsewhere with old cursors; only pages that follow from the first one are kept.
-        if keep and page.regular and version == self._version == self.registry.version:
-            self._pages[key] = encoded
+        if missing is not None and page.regular and version == self._version == self.version:
+            self._pages[revision.date, start, missing, caching] = encoded
         return encoded
 
     async def features_for(self, context: RequestContext) -> list[Any]:
         """Return the features that the caller of a request gets."""
+        rules = session_rules_of(context)
+        if rules is None:
+            features = self.all()
+        else:
+            from funcmcp._server.catalog.session_view import seen_features  # noqa: PLC0415 - few sessions have rules
+
+            features = [feature for feature in seen_features(self.registry, rules) if feature.is_listed]
+        features = [*await self.allowed(features, context), *await self.provided_for(context)]
+        capabilities = context.client.capabilities
+        return [item for item in features if not item.needs or not missing_of(item.needs, capabilities)]
+
+    async def provided_for(self, context: RequestContext) -> list[Any]:
+        """Return the features that are computed for the caller of a request, but those whose key is in the catalog."""
+        if self.provided is None:
+            return []
+        rules = session_rules_of(context)
+        features = [
+            feature
+            for feature in await self.provided.features_for(self.registry.kind, context.principal)
+            if feature.is_listed
+            and feature.key not in self.registry
+            and (rules is None or rules.decide(feature, default=True))
+        ]
+        return await self.allowed(features, context)
+
+    async def allowed(self, features: list[Any], context: RequestContext) -> list[Any]:
+        """Return the features of a list that the caller of a request may use."""
         guard, principal = guard_for(context, self._guard), context.principal
-        if guard is None or not guard.filters(principal):
-            return list(self.registry)
-        return [feature for feature in self.registry if await guard.may_use(feature.access, principal)]
+        if guard is None or not self.is_filtered(guard, principal):
+            return features
+        return [feature for feature in features if await guard.may_use(feature.access, principal)]
 
     async def definitions_of(self, context: RequestContext, features: Sequence[Any]) -> dict[str, bytes]:
         """Return the definitions of features, as JSON text by key. One without a valid definition is left out."""
         definitions: dict[str, bytes] = {}
         for number, feature in enumerate(features, 1):
             try:
-                definitions[feature.key] = encoded_definition(feature, self.shape, context.client.revision)
+                definitions[feature.key] = encoded_definition(
+                    self.registry, feature, self.shape, context.client.revision
+                )
             except RegistrationError as error:
                 if feature.key not in self.left_out:
                     self.left_out.add(feature.key)
@@ -138,10 +281,16 @@ class FeatureList:
         return definitions
 
 
-def encoded_definition(feature: Described, shape: Shape, revision: Revision) -> bytes:
+def session_rules_of(context: RequestContext) -> Rules | None:
+    """Return the rules of the session of a request; None if it sees what other clients see."""
+    conversation = context.client.conversation
+    return None if conversation is None else conversation.rules
+
+
+def encoded_definition(registry: Registry[Any], feature: Described, shape: Shape, revision: Revision) -> bytes:
     """Return a feature's definition as JSON text; raise RegistrationError if a type in it has no JSON Schema."""
     try:
-        return encode(shape(feature.describe(), revision))
+        return encode(shape(registry.describe(feature), revision))
     except RegistrationError:
         raise
     except Exception as error:  # authors' types take part in their schemas, and may raise anything

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from funcmcp._server.catalog.features import Resource, ResourceLister, ResourceTemplate
     from funcmcp._server.catalog.lookup import Lookup
     from funcmcp._server.connections.conversation import Conversation
+    from funcmcp._server.connections.subscribed_uris import SubscribedURIs
     from funcmcp._server.handlers.lists import FeatureList
     from funcmcp._server.load import Budget
     from funcmcp._server.results import Results
@@ -92,6 +93,8 @@ class ResourceList:
         if not self._catalog.listers:
             return await self._registered.page(context)
         cursor = cursor_of(context)
+        if self._registered.provided is not None:
+            await self._registered.provided.ready()
         registered = await self._registered.features_for(context)
         definitions = await self._registered.definitions_of(context, registered)
         listers = [lister for lister in self._catalog.listers if await self._may_call(lister, context)]
@@ -102,7 +105,8 @@ class ResourceList:
         name = self._registered.name
         start = 0 if cursor is None else start_of(name, list(definitions), cursor)
         page = page_of(name, list(definitions.items()), start, self._registered.page_size)
-        return self._results.list(name, page.items, page.next_cursor, context.client.revision, "private")
+        ttl = None if self._registered.provided is None else self._registered.provided.caching.ttl
+        return self._results.list(name, page.items, page.next_cursor, context.client.revision, "private", ttl)
 
     async def _may_call(self, lister: ResourceLister, context: RequestContext) -> bool:
         guard = guard_for(context, self._guard)
@@ -159,19 +163,35 @@ class ResourceSubscriptions:
     async def subscribe(self, context: RequestContext) -> dict[str, Any]:
         """Answer `resources/subscribe`."""
         uri, conversation = uri_of(context.request.params), _conversation_of(context)
-        context.routed.require_feature()
+        resource: Resource | ResourceTemplate = context.routed.require_feature()
         await conversation.restore()
         conversation.subscribed.charge_to(self._budget, context.caller)
         conversation.subscribed.check([uri])
-        await conversation.subscribe(uri, wanted=True)
+        if resource.watch is not None:
+            await watch(resource, uri, conversation.subscribed, context)
+        await conversation.subscribe(uri, is_subscribed=True)
         if conversation.keeper is None:
             context.client.listen()  # with a keeper, another instance may notify the client, which would do so twice
         return {}
 
     async def unsubscribe(self, context: RequestContext) -> dict[str, Any]:
         """Answer `resources/unsubscribe`."""
-        await _conversation_of(context).subscribe(uri_of(context.request.params), wanted=False)
+        await _conversation_of(context).subscribe(uri_of(context.request.params), is_subscribed=False)
         return {}
+
+
+async def watch(
+    resource: Resource | ResourceTemplate, uri: str, subscribed: SubscribedURIs, context: RequestContext
+) -> None:
+    """Let the server from which a resource comes report its changes, as long as a client is subscribed to it.
+
+    Raises:
+        MCPError: That server refuses it.
+        ToolError: That server can't be reached.
+    """
+    if resource.watch is not None:
+        source = uri if resource.source_uri is None else resource.source_uri(uri)
+        subscribed.watch(uri, await resource.watch(source, context))
 
 
 def _conversation_of(context: RequestContext) -> Conversation:

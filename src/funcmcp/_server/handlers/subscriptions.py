@@ -8,15 +8,16 @@ Source: 2026-07-28 "basic/patterns/subscriptions"; the tasks extension, "Task St
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._protocol.envelope import SUBSCRIPTION_ID
-from funcmcp._protocol.errors import INVALID_REQUEST, METHOD_NOT_FOUND, InvalidParams, MCPError
+from funcmcp._protocol.errors import INVALID_REQUEST, METHOD_NOT_FOUND, InvalidParams, MCPError, ToolError
 from funcmcp._protocol.jsonrpc import without_nulls
 from funcmcp._server.authorization import guard_for
 from funcmcp._server.connections.hub import LISTS, updated
 from funcmcp._server.connections.subscribed_uris import MAX_URIS, SubscribedURIs
-from funcmcp._server.handlers.resources import may_read
+from funcmcp._server.handlers.resources import may_read, watch
 
 if TYPE_CHECKING:
     from funcmcp._server.authorization import Guard
@@ -86,7 +87,7 @@ class Subscriptions:
         self._load = load
 
     def add_tasks(self, tasks: TaskMethods) -> None:
-        """Let clients listen to changes of tasks."""
+        """Serve subscriptions to changes of tasks."""
         self._tasks = tasks
 
     async def listen(self, context: RequestContext) -> dict[str, Any]:
@@ -153,20 +154,14 @@ class Subscriptions:
         honoured: dict[str, Any] = {}
         for capability, change in LISTS.items():
             name = f"{capability}ListChanged"
-            if type(notifications.get(name, False)) is not bool:
-                raise InvalidParams(f'"{name}" must be true or false.')
-            if notifications.get(name) and capability in self._catalog.offered and may_list:
+            if _flag(notifications, name) and capability in self._catalog.offered and may_list:
                 honoured[name] = True
                 subscription.lists.append(change)
-        uris = notifications.get(_URIS, [])
-        if type(uris) is not list or not all(type(uri) is str for uri in uris) or len(uris) > MAX_URIS:
-            raise InvalidParams(f'"{_URIS}" must be an array of at most {MAX_URIS} URIs.')
+        uris = _texts(notifications, _URIS, "URIs")
         if uris and "resources" in self._catalog.offered:
             await self._subscribe_to_resources(context, subscription.uris, uris)
             honoured[_URIS] = [uri for uri in uris if uri in subscription.uris]
-        task_ids = notifications.get(_TASK_IDS, [])
-        if type(task_ids) is not list or not all(type(name) is str for name in task_ids) or len(task_ids) > MAX_URIS:
-            raise InvalidParams(f'"{_TASK_IDS}" must be an array of at most {MAX_URIS} ids.')
+        task_ids = _texts(notifications, _TASK_IDS, "ids")
         if task_ids and self._tasks is not None:
             subscription.uris.charge_to(self._load.subscriptions, context.caller)
             subscription.uris.reserve(_TASK_BYTES * len(task_ids))
@@ -187,10 +182,38 @@ class Subscriptions:
             for uri in uris:
                 if not await may_read(uri, context.principal, self._lookup, guard):
                     subscribed.discard(uri)
+        await asyncio.gather(*(self._watch(uri, subscribed, context) for uri in list(subscribed)))
+
+    async def _watch(self, uri: str, subscribed: SubscribedURIs, context: RequestContext) -> None:
+        """Let another server report changes of its resource; unsubscribe from the resource if that fails."""
+        try:
+            resource, _ = self._lookup.reader_of(uri)
+        except MCPError:
+            return
+        try:
+            await watch(resource, uri, subscribed, context)
+        except (MCPError, ToolError):
+            subscribed.discard(uri)
 
 
 _TASK_BYTES = 400
 """Bytes of memory of a task to whose changes a client listens."""
+
+
+def _flag(notifications: dict[str, Any], name: str) -> bool:
+    """Return a member that is true or false, false if it is absent; raise InvalidParams if it is another value."""
+    flag = notifications.get(name, False)
+    if type(flag) is not bool:
+        raise InvalidParams(f'"{name}" must be true or false.')
+    return flag
+
+
+def _texts(notifications: dict[str, Any], name: str, plural: str) -> list[str]:
+    """Return a member that is an array of texts, none if it is absent; raise InvalidParams if it is another value."""
+    texts = notifications.get(name, [])
+    if type(texts) is not list or not all(type(text) is str for text in texts) or len(texts) > MAX_URIS:
+        raise InvalidParams(f'"{name}" must be an array of at most {MAX_URIS} {plural}.')
+    return texts
 
 
 def _requested(context: RequestContext) -> dict[str, Any]:

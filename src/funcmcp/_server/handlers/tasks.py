@@ -22,8 +22,9 @@ from funcmcp._state.tasks.record import interrupted
 from funcmcp._state.tasks.store import TasksFullError, position
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
+    from funcmcp._auth.principal import Principal
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.connections.hub import Change, Hub, Listener
     from funcmcp._server.load import Load
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.record import TaskRecord
 
 PAGE_SIZE = 50
-_CURSOR = re.compile(r"[0-9]{14}\.[A-Za-z0-9_-]{44}")
-_RESULT_NESTING = 200
+CURSOR = re.compile(r"[0-9]{14}\.[A-Za-z0-9_-]{44}")
+RESULT_NESTING = 200
 """Levels of nesting in a result, which are as many as its author likes."""
 
 _LOOK_INTERVAL = 2.0
@@ -69,7 +70,7 @@ class TaskMethods:
         responses = context.request.params.get("inputResponses")
         if type(responses) is not dict:
             raise InvalidParams('"inputResponses" must be an object.')
-        await self._take(record, responses)
+        await self.take(record, responses)
         return {}
 
     async def cancel(self, context: RequestContext) -> dict[str, Any]:
@@ -88,15 +89,21 @@ class TaskMethods:
         if not lists_tasks(context.principal):
             raise MCPError(METHOD_NOT_FOUND, "Tasks are listed only for callers whose credentials name a subject.")
         cursor = cursor_of(context)
-        if cursor is not None and not _CURSOR.fullmatch(cursor):
+        if cursor is not None and not CURSOR.fullmatch(cursor):
             raise InvalidParams("The cursor is invalid.")
-        records = await self._tasks.store.page(owner_of(context.principal), cursor, PAGE_SIZE + 1)
-        page = records[:PAGE_SIZE]
+        records, next_cursor = await self.page(context.principal, cursor, PAGE_SIZE)
         now, rules = time(), rules_of(context)
-        result: dict[str, Any] = {"tasks": [members(status_of(record, now), rules) for record in page]}
-        if len(records) > PAGE_SIZE:
-            result["nextCursor"] = position(page[-1])
+        result: dict[str, Any] = {"tasks": [members(status_of(record, now), rules) for record in records]}
+        if next_cursor is not None:
+            result["nextCursor"] = next_cursor
         return result
+
+    async def page(
+        self, principal: Principal | None, cursor: str | None, size: int
+    ) -> tuple[Sequence[TaskRecord], str | None]:
+        """Return so many tasks of a principal, and the cursor of the next page; None on the last one."""
+        records = await self._tasks.store.page(owner_of(principal), cursor, size + 1)
+        return records[:size], position(records[size - 1]) if len(records) > size else None
 
     async def result(self, context: RequestContext) -> bytes:
         """Answer `tasks/result`: wait for the end of a task, and ask the client the questions of the task."""
@@ -121,7 +128,7 @@ class TaskMethods:
         require_extension(context)
 
     async def watch(self, context: RequestContext, task_ids: Iterable[str]) -> dict[Change, str]:
-        """Let changes of tasks be published; return the ids of those that the caller may use, by their changes."""
+        """Make the store publish changes of tasks; return the ids of those that the caller may use, by change."""
         watched: dict[Change, str] = {}
         for task_id in task_ids:
             record = await self._tasks.find_id(context, task_id)
@@ -140,7 +147,7 @@ class TaskMethods:
             task["inputRequests"] = _requests(record)
         outcome = record.outcome
         if outcome is not None and record.status in (COMPLETED, FAILED):
-            task["error" if outcome.is_error else "result"] = decode(outcome.text, _RESULT_NESTING)
+            task["error" if outcome.is_error else "result"] = decode(outcome.text, RESULT_NESTING)
         return task
 
     async def _wait(self, context: RequestContext, changes: Listener) -> TaskRecord:
@@ -152,7 +159,7 @@ class TaskMethods:
             if record.status == INPUT_REQUIRED:
                 await self._ask(context, record, changes)
             else:
-                await _next_change(changes)
+                await self.next_change(changes)
 
     async def _ask(self, context: RequestContext, record: TaskRecord, changes: Listener) -> None:
         """Ask the client the outstanding questions, and take the answers.
@@ -170,7 +177,7 @@ class TaskMethods:
         try:
             await asyncio.wait((asking, settling), return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
-                await self._take(record, asking.result())
+                await self.take(record, asking.result())
             else:
                 settling.result()
         except ToolError as error:
@@ -184,10 +191,20 @@ class TaskMethods:
         """Wait until the task has none of these questions open."""
         record = await self._tasks.find(context)
         while record.questions.keys() & set(questions):
-            await _next_change(changes)
+            await self.next_change(changes)
             record = await self._tasks.find(context)
 
-    async def _take(self, record: TaskRecord, responses: dict[str, Any]) -> None:
+    @staticmethod
+    async def next_change(changes: Listener) -> None:
+        """Wait for a change, but not for long; raise MCPError if the server stops."""
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_INTERVAL):
+                    await anext(changes)
+        except StopAsyncIteration:
+            raise MCPError(INTERNAL_ERROR, "The server stops. Send the request again.") from None
+
+    async def take(self, record: TaskRecord, responses: dict[str, Any]) -> None:
         """Store the answers to outstanding questions.
 
         Raises:
@@ -226,16 +243,6 @@ def _requests(record: TaskRecord) -> dict[str, Any]:
     return {key: question.request for key, question in record.questions.items()}
 
 
-async def _next_change(changes: Listener) -> None:
-    """Wait for a change, but not for long; raise MCPError if the server stops."""
-    try:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_INTERVAL):
-                await anext(changes)
-    except StopAsyncIteration:
-        raise MCPError(INTERNAL_ERROR, "The server stops. Send the request again.") from None
-
-
 def _outcome(record: TaskRecord) -> bytes:
     """Return what the call would have returned without a task; raise the MCPError that it would have raised."""
     outcome = record.outcome or interrupted()  # a task that has ended has an outcome
@@ -245,6 +252,6 @@ def _outcome(record: TaskRecord) -> bytes:
     meta = encode({RELATED_TASK: {"taskId": record.key.task_id}})
     if b'"_meta"' not in outcome.text:
         return b'{"_meta":%b,%b' % (meta, outcome.text[1:])
-    result: dict[str, Any] = decode(outcome.text, _RESULT_NESTING)
+    result: dict[str, Any] = decode(outcome.text, RESULT_NESTING)
     result["_meta"] = {**result.get("_meta", {}), **decode(meta)}
     return encode(result)

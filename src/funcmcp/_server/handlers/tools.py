@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from funcmcp._protocol import adaptation
 from funcmcp._protocol.errors import InvalidParams
 from funcmcp._server.calls.feature_call import FeatureFailedError
 from funcmcp._server.calls.time_limit import within
-from funcmcp._server.catalog.features import JSONResult, RawResponse
+from funcmcp._server.catalog.features import RawResponse
 from funcmcp._server.run import Waiting, begin
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Mapping
 
+    from funcmcp._protocol.revisions import Revision
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.calls.feature import TimeLimit
     from funcmcp._server.calls.feature_call import FeatureCalls
-    from funcmcp._server.catalog.features import Tool
+    from funcmcp._server.catalog.features import JSONResult, Tool
     from funcmcp._server.results import Results
 
     ToolAnswer: TypeAlias = dict[str, Any] | bytes | RawResponse
     ToolResult: TypeAlias = dict[str, Any] | JSONResult | RawResponse
+
+    class Budgets(Protocol):
+        """Keeps results within the budgets of their tools."""
+
+        def answer(
+            self, result: ToolResult, context: RequestContext, tool: Tool, arguments: dict[str, Any]
+        ) -> ToolAnswer | Awaitable[ToolAnswer]:
+            """Return the answer with the result of a tool, or an awaitable of that if the result is too long."""
+
+        def tool_definition(self, definition: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+            """Return a Tool in the form of the revision, with a place for the note about what is missing."""
 
     class CallsAsTasks(Protocol):
         """Answers calls that may become tasks."""
@@ -42,10 +53,15 @@ class ToolCalls:
         self._calls = calls
         self._results = results
         self._task_calls: CallsAsTasks | None = None
+        self._budgets: Budgets | None = None
 
     def add_tasks(self, task_calls: CallsAsTasks) -> None:
-        """Let *task_calls* answer the calls that may become tasks."""
+        """Pass calls that may become tasks to *task_calls*."""
         self._task_calls = task_calls
+
+    def limit_with(self, budgets: Budgets) -> None:
+        """Keep results within the budgets of their tools."""
+        self._budgets = budgets
 
     def call(self, context: RequestContext) -> ToolAnswer | Awaitable[ToolAnswer]:
         """Answer `tools/call`: at once, or with an awaitable if the tool waits."""
@@ -74,27 +90,34 @@ class ToolCalls:
         try:
             result = begin(tool.handler(context, arguments))
         except BaseException as error:  # noqa: BLE001 - `outcome_of` raises what is not a failure again
-            return self.outcome_of(error, tool, context)
+            outcome = self.outcome_of(error, tool, context)
+            return outcome if self._budgets is None else self._budgets.answer(outcome, context, tool, arguments)
         if isinstance(result, Waiting):
-            return self._wait_for(result, context, tool, limit)
-        return self._answer(result, context)
+            return self._wait_for(result, context, tool, arguments, limit)
+        if self._budgets is not None:
+            return self._budgets.answer(result, context, tool, arguments)
+        return self._results.tool(result, context.client.revision)
 
     async def _wait_for(
-        self, work: Waiting[ToolResult], context: RequestContext, tool: Tool, limit: TimeLimit | None
+        self,
+        work: Waiting[ToolResult],
+        context: RequestContext,
+        tool: Tool,
+        arguments: dict[str, Any],
+        limit: TimeLimit | None,
     ) -> ToolAnswer:
         """Wait for a tool that has begun, within its time limit."""
         try:
             result = await within(limit, work, context)
         except BaseException as error:  # noqa: BLE001 - as in `_begin`
-            return self.outcome_of(error, tool, context)
-        return self._answer(result, context)
-
-    def _answer(self, result: ToolResult, context: RequestContext) -> ToolAnswer:
-        """Return the result of a tool as the client's revision has it."""
-        revision = context.client.revision
-        if isinstance(result, JSONResult):
-            return self._results.tool(result, revision)
-        return result if isinstance(result, RawResponse) else adaptation.tool_result(result, revision)
+            outcome = self.outcome_of(error, tool, context)
+            if self._budgets is None:
+                return outcome
+            result = outcome
+        if self._budgets is None:
+            return self._results.tool(result, context.client.revision)
+        answer = self._budgets.answer(result, context, tool, arguments)
+        return answer if isinstance(answer, (bytes, dict, RawResponse)) else await answer
 
     def outcome_of(self, error: BaseException, tool: Tool, context: RequestContext) -> dict[str, Any]:
         """Return the result of a call that raised: a failure of the tool is for the model, not a JSON-RPC error."""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-Limits: TypeAlias = Callable[[], Mapping[str, int]]
+ToolLimits: TypeAlias = Callable[[], Mapping[str, int]]
 """Returns how many tasks of a tool run at once, for the tools that have such a limit."""
 
 _KEPT_PART = 4
@@ -31,7 +31,7 @@ class Places:
         count: How many there are.
     """
 
-    def __init__(self, count: int, limits: Limits = dict) -> None:
+    def __init__(self, count: int, limits: ToolLimits = dict) -> None:
         self.count = count
         self._limits = limits
         self._used = 0
@@ -51,8 +51,8 @@ class Places:
     @property
     def open(self) -> int:
         """How many tasks may be claimed without knowing whose they are."""
-        most = max(self._by_payer.values(), default=0)
-        return min(self.free, self.share - most)
+        highest = max(self._by_payer.values(), default=0)
+        return min(self.free, self.share - highest)
 
     def of_tools(self) -> dict[str, int]:
         """Return how many more tasks of each tool with a limit may run."""

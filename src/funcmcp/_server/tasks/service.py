@@ -12,6 +12,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._auth.owner import address_mark, owner_of
+from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParams, MCPError, MissingClientCapability
 from funcmcp._protocol.tasks import EXTENSION, IDEMPOTENCY_KEY, TaskStatus, declares, poll_seconds
 from funcmcp._server.authorization import guard_for
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from funcmcp._server.catalog.task_options import TaskOptions
     from funcmcp._server.connections.hub import Hub
     from funcmcp._server.tasks.backlog import BacklogWatch
-    from funcmcp._server.tasks.runs import TaskMeter, TaskRuns, TaskTracer
+    from funcmcp._server.tasks.outcomes import TaskMeter, TaskRuns, TaskTracer
     from funcmcp._state.bus import Bus, Message
     from funcmcp._state.tasks.record import Claim, TaskRecord
     from funcmcp._state.tasks.store import TaskStore
@@ -52,6 +53,9 @@ _OF_RETRY = "retry"
 
 _CONFIRMATIONS, _CONFIRMATION_PAUSE = 3, 0.3
 """How often the store is asked for a task whose creation it has not confirmed, and the seconds before each time."""
+
+_SHOWN_ARGUMENTS = 200
+"""Characters of the arguments that the list of a caller's tasks has."""
 
 _LONGEST_WAIT = 60
 """The most seconds of a Retry-After. Room comes as soon as a task ends, mostly long before one expires."""
@@ -244,21 +248,26 @@ class Tasks:
             fingerprint=fingerprint,
             queue=options.queue,
             limited=options.concurrency is not None,
+            arguments=_beginning_of(context.request.params.get("arguments", {})),
         )
-        self.start()  # where the application around the server does not run its lifespan
-        try:
-            record = await self.store.create(task)
-        except TasksFullError as error:
-            raise limit_reached_by(error) from None
-        except StoreUnavailableError as error:
-            if error.nothing_written or error.retry_after is None:
-                raise
-            record = await self._confirm(task, error)
+        record = await self._create(task)
         _log(record, "created")
         if self._meter is not None:
             self._meter.created(record)
         # The same call may have come at the same time: the task is the one that was created first.
         return await self._earlier(key, fingerprint) or record
+
+    async def _create(self, task: NewTask) -> TaskRecord:
+        """Write a new task to the store; raise the error for the client if that is not possible."""
+        self.start()  # where the application around the server does not run its lifespan
+        try:
+            return await self.store.create(task)
+        except TasksFullError as error:
+            raise limit_reached_by(error) from None
+        except StoreUnavailableError as error:
+            if error.nothing_written or error.retry_after is None:
+                raise
+            return await self._confirm(task, error)
 
     async def repeated(self, context: RequestContext) -> TaskRecord | None:
         """Return the task that an earlier call with the same idempotency key has created; None if there is none.
@@ -365,6 +374,7 @@ class Tasks:
             queue=record.queue,
             limited=record.limited,
             fingerprint=_OF_RETRY,
+            arguments=record.arguments,
         )
         return await self.store.create(task)
 
@@ -485,6 +495,12 @@ def repeatable_key(context: RequestContext) -> TaskKey | None:
         raise InvalidParams("The idempotency key must have 16 to 128 visible ASCII characters.")
     owner = owner_of(context.principal)
     return TaskKey(owner, _derived_id(f"{owner} {key}"))
+
+
+def _beginning_of(arguments: object) -> str:
+    """Return the first characters of arguments as JSON."""
+    text = encode(arguments).decode()
+    return text if len(text) <= _SHOWN_ARGUMENTS else f"{text[:_SHOWN_ARGUMENTS]}..."
 
 
 def _fingerprint(context: RequestContext) -> str:

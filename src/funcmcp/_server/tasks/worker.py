@@ -35,6 +35,7 @@ from enum import Enum, auto
 from random import uniform
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from funcmcp._server.calls.task_call import CANCELLED_BY_CLIENT
 from funcmcp._server.log import log_failure, logger, quote
 from funcmcp._server.tasks.places import Places
 from funcmcp._state.sessions.store import StoreUnavailableError
@@ -42,9 +43,9 @@ from funcmcp._state.tasks.record import Outcome, failure, interrupted
 from funcmcp._state.tasks.task_filter import TaskFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Set
+    from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 
-    from funcmcp._server.tasks.places import Limits
+    from funcmcp._server.tasks.places import ToolLimits
     from funcmcp._state.tasks.record import Claim, Question, TaskKey, TaskRecord
     from funcmcp._state.tasks.store import TaskStore
 
@@ -130,7 +131,7 @@ class TaskWorker:
         store: TaskStore,
         run: RunTool,
         changed: Callable[[TaskRecord], None],
-        limits: Limits = dict,
+        limits: ToolLimits = dict,
     ) -> None:
         self.queues: Set[str] | None = None
         self._limits = limits
@@ -248,7 +249,7 @@ class TaskWorker:
         """Stop the run of a task that was cancelled, if this process runs it."""
         run = self._runs.get(key)
         if run is not None:
-            run.end(NoOutcome.LOST)
+            run.end(NoOutcome.LOST, CANCELLED_BY_CLIENT)
 
     def _claims_elsewhere(self) -> bool:
         """Return whether an event loop of another thread claims tasks."""
@@ -275,17 +276,8 @@ class TaskWorker:
                 await self._wait_for_place()
                 if self._stopping or not self._places.free:
                     continue
-            count = self._places.open
-            looks = count < 1  # somebody has its share: look for tasks of others behind those that are in the way
-            if looks:
-                count = self._store.limits.live_per_principal + self._places.free
             try:
-                claims = await self._store.claim(count, TaskFilter(self.queues, self._places.of_tools()))
-                if looks:
-                    self._saw_all = len(claims) < count
-                    step = -_RETURN_STEP if self._saw_all else _RETURN_STEP
-                    self._return_delay = min(max(self._return_delay + step, _RETURN_DELAY), _LONGEST_RETURN_DELAY)
-                for claim in claims:
+                for claim in await self._claims():
                     has_place = claim.record.over or self._has_place(claim.record)
                     # If the server stops meanwhile, the task is released before its tool runs.
                     self._begin(claim, has_place=has_place)
@@ -294,6 +286,19 @@ class TaskWorker:
             except Exception as error:  # noqa: BLE001 - one record that can't be read must not stop all tasks
                 log_failure(error, os.urandom(8).hex(), "task worker")
                 await asyncio.sleep(_FAULT_PAUSE)
+
+    async def _claims(self) -> Sequence[Claim]:
+        """Return claims for the open places; with none, those behind the tasks of a caller that has its share."""
+        only = TaskFilter(self.queues, self._places.of_tools())
+        count = self._places.open
+        if count >= 1:
+            return await self._store.claim(count, only)
+        count = self._store.limits.live_per_principal + self._places.free
+        claims = await self._store.claim(count, only)
+        self._saw_all = len(claims) < count
+        step = -_RETURN_STEP if self._saw_all else _RETURN_STEP
+        self._return_delay = min(max(self._return_delay + step, _RETURN_DELAY), _LONGEST_RETURN_DELAY)
+        return claims
 
     def _has_place(self, record: TaskRecord) -> bool:
         is_served = self.queues is None or record.queue in self.queues
@@ -330,7 +335,7 @@ class TaskWorker:
         self._freed.set()
 
     def _free_place(self, run: _Run) -> None:
-        """Let another task have the place of a run."""
+        """Free the place of a run for another task."""
         places, run.places = run.places, None
         if places is None:
             return
@@ -483,12 +488,17 @@ class _Run:
         self.has_returned = False
         self.is_stored = False
 
-    def end(self, reason: NoOutcome) -> None:
-        """Cancel the run, unless that has been done."""
+    def end(self, reason: NoOutcome, message: str | None = None) -> None:
+        """Cancel the run, unless that has been done.
+
+        Args:
+            reason: The reason.
+            message: The argument of the CancelledError in the run.
+        """
         if self.reason is None:
             self.reason = reason
             if self.cancellable:
-                self.task.cancel()
+                self.task.cancel(message)
 
 
 class _Reports:

@@ -16,8 +16,8 @@ import os
 from time import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import encode
-from funcmcp._public_names import public
 from funcmcp._state.keys import configured_keys
 from funcmcp._state.records import VERSION, value_of
 from funcmcp._state.sessions.ended import EndedSessions, digest_of
@@ -104,15 +104,10 @@ class SignedSessions(SessionStore):
 
     async def get(self, session_id: str) -> Handshake | None:
         """Return the handshake of a session; None if its id is invalid, or if the session was ended or has expired."""
-        handshake = self._find(session_id)
-        if handshake is not None and self._revoked is not None and await self._revoked.has(session_id):
-            return None
-        return handshake
-
-    def _find(self, session_id: str) -> Handshake | None:
-        """Return the handshake of a session that has neither expired nor ended in this process; else None."""
         checked = self._checked.get(session_id) or self._open(session_id)
         if checked is None or checked.expires <= self._clock() or self._ended.has(checked.digest, checked.start):
+            return None
+        if self._revoked is not None and await self._revoked.has(session_id):
             return None
         return checked.handshake
 

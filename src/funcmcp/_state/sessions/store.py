@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -187,6 +187,16 @@ class SessionStore(Protocol):
 @public("funcmcp.state")
 class LiveSessions(SessionStore):
     """A store whose sessions have streams and subscriptions between their requests."""
+
+
+class LocalSessions(LiveSessions):
+    """Sessions of this process, of which the store ends idle ones when it is full.
+
+    Attributes:
+        is_busy: Returns whether a session has a running call or an open stream. The server sets it.
+    """
+
+    is_busy: Callable[[str], bool]
 
 
 class NoSessions(SessionStore):

@@ -14,8 +14,8 @@ import math
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.durations import seconds_until
-from funcmcp._public_names import public
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks import record as transitions
 from funcmcp._state.tasks.record import current, failure, new_bytes, new_record
@@ -112,7 +112,7 @@ class BaseTasks:
         self._waiting: set[asyncio.Future[None]] = set()
         self._wakes = 0
         self._scans_at = 0.0
-        self._reported_unreadable = False
+        self._has_unreadable = False
 
     def bind(self, server: str) -> None:
         """Use the tasks of the server of this name; each server has its own."""
@@ -143,7 +143,7 @@ class BaseTasks:
             pause = min(pause * 2, self.longest_pause)
 
     def wake(self) -> None:
-        """Let each `claim` of this process look for tasks at once, and end."""
+        """Make each `claim` of this process check for tasks at once, and return."""
         self._wakes += 1
         for wake in self._waiting:
             if not wake.done():
@@ -224,7 +224,7 @@ class BaseTasks:
         records = list(await self._page(owner, after, size))
         # A store leaves out tasks of a newer version, so later tasks fill the page. Without such tasks, a short page is
         # the last one, and no further query is needed.
-        while self._reported_unreadable and 0 < len(records) < size:
+        while self._has_unreadable and 0 < len(records) < size:
             further = await self._page(owner, position(records[-1]), size)
             if not further:
                 break
@@ -324,8 +324,9 @@ class BaseTasks:
         return [record for record in records if record is not None]
 
     def _report_unreadable(self) -> None:
-        if not self._reported_unreadable:
-            self._reported_unreadable = True
+        """Note that the store has tasks that this version can't read, and log the first one."""
+        if not self._has_unreadable:
+            self._has_unreadable = True
             _logger.warning(
                 "The task store has tasks that were written by a newer version of the server, or are damaged. Requests "
                 "for them are answered with 503 here. Processes of the newer version can read them."

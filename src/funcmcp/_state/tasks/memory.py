@@ -11,8 +11,8 @@ import math
 from time import time
 from typing import TYPE_CHECKING
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.durations import seconds_until
-from funcmcp._public_names import public
 from funcmcp._state.tasks.any_store import BaseTasks, successor
 from funcmcp._state.tasks.record import Claim, changed_bytes, claimed, current
 from funcmcp._state.tasks.store import MIB, Backlog, TaskLimits, TasksFullError, position

@@ -31,11 +31,11 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, count_values, decode, encode
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import INTERNAL_ERROR
 from funcmcp._protocol.tasks import CANCELLED, COMPLETED, FAILED, INPUT_REQUIRED, STATUSES, TERMINAL, WORKING
-from funcmcp._public_names import public
 from funcmcp._state.tasks.queues import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ class NewTask:
         fingerprint: The digest of the tool and its arguments, if the client may repeat the call; else empty.
         queue: The queue whose workers run it.
         limited: Whether the tool has a limit of tasks that a process runs at once. A store may keep such tasks apart.
+        arguments: The beginning of the arguments as JSON, by which the caller recognizes the task in a list.
     """
 
     key: TaskKey
@@ -145,6 +146,7 @@ class NewTask:
     fingerprint: str = ""
     queue: str = DEFAULT_QUEUE
     limited: bool = False
+    arguments: str = ""
 
     @property
     def payer(self) -> str | None:
@@ -186,6 +188,7 @@ class TaskRecord:
         address: See `NewTask`.
         queue: See `NewTask`.
         limited: See `NewTask`.
+        arguments: See `NewTask`.
         extra: Members of the stored JSON that this version does not know.
     """
 
@@ -217,6 +220,7 @@ class TaskRecord:
     address: str | None = None
     queue: str = DEFAULT_QUEUE
     limited: bool = False
+    arguments: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -291,6 +295,7 @@ def new_record(task: NewTask, now: float) -> TaskRecord:
         address=task.address,
         queue=task.queue,
         limited=task.limited,
+        arguments=task.arguments,
     )
 
 
@@ -540,11 +545,8 @@ def from_json(key: TaskKey, state: bytes, outcome: bytes | None) -> TaskRecord |
     if type(version) is not int or not 1 <= version <= VERSION:
         return None
     members = {name: value.pop(name) for name in _MEMBERS if name in value}
-    if not members.keys() >= _REQUIRED:
+    if not _has_types(members):
         return None
-    for name, member in members.items():
-        if type(member) not in _MEMBERS[name]:
-            return None
     members["questions"] = {name: _question(item) for name, item in members.get("questions", {}).items()}
     members["answers"] = {name: _answer(item) for name, item in members.get("answers", {}).items()}
     if None in members["questions"].values() or None in members["answers"].values():
@@ -556,6 +558,11 @@ def from_json(key: TaskKey, state: bytes, outcome: bytes | None) -> TaskRecord |
     if record.status not in STATUSES or (record.outcome is not None) != record.over:
         return None
     return record
+
+
+def _has_types(members: Mapping[str, Any]) -> bool:
+    """Return whether members of a record have their types, and none that is required is absent."""
+    return members.keys() >= _REQUIRED and all(type(member) in _MEMBERS[name] for name, member in members.items())
 
 
 _TYPES: dict[str, tuple[type, ...]] = {

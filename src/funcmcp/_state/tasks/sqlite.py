@@ -19,8 +19,8 @@ from pathlib import Path
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.durations import seconds_until
-from funcmcp._public_names import public
 from funcmcp._state.outage import Outage
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.any_store import BaseTasks, OwnedTasks, successor

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from funcmcp._public_names import public
+from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence, Set

@@ -20,7 +20,8 @@ READ_METHODS = ("GET", "HEAD")
 """The methods of a document that is only read. HEAD is answered as GET, and the platform leaves the body out (RFC 9110
 section 9.3.2)."""
 
-_FORWARDED = b"x-forwarded-for"
+FORWARDED = b"x-forwarded-for"
+"""The header in which proxies pass on addresses."""
 
 _MAX_ADDRESS = 64
 """Characters of an address that is parsed and cached. The longest address with its port has fewer."""
@@ -42,17 +43,31 @@ class RequestHeader:
         fields: Header values by lower-case name. Lines of the same name are joined (RFC 9110 section 5.2).
         checks: The checks that it has passed, so that they need not be repeated; None if there are none.
         checked: What these checks have returned.
+        checked_fields: The names of the fields that these checks read, as they declare; None if that is unknown.
         credentials_digest: The SHA-256 digest of the value of Authorization; None before it is needed.
     """
 
-    __slots__ = ("checked", "checks", "credentials_digest", "fields", "pairs")
+    __slots__ = ("checked", "checked_fields", "checks", "credentials_digest", "fields", "pairs")
 
     def __init__(self, pairs: list[tuple[bytes, bytes]], fields: dict[bytes, bytes] | None = None) -> None:
         self.pairs: list[tuple[bytes, bytes]] = pairs
         self.fields: dict[bytes, bytes] = fields_of(pairs) if fields is None else fields
         self.checks: object = None
         self.checked: Any = None
+        self.checked_fields: frozenset[bytes] | None = None
         self.credentials_digest: bytes | None = None
+
+    def depends_on(self, name: bytes) -> bool:
+        """Return whether what is known about this header could be wrong for one with another value of a field."""
+        checked_fields = self.checked_fields
+        return checked_fields is None or name in checked_fields or name == b"authorization"
+
+    def changed(self, pairs: list[tuple[bytes, bytes]], fields: dict[bytes, bytes]) -> RequestHeader:
+        """Return a header that differs only in fields that it does not depend on, with what is known about it."""
+        header = RequestHeader(pairs, fields)
+        header.checks, header.checked, header.checked_fields = self.checks, self.checked, self.checked_fields
+        header.credentials_digest = self.credentials_digest
+        return header
 
 
 class HttpRequest:
@@ -141,6 +156,17 @@ class HttpRequest:
             raise BodyTooLargeError
         return body
 
+    async def body_parts(self, limit: int) -> AsyncIterator[bytes]:
+        """Yield the body in parts, as they arrive.
+
+        Args:
+            limit: Bytes that it may have.
+
+        Raises:
+            BodyTooLargeError: The body has more bytes.
+        """
+        yield await self.read(limit)
+
     async def disconnected(self) -> None:
         """Return when the client has disconnected; never, if the platform does not report it."""
         await asyncio.Event().wait()
@@ -179,12 +205,13 @@ class HttpRequest:
         outermost of the operator's proxies appended is reliable. It counts if the operator has declared the proxies.
         """
         if self.proxies:
-            addresses = self.fields.get(_FORWARDED, b"").decode("latin-1").split(",")
+            addresses = self.fields.get(FORWARDED, b"").decode("latin-1").split(",")
             if len(addresses) >= self.proxies:
                 address = ip_address_in(addresses[-self.proxies].strip(" \t"))
                 if address is not None:
                     return address
-        return None if self.peer is None else ip_address_in(self.peer)
+        peer = self.peer
+        return None if peer is None else ip_address_in(peer)
 
     @property
     def scheme(self) -> str:

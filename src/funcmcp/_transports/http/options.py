@@ -7,14 +7,15 @@ import re
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING
 
-from funcmcp._definitions import options_by_name
-from funcmcp._public_names import public
+from funcmcp._objects.definitions import options_by_name
+from funcmcp._objects.public_names import public
 from funcmcp._server.drain import whole_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from funcmcp._state.rates import Rates
+    from funcmcp._state.uploads import Uploads
 
 HOSTS_VARIABLE = "FUNCMCP_ALLOWED_HOSTS"
 """The environment variable that adds to `HTTPOptions.allowed_hosts`, separated by commas. ``funcmcp run
@@ -36,6 +37,10 @@ ROOT_PATH_VARIABLE = "FUNCMCP_ROOT_PATH"
 """The environment variable with the path at which a proxy serves the server and which it removes. ``funcmcp run
 --root-path`` sets it, so that worker processes inherit it."""
 
+PROXIES_VARIABLE = "FUNCMCP_PROXIES"
+"""The environment variable that overrides `HTTPOptions.proxies`. ``funcmcp run --proxies`` sets it, so that worker
+processes inherit it."""
+
 PLAIN_PATH = re.compile(r"(?!.*//)/[A-Za-z0-9._~!$&'()*+,;=:@/-]*[A-Za-z0-9._~!$&'()*+,;=:@-]")
 """A path without percent-encoding, empty segments and a slash at its end."""
 
@@ -47,6 +52,7 @@ _CONTAINER_APP = ("CONTAINER_APP_NAME", "CONTAINER_APP_ENV_DNS_SUFFIX")
 _PLATFORM_VARIABLES = ("WEBSITE_HOSTNAME", "CONTAINER_APP_HOSTNAME")
 """Environment variables in which Azure passes an app its public host name."""
 
+_MAX_PROXIES_DIGITS = 3
 _SWITCH_VALUES = {"": None, "on": True, "off": False}
 
 
@@ -65,6 +71,20 @@ def root_path_of_environment() -> str:
     if path and not PLAIN_PATH.fullmatch(path):
         raise ValueError(f"--root-path or {ROOT_PATH_VARIABLE} must be a path such as /shop; got {path!r}.")
     return path
+
+
+def proxies_of_environment() -> int | None:
+    """Return the number of proxies in front of the server, in `FUNCMCP_PROXIES`; None if it is not set.
+
+    Raises:
+        ValueError: The variable has something else.
+    """
+    text = os.environ.get(PROXIES_VARIABLE, "").strip()
+    if not text:
+        return None
+    if not text.isascii() or not text.isdecimal() or len(text) > _MAX_PROXIES_DIGITS:
+        raise ValueError(f"--proxies or {PROXIES_VARIABLE} must be a number of proxies, such as 1; got {text!r}.")
+    return int(text)
 
 
 def keep_alive_seconds() -> int:
@@ -123,7 +143,7 @@ class HTTPOptions:
         require_origin: Reject requests without an Origin header with 403. Clients that are not browsers send none.
         proxies: Number of your proxies that every request passes, each of which appends the address of its peer to
             ``X-Forwarded-For``. The caller's address is the one that the outermost of them appended. With 0 it is the
-            address of the connection.
+            address of the connection. The environment variable ``FUNCMCP_PROXIES`` overrides it.
         rates: Limits how many requests a caller may send in a time, such as `funcmcp.state.MemoryRates`. None sets no
             limit.
         require_session: Reject requests of the handshake era that name no session, if the server has sessions. False
@@ -133,11 +153,13 @@ class HTTPOptions:
         page: Whether the endpoint answers browsers with a page that shows and calls the server's features. None
             answers those that connect to a loopback address under a loopback name. The environment variable
             ``FUNCMCP_PAGE`` (``on`` or ``off``) overrides it. See docs/guides/page.md.
+        uploads: The place for files of callers, as `funcmcp.http.Uploads`, below the path of the endpoint. None: there
+            is no such place. See docs/guides/files.md.
 
     Raises:
         ValueError: A path does not begin with a slash, `proxies` is negative, or a host or an origin is malformed.
         TypeError: `allowed_hosts` or `allowed_origins` is one string, `proxies` is not an integer, `page` or `health`
-            is not a boolean, or `ready` is not a list of async functions.
+            is not a boolean, `ready` is not a list of async functions, or `uploads` has another type.
     """
 
     path: str = "/mcp"
@@ -152,6 +174,7 @@ class HTTPOptions:
     page: bool | None = None
     health: bool = True
     ready: Sequence[Callable[[], Awaitable[object]]] = ()
+    uploads: Uploads | None = None
 
     def __post_init__(self) -> None:
         self._check_paths()
@@ -183,6 +206,8 @@ class HTTPOptions:
             raise TypeError(f"HTTPOptions.page must be True, False or None; got {self.page!r}.")
         if type(self.health) is not bool:
             raise TypeError(f"HTTPOptions.health must be True or False; got {self.health!r}.")
+        if self.uploads is not None and not hasattr(self.uploads, "file_bytes"):
+            raise TypeError(f"HTTPOptions.uploads must be funcmcp.http.Uploads(...); got {self.uploads!r:.40}.")
         if not isinstance(self.ready, list | tuple) or not all(map(iscoroutinefunction, self.ready)):
             raise TypeError(
                 f"HTTPOptions.ready must be a list of async functions without arguments; got {self.ready!r:.80}."

@@ -7,29 +7,25 @@ because clients drop the body of any other status; 2026-07-28 fixes statuses per
 from __future__ import annotations
 
 import os
-import re
-from functools import lru_cache, update_wrapper
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from funcmcp._protocol import errors
 from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.http_rules import FIELD_NAME, FIELD_VALUE, WITHOUT_CONTENT
 from funcmcp._protocol.replies import error_reply
 from funcmcp._server.log import log_failure
 from funcmcp._transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from funcmcp._protocol.jsonrpc import RequestId
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.limits import LimitReachedError
 
-T = TypeVar("T")
-
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 HTML = "text/html"
-_MAX_CACHED_LENGTH = 256
 JSON_HEADERS = (("content-type", JSON),)
 
 PER_REQUEST_STATUS: dict[int | None, int] = {
@@ -43,20 +39,8 @@ PER_REQUEST_STATUS: dict[int | None, int] = {
 }
 """Statuses of the per-request era; every other answer is 200."""
 
-WITHOUT_CONTENT = frozenset({204, 205, 304})
-"""Statuses whose responses have no body (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5)."""
-
 _FINAL = range(200, 600)
 """Statuses that end the response to a request (RFC 9110 section 15). Others make a client wait, or are none."""
-
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-"""RFC 9110 sections 5.1 and 5.5: a line break in a value would begin another header, or another response."""
-
-
-def per_request_response(reply: Reply) -> HttpResponse:
-    """Return the response for an answer of the per-request era."""
-    return HttpResponse(PER_REQUEST_STATUS.get(reply.error, 200), JSON_HEADERS, reply.body)
 
 
 def handshake_response(reply: Reply) -> HttpResponse:
@@ -79,7 +63,7 @@ def checked_status(status: object, headers: Sequence[tuple[str, str]]) -> int:
     if not isinstance(status, int) or isinstance(status, bool) or status not in _FINAL:
         raise ValueError(f"{status!r:.40} is not an HTTP status from 200 to 599.")
     for name, text in headers:
-        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(text):
+        if not FIELD_NAME.fullmatch(name) or not FIELD_VALUE.fullmatch(text):
             raise ValueError(f"{name!r:.80} is not a valid header field.")
     return status
 
@@ -133,18 +117,6 @@ def accepted() -> HttpResponse:
     return HttpResponse(202, ())
 
 
-def cached_if_short(function: Callable[[bytes | None], T]) -> Callable[[bytes | None], T]:
-    """Return a function of a header's value that keeps its results for values of usual length."""
-    cached = lru_cache(maxsize=256)(function)
-
-    def call(value: bytes | None) -> T:
-        if value is not None and len(value) > _MAX_CACHED_LENGTH:
-            return function(value)
-        return cached(value)
-
-    return update_wrapper(call, function)
-
-
 class Accepts:
     """The kinds of answer that a client accepts.
 
@@ -160,7 +132,6 @@ class Accepts:
         self.events = events
 
 
-@cached_if_short
 def accepts(header: bytes | None) -> Accepts:
     """Read an Accept header (RFC 9110 section 12.5.1).
 
@@ -184,16 +155,15 @@ def accepts_page(header: bytes | None) -> bool:
 
 
 def _media_range(part: str) -> tuple[str, bool]:
-    name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    name, *parameters = (text.strip().lower() for text in part.split(";"))
     quality = next((value[2:].strip() for value in parameters if value.startswith("q=")), "1")
     return name, quality.strip("0.") != ""
 
 
-@cached_if_short
 def is_json(content_type: bytes | None) -> bool:
     """Return whether a Content-Type is `application/json`. It may have parameters; a charset must be UTF-8."""
     if content_type is None:
         return False
-    name, *parameters = (piece.strip().lower() for piece in content_type.decode("latin-1").split(";"))
+    name, *parameters = (text.strip().lower() for text in content_type.decode("latin-1").split(";"))
     charsets = [value[8:].strip('"') for value in parameters if value.startswith("charset=")]
     return name == JSON and all(charset in {"utf-8", "utf8"} for charset in charsets)

@@ -13,6 +13,11 @@ from funcmcp import MCPServer, ProtocolOptions, content
 from tests.azure.host import read_binding
 from tests.azure.triggers import Triggers
 
+pytestmark = [
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+    pytest.mark.lowest("azure-functions has the classes of functions and bindings."),
+]
+
 GOLDEN = Path(__file__).parents[3] / "data" / "azure"
 JSON_KEYS = {"toolProperties", "inputSchema", "outputSchema", "metadata", "promptArguments", "icons"}
 

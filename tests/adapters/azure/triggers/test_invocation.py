@@ -12,6 +12,11 @@ from funcmcp import Context, Elicit, MCPServer
 from tests.azure.host import read_prompt, read_resource, read_tool
 from tests.azure.triggers import Triggers
 
+pytestmark = [
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+    pytest.mark.lowest("azure-functions has the classes of functions and bindings."),
+]
+
 HEADERS = {"Host": "shop.azurewebsites.net", "X-Forwarded-Proto": "https", "Cookie": "a=1", "X-Name": "Grüße"}
 TODAY = {
     "sessionid": "token-1",

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import BaseModel
 
-from funcmcp import InvalidParams, MCPServer, ToolError, content
+from funcmcp import InvalidParams, Limits, MCPServer, ToolError, content
 from tests.azure.host import HostError, read_prompt, read_resource, read_tool
 from tests.azure.triggers import Triggers
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+pytestmark = [
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+    pytest.mark.lowest("azure-functions has the classes of functions and bindings."),
+]
 
 PNG = b"\x89PNG"
 
@@ -424,7 +429,7 @@ async def test_plain_functions_run_beside_the_event_loop_and_beside_each_other()
 
     @mcp.tool
     def meet() -> int:
-        return together.wait(30)  # passes only if eight calls are in here at once
+        return together.wait(PATIENCE)  # passes only if eight calls are in here at once
 
     triggers = Triggers(mcp)
     values = await asyncio.wait_for(asyncio.gather(*(triggers.call("meet") for _ in range(8))), PATIENCE)
@@ -449,3 +454,24 @@ async def test_plain_functions_run_beside_the_event_loop_and_beside_each_other()
 def test_the_reader_of_these_tests_refuses_what_the_host_refuses(value: Any) -> None:
     with pytest.raises((HostError, ValueError)):
         read_tool(value)
+
+
+async def test_a_shortened_result_goes_with_its_note_and_its_link_and_leads_to_the_whole() -> None:
+    mcp = MCPServer("one", limits=Limits(result_characters=2000))
+
+    @mcp.tool
+    def one() -> dict[str, list[int]]:
+        return {"numbers": list(range(1000))}
+
+    triggers = Triggers(mcp)
+    result = read_tool(await triggers.call("one"))
+    shown = result["structuredContent"]
+    assert json.loads(result["content"][0]["text"]) == shown
+    assert 0 < len(shown["numbers"]) < 1000
+    uri = result["content"][1]["uri"]
+    whole = read_resource(await triggers.read("result", uri), uri)["text"]
+    assert json.loads(whole) == {"numbers": list(range(1000))}
+    part = read_tool(await triggers.call("read_result", {"id": uri.removeprefix("result://"), "offset": 100}))
+    assert whole[100:].startswith(part["content"][0]["text"])
+    part = read_resource(await triggers.read("result_part", f"{uri}/100"), f"{uri}/100")
+    assert whole[100:].startswith(part["text"])

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp import MCPServer, ProtocolOptions, RegistrationError, content
+from funcmcp import MCPServer, ProtocolOptions, RegistrationError, ToolError, content
 from funcmcp._auth.api_key import APIKeys
 from funcmcp.azure import Bindings, Input, Output, trigger_app
+from funcmcp.providers import EntryPointsProvider
+from tests.azure.triggers import Triggers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+pytestmark = [
+    pytest.mark.every_python("Python 3.13 has another azure-functions."),
+    pytest.mark.lowest("azure-functions has the classes of functions and bindings."),
+]
 
 
 def nothing() -> None:
@@ -64,9 +72,22 @@ def with_required_task() -> MCPServer:
     return mcp
 
 
+def with_confirmation() -> MCPServer:
+    mcp = MCPServer("m")
+    mcp.tool("delete", confirm="Sure?")(nothing)
+    return mcp
+
+
 def with_a_result_that_is_no_object() -> MCPServer:
     mcp = MCPServer("m")
     mcp.tool("count", output_schema={"type": "integer"})(lambda: 3)
+    return mcp
+
+
+def with_provider() -> MCPServer:
+    mcp = MCPServer("m")
+    mcp.tool("write")(nothing)
+    mcp.add_provider(EntryPointsProvider("shop.tools"))
     return mcp
 
 
@@ -99,10 +120,12 @@ def nested(levels: int) -> dict[str, Any]:
         (with_template("a://{a}/{A}"), "for another variable"),
         (with_two_alike, "for the same"),
         (with_required_task, 'report runs only as a task.* write task="optional"'),
+        (with_confirmation, "delete has confirm=, and Azure's MCP triggers can't ask a person"),
         (with_a_result_that_is_no_object, "output schema of count"),
         (with_meta(nested(33)), "32 levels"),
         (with_meta({"a": [{"B": 1, "b": 2}]}), "upper and lower case"),
         (lambda: MCPServer("m"), "no features yet"),
+        (with_provider, r"can't serve features of a provider. Write mcp.tool\(function\) or mcp.add\(module\)"),
     ],
 )
 def test_what_the_host_would_get_wrong_is_refused_with_what_to_do(make: Callable[[], MCPServer], words: str) -> None:
@@ -174,3 +197,36 @@ def test_bindings_that_no_function_can_have_are_refused(bindings: dict[str, Any]
 def test_the_name_of_a_binding_is_a_name_of_python() -> None:
     with pytest.raises(RegistrationError, match="must be a Python name"):
         Input("a-b", "blob")
+
+
+async def test_a_search_leaves_its_tools_and_the_pinned_ones_as_functions() -> None:
+    mcp = MCPServer("many")
+    mcp.tool("add")(lambda a, b: a + b)
+    mcp.tool("greet")(lambda: "hello")
+    mcp.tool("fail")(failing)
+    mcp.tool_search(always_visible={"greet"})
+    triggers = Triggers(mcp)
+    assert triggers.functions.keys() == {"tool_greet", "tool_search_tools", "tool_call_tool"}
+    found = json.loads(json.loads(await triggers.call("search_tools", {"query": "add"}))["structuredContent"])
+    assert [tool["name"] for tool in found["tools"]] == ["add"]
+    called = await triggers.call("call_tool", {"name": "add", "arguments": {"a": 1, "b": 2}})
+    assert called == await Triggers(plain()).call("add", {"a": 1, "b": 2})
+    assert "Sold out." in await triggers.call("call_tool", {"name": "fail"})
+    assert "Unknown tool: 'ad'" in await triggers.call("call_tool", {"name": "ad"})
+
+
+def plain() -> MCPServer:
+    mcp = MCPServer("plain")
+    mcp.tool("add")(lambda a, b: a + b)
+    return mcp
+
+
+def failing() -> None:
+    raise ToolError("Sold out.")
+
+
+def test_a_list_for_some_clients_is_refused() -> None:
+    mcp = plain()
+    mcp.tool_search(whole_list_clients={"claude-code"})
+    with pytest.raises(RegistrationError, match="all clients get the same list"):
+        trigger_app(mcp)

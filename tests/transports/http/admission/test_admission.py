@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import HTTPOptions, Limits, MCPServer
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.messages import HttpRequest
 from funcmcp.auth import APIKeys
 from funcmcp.state import MemoryRates
@@ -32,7 +32,7 @@ class Attempt:
         http = HTTPOptions(sse="/sse", websocket="/ws", rates=MemoryRates(0.001, 1))
         limits = Limits(header_bytes=1000, requests=2, requests_per_principal=2, message_bytes=1000)
         self.mcp = MCPServer("Shop", auth=APIKeys({"alice": KEY}), http=http, limits=limits)
-        self.serving = serving_of(self.mcp)
+        self.serving = runtime_of(self.mcp)
         self.method = "POST" if endpoint == "streamable" else "GET"
         self.headers = {
             "host": "localhost",
@@ -131,7 +131,7 @@ async def test_the_first_address_in_a_header_that_is_ignored_is_in_the_log_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     auth = APIKeys({"alice": KEY}) if key else None
-    serving = serving_of(MCPServer("Shop", auth=auth, http=HTTPOptions(allowed_hosts=["localhost"], **options)))
+    serving = runtime_of(MCPServer("Shop", auth=auth, http=HTTPOptions(allowed_hosts=["localhost"], **options)))
     fields = {"host": "localhost", "x-forwarded-for": forwarded, "x-api-key": key}
     lines = [(name.encode(), value.encode()) for name, value in fields.items() if value]
     for method in ("POST", "GET") * 2:

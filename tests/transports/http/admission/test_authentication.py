@@ -15,7 +15,7 @@ from funcmcp._auth.principal import Principal
 from funcmcp._auth.tokens.bearer import BearerTokens
 from funcmcp._auth.tokens.keys import StaticKeys
 from funcmcp._server.authorization import Guard
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.admission.authentication import Authentication
 from funcmcp.testing import Client, MemoryRequest, post
 from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, claims, public, sign
@@ -52,7 +52,7 @@ async def test_a_faulty_authenticator_is_500_with_an_error_id_and_lets_nobody_in
         return answer
 
     mcp = MCPServer("Orders", auth=Auth(faulty, lists="open"))
-    response = await post(serving_of(mcp).exchange, "/mcp", b"{}", {})
+    response = await post(runtime_of(mcp).exchange, "/mcp", b"{}", {})
     assert response.status == 500
     assert isinstance(response.body, bytes)
     said = json.loads(response.body)["error"]
@@ -81,7 +81,7 @@ def ping_with(*authorization: str) -> MemoryRequest:
 async def test_a_token_that_was_checked_before_is_refused_once_it_has_expired() -> None:
     clock = Clock()
     bearer = BearerTokens(ISSUER, AUDIENCE, keys=StaticKeys(public()), clock=clock)
-    exchange = serving_of(MCPServer("Orders", auth=Auth(bearer), sessions=None)).exchange
+    exchange = runtime_of(MCPServer("Orders", auth=Auth(bearer), sessions=None)).exchange
     header = f"Bearer {sign(claims(exp=NOW + 10))}"
     for now, status in ((NOW, 200), (NOW + 1, 200), (NOW + 69, 200), (NOW + 70, 401), (NOW + 71, 401)):
         clock.now = now
@@ -90,7 +90,7 @@ async def test_a_token_that_was_checked_before_is_refused_once_it_has_expired() 
 
 async def test_a_token_that_was_checked_before_is_refused_next_to_another_one() -> None:
     bearer = BearerTokens(ISSUER, AUDIENCE, keys=StaticKeys(public()), clock=Clock())
-    exchange = serving_of(MCPServer("Orders", auth=Auth(bearer), sessions=None)).exchange
+    exchange = runtime_of(MCPServer("Orders", auth=Auth(bearer), sessions=None)).exchange
     header = f"Bearer {sign(claims())}"
     assert [(await exchange(ping_with(header))).status for _ in range(2)] == [200, 200]
     assert (await exchange(ping_with(header, header))).status == 400
@@ -100,7 +100,7 @@ async def test_a_token_that_was_checked_before_is_refused_next_to_another_one() 
 
 async def test_a_subclass_checks_each_request_even_if_the_token_is_cached() -> None:
     bearer = RevokingTokens(ISSUER, AUDIENCE, keys=StaticKeys(public()), clock=Clock())
-    exchange = serving_of(MCPServer("Orders", auth=Auth(bearer), sessions=None)).exchange
+    exchange = runtime_of(MCPServer("Orders", auth=Auth(bearer), sessions=None)).exchange
     header = f"Bearer {sign(claims())}"
     assert [(await exchange(ping_with(header))).status for _ in range(2)] == [200, 200]
     bearer.revoked = True
@@ -116,11 +116,39 @@ async def test_an_authenticator_that_never_answers_is_500_and_holds_up_no_place(
 
     monkeypatch.setattr("funcmcp._transports.http.admission.authentication.DECISION_TIMEOUT", 0.01)
     mcp = MCPServer("Orders", auth=Auth(hang, lists="open"))
-    response = await asyncio.wait_for(post(serving_of(mcp).exchange, "/mcp", b"{}", {}), PATIENCE)
+    response = await asyncio.wait_for(post(runtime_of(mcp).exchange, "/mcp", b"{}", {}), PATIENCE)
     assert response.status == 500
     assert "TimeoutError: " in caplog.text
     assert "feature=authenticator" in caplog.text
-    assert serving_of(mcp).server.load.requests.used == 0
+    assert runtime_of(mcp).server.load.requests.used == 0
+
+
+class Forwarded(MemoryRequest):
+    """A request that a proxy on 127.0.0.1 passes on."""
+
+    peer = "127.0.0.1"
+    network_transport = "tcp"
+
+
+async def test_a_refusal_with_401_is_logged_once_in_a_minute_with_the_client(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def nobody(headers: Mapping[str, str]) -> Challenge | None:
+        return Challenge("invalid_token", "It is\nold.") if "authorization" in headers else None
+
+    monkeypatch.setenv("FUNCMCP_PROXIES", "1")
+    for fields, reason in (({}, "it has no credentials."), ({"authorization": "Bearer secret"}, "It is old.")):
+        exchange = runtime_of(MCPServer("Orders", auth=nobody)).exchange
+        pairs = [(b"host", b"127.0.0.1"), (b"x-forwarded-for", b"192.0.2.9"), (b"content-type", b"application/json")]
+        pairs += [(name.encode(), value.encode()) for name, value in fields.items()]
+        pairs.append((b"accept", b"application/json, text/event-stream"))
+        for _ in range(3):
+            response = await exchange(Forwarded("POST", "/mcp", pairs, b'{"jsonrpc":"2.0","method":"ping","id":1}'))
+            assert response.status == 401
+        assert [record.getMessage() for record in caplog.records if "401" in record.getMessage()] == [
+            f"A request of 192.0.2.9 is refused with 401: {reason}"
+        ]
+        caplog.clear()
 
 
 async def test_no_more_than_100_messages_of_a_batch_are_decided_about() -> None:
@@ -136,10 +164,12 @@ async def test_no_more_than_100_messages_of_a_batch_are_decided_about() -> None:
     mcp = MCPServer("Orders", auth=anybody)
     mcp.tool("it", authorize=allow)(lambda: "")
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "it"}}
-    server = serving_of(mcp).server
+    server = runtime_of(mcp).server
     assert server.guard is not None
     authentication = Authentication(server, server.guard, anybody)
-    assert await authentication.check([call] * 5000, Principal("alice")) is None
+    request = MemoryRequest("POST", "/mcp", [], b"")
+    request.principal = Principal("alice")
+    assert await authentication.check([call] * 5000, request) is None
     assert len(asked) == 100
 
 
@@ -167,7 +197,7 @@ def test_a_server_says_which_of_its_features_mean_nothing_without_auth(caplog: p
         caplog.clear()
         mcp = MCPServer("Orders", auth=auth)
         mcp.tool("it", **options)(lambda: "")  # type: ignore[call-overload]
-        serving_of(mcp).begin()
+        runtime_of(mcp).begin()
         assert ("have no effect without auth" in caplog.text) is warned
 
 
@@ -177,8 +207,8 @@ async def _nobody(_headers: Mapping[str, str]) -> None:
 
 def test_ways_to_say_who_calls() -> None:
     authenticate: Authenticator = _nobody
-    assert serving_of(MCPServer("Orders")).server.guard is None
-    assert isinstance(serving_of(MCPServer("Orders", auth=authenticate)).server.guard, Guard)
+    assert runtime_of(MCPServer("Orders")).server.guard is None
+    assert isinstance(runtime_of(MCPServer("Orders", auth=authenticate)).server.guard, Guard)
     with pytest.raises(ValueError, match="lists must be"):
         MCPServer("Orders", auth=Auth(authenticate, lists="some"))  # type: ignore[arg-type]
     assert MemoryRequest("GET", "/", [], b"").principal is None

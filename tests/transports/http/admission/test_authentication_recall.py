@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import Context, HTTPOptions, MCPServer
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.messages import HttpRequest, RequestHeader
 from funcmcp.auth import BearerTokens, Challenge, Principal, StaticKeys
 from funcmcp.state import MemoryRates
@@ -74,7 +74,7 @@ class Shop:
     async def status(self, header: RequestHeader) -> int:
         request = HttpRequest("POST", "/mcp", header.pairs, "127.0.0.1", header)
         request.body = CALL
-        return (await serving_of(self.mcp).exchange(request)).status
+        return (await runtime_of(self.mcp).exchange(request)).status
 
 
 async def test_a_repeated_token_is_refused_once_it_has_expired() -> None:

@@ -13,7 +13,7 @@ import pytest
 from funcmcp import MCPServer
 from funcmcp._server.limits import LimitReachedError, Limits
 from funcmcp._server.load import Body, Load
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.admission.body import read_body
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp.testing import MemoryRequest
@@ -75,7 +75,7 @@ async def test_bodies_that_are_dropped_or_too_late_are_freed_at_once() -> None:
 
 
 async def test_a_body_that_has_arrived_already_has_the_same_limit_as_one_that_is_read() -> None:
-    exchange = serving_of(MCPServer("Orders", limits=Limits(message_bytes=100))).exchange
+    exchange = runtime_of(MCPServer("Orders", limits=Limits(message_bytes=100))).exchange
     lines = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
     for size, status in ((100, 400), (101, 413)):
         request = MemoryRequest("POST", "/mcp", lines, b"x" * size)

@@ -95,14 +95,20 @@ def test_a_loopback_server_answers_to_no_other_name(host: str) -> None:
     assert refusal(host) == 421
 
 
-def test_a_refused_host_is_logged_once_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_first_refused_host_is_logged_with_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
     check = OriginCheck(HTTPOptions())
     for host in ("x-uc.a.run.app\x1b[2J", "evil.example"):
         refused = check.refusal(request([("host", host)], "127.0.0.1"))
         assert refused is not None
         assert refused.status == 421
     (record,) = caplog.records
-    assert record.getMessage().startswith("A request is refused with 421, because its Host is not allowed.")
+    assert r"because its Host 'x-uc.a.run.app\x1b[2J' is not allowed" in record.getMessage()
+    assert "let that pass on the Host of the client. See docs/deploy/proxies.md." in record.getMessage()
+
+
+def test_the_logged_text_of_a_refused_host_is_short(caplog: pytest.LogCaptureFixture) -> None:
+    assert OriginCheck(HTTPOptions()).refusal(request([("host", "a" * 5000)], "127.0.0.1")) is not None
+    assert f"'{'a' * 100}'" in caplog.text
 
 
 @pytest.mark.parametrize("allowed", [(), ("*",)])

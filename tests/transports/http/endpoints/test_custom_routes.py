@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pytest
 from starlette.requests import Request as StarletteRequest
@@ -11,7 +12,7 @@ from starlette.responses import PlainTextResponse
 
 import funcmcp.azure
 from funcmcp import HTTPOptions, Limits, MCPServer, RegistrationError
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp.auth import APIKeys
 from funcmcp.http import Request, Response
 from funcmcp.testing import Client, MemoryRequest
@@ -19,13 +20,15 @@ from funcmcp.testing import Client, MemoryRequest
 if TYPE_CHECKING:
     from funcmcp._transports.http.messages import HttpResponse
 
+pytestmark = pytest.mark.branches("Custom routes have rules of access.")
+
 KEY = "a-key-of-16-characters"
 
 
 async def send(mcp: MCPServer, method: str, path: str, body: bytes = b"", **headers: str) -> HttpResponse:
     fields = {"host": "127.0.0.1", **{name.replace("_", "-"): value for name, value in headers.items()}}
     lines = [(name.encode(), value.encode()) for name, value in fields.items()]
-    return await serving_of(mcp).exchange(MemoryRequest(method, path, lines, body))
+    return await runtime_of(mcp).exchange(MemoryRequest(method, path, lines, body))
 
 
 def shop(**options: Any) -> MCPServer:
@@ -100,6 +103,69 @@ async def test_the_endpoint_and_unknown_paths_are_served_as_before() -> None:
         assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
     assert (await send(mcp, "GET", "/nothing")).status == 404
     assert (await send(mcp, "GET", "/orders/1/2")).status == 404
+
+
+class Sent(MemoryRequest):
+    """A request whose platform passes on the path as the client has sent it."""
+
+    def __init__(self, raw_path: str) -> None:
+        super().__init__("GET", unquote(raw_path), [(b"host", b"127.0.0.1")], b"")
+        self.sent = raw_path
+
+    @property
+    def raw_path(self) -> str:
+        return self.sent
+
+
+def files() -> MCPServer:
+    mcp = MCPServer("files")
+
+    @mcp.custom_route("/files/{name}")
+    def one(request: Request) -> list[str]:
+        return ["one", request.path_params["name"]]
+
+    @mcp.custom_route("/files/{folder}/{name}")
+    def two(request: Request) -> list[str]:
+        return ["two", request.path_params["folder"], request.path_params["name"]]
+
+    return mcp
+
+
+@pytest.mark.parametrize(
+    ("raw_path", "values"),
+    [
+        ("/files/a", ["one", "a"]),
+        ("/%66iles/a%20b", ["one", "a b"]),
+        ("/files/a%2Fb", ["one", "a/b"]),
+        ("/files/a%2fb", ["one", "a/b"]),
+        ("/files/a%252Fb", ["one", "a%2Fb"]),
+        ("/files/a/b%2Fc", ["two", "a", "b/c"]),
+        ("/files/..a", ["one", "..a"]),
+        ("/files/gr%C3%BC%C3%9Fe", ["one", "grüße"]),
+    ],
+)
+async def test_a_path_is_split_before_its_segments_are_decoded(raw_path: str, values: list[str]) -> None:
+    response = await runtime_of(files()).exchange(Sent(raw_path))
+    assert (response.status, json.loads(response.body)) == (200, values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("raw_path", ["/files%2Fa", "/files%2Fa%2Fb", "/files/a%2Fb/c/d"])
+async def test_an_encoded_slash_separates_no_segments(raw_path: str) -> None:
+    assert (await runtime_of(files()).exchange(Sent(raw_path))).status == 404
+
+
+UNSAFE = [
+    *(".", "..", "%2E", "%2e%2e", "a%2F..", "..%2Fa", "a%2F.%2Fb", "%2Fetc%2Fpasswd"),
+    *("..%5Ca", "a%5Cb", "C:%2Fa", "a%00b", "a%0Ab", "a%7Fb", "a%C2%85b", "a%E2%80%A8b"),
+]
+
+
+@pytest.mark.parametrize("segment", UNSAFE)
+@pytest.mark.parametrize("begin", ["/files/", "/files/a/"])
+async def test_a_segment_that_may_leave_a_folder_or_a_line_is_refused(begin: str, segment: str) -> None:
+    response = await runtime_of(files()).exchange(Sent(begin + segment))
+    assert response.status == 400
+    assert json.loads(response.body)["error"]["message"].startswith("The path has a segment")  # type: ignore[arg-type]
 
 
 async def test_another_method_is_405_with_the_valid_ones() -> None:
@@ -295,7 +361,7 @@ def test_http_sse_can_not_be_opened_at_the_path_of_a_route() -> None:
     mcp = MCPServer("shop")
     mcp.custom_route("/sse")(lambda: "")
     with pytest.raises(ValueError, match="A custom route has the path '/sse'"):
-        serving_of(mcp).open_sse()
+        runtime_of(mcp).open_sse()
 
 
 async def test_a_function_app_serves_the_routes() -> None:
@@ -311,11 +377,11 @@ async def test_a_function_app_serves_the_routes() -> None:
         "mcp_route_2": ("orders/{order_id}", "function"),
         "mcp_route_3": ("orders", "function"),
     }
-    request = func.HttpRequest(
-        "GET", "http://localhost:7071/api/orders/7", headers={"host": "localhost:7071"}, params={}, body=b""
-    )
-    response = await functions["mcp_route_2"].get_user_function()(request)
-    assert (response.status_code, json.loads(response.get_body())["id"]) == (200, "7")
+    for segment, value in (("7", "7"), ("7%2F8", "7/8")):
+        url = f"http://localhost:7071/api/orders/{segment}"
+        request = func.HttpRequest("GET", url, headers={"host": "localhost:7071"}, params={}, body=b"")
+        response = await functions["mcp_route_2"].get_user_function()(request)
+        assert (response.status_code, json.loads(response.get_body())["id"]) == (200, value)
     with pytest.raises(RuntimeError, match=r"funcmcp\.azure\.http_app has registered the server's routes already"):
         mcp.custom_route("/late")(lambda: "")
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import Tool
 
+pytestmark = pytest.mark.branches("Responses come to no open question.")
+
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.HANDSHAKE_REVISIONS)
 ADA = {"action": "accept", "content": {"name": "Ada"}}
 PING = request("ping")
@@ -112,13 +114,32 @@ async def test_a_wrong_initialize_is_an_error_with_status_200_and_begins_no_sess
     assert "mcp-session-id" not in got.headers
 
 
-async def test_too_many_sessions_are_refused_with_the_time_to_wait() -> None:
-    endpoint = Endpoint(sessions=MemorySessions(limit=1, idle=600, clock=lambda: 0.0))
+async def test_too_many_sessions_are_refused_while_all_have_calls(caplog: pytest.LogCaptureFixture) -> None:
+    begun, done = asyncio.Event(), asyncio.Event()
+
+    async def wait(_context: object, _arguments: object) -> Any:
+        begun.set()
+        await done.wait()
+        return text_result("done")
+
+    endpoint = Endpoint(tool("wait", wait), sessions=MemorySessions(limit=1, idle=600, clock=lambda: 0.0))
     session = await endpoint.begin()
+    call = asyncio.create_task(endpoint.send(request("tools/call", {"name": "wait", "arguments": {}}), session))
+    await begun.wait()
     got = await endpoint.send(request("initialize", INITIALIZE, 7))
     assert (got.status, got.code, got.answer["id"]) == (503, -32603, 7)
-    assert got.headers["retry-after"] == "301"
+    assert got.headers["retry-after"] == "5"
+    assert "The store of sessions has no room (MemorySessions). The session of a client at" in caplog.text
+    done.set()
+    assert (await call).status == 200
     assert (await endpoint.send(PING, session)).status == 200
+
+
+async def test_a_session_that_is_idle_makes_room_and_its_client_gets_404() -> None:
+    endpoint = Endpoint(sessions=MemorySessions(limit=1))
+    first, second = await endpoint.begin(), await endpoint.begin()
+    assert is_refusal(await endpoint.send(PING, first), 404)
+    assert (await endpoint.send(PING, second)).status == 200
 
 
 @pytest.mark.parametrize("headers", [{}, {"mcp-session-id": ""}, {"mcp-session-id": "  "}])

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
-from funcmcp._client.streamable_http import MemoryRequest
-from funcmcp._serving import serving_of
+from funcmcp._client.http_messages import MemoryRequest
+from funcmcp._serving.composition import runtime_of
 from funcmcp._state.sessions.memory import MemorySessions
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._state.tasks.sqlite_file import SQLiteFile
@@ -32,13 +32,15 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.messages import HttpResponse
     from funcmcp.http import Request
 
+pytestmark = pytest.mark.branches("Health endpoints ask whether the server stops.")
+
 
 def server(name: str = "Shop", **options: Any) -> MCPServer:
     return MCPServer(name, **options)
 
 
 async def get(mcp: MCPServer, path: str, *headers: tuple[bytes, bytes], method: str = "GET") -> HttpResponse:
-    return await serving_of(mcp).exchange(MemoryRequest(method, path, list(headers), b""))
+    return await runtime_of(mcp).exchange(MemoryRequest(method, path, list(headers), b""))
 
 
 async def status(mcp: MCPServer, path: str = "/readyz") -> int:
@@ -100,15 +102,15 @@ async def test_they_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None
 async def test_a_server_that_stops_is_live_and_not_ready() -> None:
     mcp = server()
     assert await status(mcp) == 200
-    serving_of(mcp).drain()
+    runtime_of(mcp).drain()
     assert (await status(mcp, "/livez"), await status(mcp)) == (200, 503)
-    serving_of(mcp).begin()
+    runtime_of(mcp).begin()
     assert await status(mcp) == 200
 
 
 async def test_a_server_whose_successor_serves_is_ready_until_that_stops_as_well() -> None:
     mcp = server()
-    serving = serving_of(mcp)
+    serving = runtime_of(mcp)
     serving.has_successor = True
     serving.drain()
     assert await status(mcp) == 200
@@ -160,8 +162,8 @@ async def test_a_store_of_tasks_that_can_not_be_used_makes_it_unready(tmp_path: 
     try:
         assert (await status(damaged), await status(whole)) == (503, 200)
     finally:
-        await serving_of(damaged).aclose()
-        await serving_of(whole).aclose()
+        await runtime_of(damaged).aclose()
+        await runtime_of(whole).aclose()
 
 
 async def test_the_authors_checks_count(caplog: pytest.LogCaptureFixture) -> None:
@@ -193,7 +195,9 @@ def test_the_switch_is_a_boolean() -> None:
         HTTPOptions(health="off")  # type: ignore[arg-type]
 
 
-async def test_many_probes_share_one_run_of_the_checks() -> None:
+async def test_many_probes_share_one_run_of_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(health, "_CHECK_SECONDS", PATIENCE)
     runs = 0
     go_on = asyncio.Event()
 
@@ -282,7 +286,7 @@ async def test_a_probe_starts_the_lifespans_where_no_server_does_and_does_not_ca
     monkeypatch.setattr(health, "_CHECK_SECONDS", PATIENCE)
     assert await status(mcp) == 200
     assert starts == 1
-    await serving_of(mcp).aclose()
+    await runtime_of(mcp).aclose()
 
 
 async def test_a_lifespan_that_fails_makes_it_unready() -> None:
@@ -302,7 +306,7 @@ async def test_a_lifespan_that_fails_makes_it_unready() -> None:
 async def test_probes_have_no_lines_in_the_log_of_requests(caplog: pytest.LogCaptureFixture) -> None:
     mcp = server()
     entries: list[object] = []
-    serving_of(mcp).log_requests(entries.append)
+    runtime_of(mcp).log_requests(entries.append)
     with caplog.at_level(logging.DEBUG):
         await status(mcp)
         await status(mcp, "/livez")

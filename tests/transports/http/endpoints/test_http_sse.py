@@ -13,7 +13,7 @@ import pytest
 
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp._server.limits import Limits
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.connection import AT_ONCE
 from tests import rules
 from tests.cli.processes import FUNCMCP, running
@@ -345,7 +345,7 @@ async def test_calls_that_wait_for_their_turn_are_dropped_with_their_stream(*, s
     for _ in range(AT_ONCE):
         await stream.post(call("held"))
     posts = [asyncio.create_task(stream.post(call("held"))) for _ in range(100)]
-    load = serving_of(offering.app).server.load
+    load = runtime_of(offering.app).server.load
     await until(lambda: load.requests.used == len(posts))
     await stream.leave()
     answers = await asyncio.wait_for(asyncio.gather(*posts), PATIENCE)
@@ -385,7 +385,7 @@ async def test_calls_in_flight_are_answered_before_the_stream_ends_with_the_serv
     stream = await opened(offering.app)
     await stream.post(call("wait", {"key": "it"}, id=7))
     await offering.gates.seen("arrived", "it")
-    serving_of(offering.app).drain()
+    runtime_of(offering.app).drain()
     offering.gates.open("it")
     answer = await stream.hear()
     assert (answer["id"], answer["result"]["content"][0]["text"]) == (7, "it")
@@ -394,11 +394,11 @@ async def test_calls_in_flight_are_answered_before_the_stream_ends_with_the_serv
 
 async def test_a_call_that_does_not_finish_with_the_server_is_cancelled() -> None:
     offering = served()
-    serving_of(offering.app).server.drain.seconds = 0.01
+    runtime_of(offering.app).server.drain.seconds = 0.01
     stream = await opened(offering.app)
     await stream.post(call("wait", {"key": "it"}))
     await offering.gates.seen("arrived", "it")
-    serving_of(offering.app).drain()
+    runtime_of(offering.app).drain()
     await stream.opened.ended()
     assert offering.gates.was("cancelled", "it")
 
@@ -411,7 +411,7 @@ async def test_a_question_that_nobody_can_answer_any_more_does_not_hold_up_the_e
     await stream.part()
     await stream.post(call("ask"))
     assert '"elicitation/create"' in await stream.part()
-    serving_of(offering.app).drain()
+    runtime_of(offering.app).drain()
     assert '"isError":true' in await stream.part()
     await stream.opened.ended()
 

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer, ServerInfo
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.endpoints import health
 from funcmcp.auth import APIKeys, Auth, first_of
 from funcmcp.state import KeyRing, MemoryRates, MemorySignIns, StoreUnavailableError
@@ -174,10 +174,10 @@ def test_several_processes_need_shared_keys(
     stage = Stage()
     stage.proxy = stage.instance(KeyRing())
     with pytest.raises(RuntimeError, match="Set FUNCMCP_KEYS to the same value for all processes"):
-        serving_of(server(stage)).begin()
+        runtime_of(server(stage)).begin()
     caplog.set_level(logging.INFO)
     stage.proxy = stage.instance()
-    serving_of(server(stage)).begin()
+    runtime_of(server(stage)).begin()
     assert f"Redirect URI to register at the identity provider: {ISSUER}/oauth/callback" in caplog.text
 
 
@@ -187,14 +187,14 @@ def test_an_app_on_azure_needs_shared_keys(variable: str, monkeypatch: pytest.Mo
     stage = Stage()
     stage.proxy = stage.instance(KeyRing())
     with pytest.raises(RuntimeError, match="FUNCMCP_KEYS"):
-        serving_of(server(stage)).begin()
+        runtime_of(server(stage)).begin()
 
 
 def test_several_processes_need_a_store_that_all_of_them_reach(several: None) -> None:
     stage = Stage()
     stage.proxy = stage.instance(store=MemorySignIns())
     with pytest.raises(RuntimeError, match="Use a store that all of them reach"):
-        serving_of(server(stage)).begin()
+        runtime_of(server(stage)).begin()
 
 
 async def test_the_store_of_sign_ins_is_checked_by_readiness_and_closed_at_the_end(
@@ -214,27 +214,27 @@ async def test_the_store_of_sign_ins_is_checked_by_readiness_and_closed_at_the_e
     caplog.set_level(logging.INFO)
     store = Away()
     mcp = server(Stage(store=store))
-    serving_of(mcp).begin()
+    runtime_of(mcp).begin()
     assert "has no store" not in caplog.text
     for is_away, status in ((True, 503), (False, 200)):
         store.is_away = is_away
         monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
         async with client(mcp) as http:
             assert (await http.get("/readyz")).status_code == status
-    await serving_of(mcp).aclose()
+    await runtime_of(mcp).aclose()
     assert store.is_closed
 
 
 def test_the_log_says_once_that_there_is_no_store(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    serving_of(server(Stage())).begin()
+    runtime_of(server(Stage())).begin()
     assert caplog.text.count("has no store, so a sign-in is renewed for 1440 minutes at most") == 1
 
 
 def test_a_single_process_with_a_random_key_is_warned(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage()
     stage.proxy = stage.instance(KeyRing())
-    serving_of(server(stage)).begin()
+    runtime_of(server(stage)).begin()
     assert "registrations of clients and sign-ins end with this process" in caplog.text
 
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
-from funcmcp._client.streamable_http import MemoryRequest
+from funcmcp._client.http_messages import MemoryRequest
 from funcmcp._server.recent_failures import RecentFailures
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.options import PAGE_VARIABLE
 
 if TYPE_CHECKING:
     from funcmcp._transports.http.messages import HttpResponse
+
+pytestmark = pytest.mark.every_python("Exceptions and tracebacks have other texts.")
 
 ID = "0123456789abcdef"
 
@@ -22,7 +24,7 @@ ID = "0123456789abcdef"
 def failures(monkeypatch: pytest.MonkeyPatch) -> RecentFailures:
     """The failures that the endpoint and the server have in place of those of the process."""
     failures = RecentFailures()
-    for module in ("_serving", "_transports.http.endpoints.tracebacks"):
+    for module in ("_serving.composition", "_transports.http.endpoints.tracebacks"):
         monkeypatch.setattr(f"funcmcp.{module}.recent_failures", failures)
     failures.add(ID, "Traceback: <b>\u202e\ud800")
     return failures
@@ -62,7 +64,7 @@ def visit(
 
 
 async def answer(request: Visit, http: HTTPOptions | None = None, *, times: int = 1) -> HttpResponse:
-    serving = serving_of(MCPServer("Page", http=http))
+    serving = runtime_of(MCPServer("Page", http=http))
     for _ in range(times):
         serving.show_tracebacks()
     return await serving.exchange(request)
@@ -130,5 +132,5 @@ async def test_the_environment_switches_it_off_with_the_page(
 
 async def test_a_server_that_is_not_known_to_listen_on_loopback_only_has_none() -> None:
     """Only funcmcp's own server knows all its sockets."""
-    response = await serving_of(MCPServer("Page")).exchange(visit())
+    response = await runtime_of(MCPServer("Page")).exchange(visit())
     assert response.status == 405

@@ -12,7 +12,7 @@ import pytest
 from funcmcp import Context, HTTPOptions, MCPServer
 from funcmcp._protocol.errors import MCPError
 from funcmcp._server.limits import LimitReachedError
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._state.sessions.memory import MemorySessions
 from funcmcp._transports.http.streams import sse
 from funcmcp.testing import MemoryRequest
@@ -24,8 +24,10 @@ from tests.transports.http.endpoint import BOTH, Got, mirrored, per_request, rea
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from funcmcp._request_log import Entry
+    from funcmcp._serving.request_log import Entry
     from funcmcp._transports.http.messages import HttpResponse
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 COMMENT = b": keep-alive\n\n"
 
@@ -144,7 +146,7 @@ class Silence:
 
     async def read(self, sent: WaitingRequest) -> Got:
         async with asyncio.timeout(PATIENCE):
-            response = await serving_of(self.mcp).exchange(sent)
+            response = await runtime_of(self.mcp).exchange(sent)
         if not sent.has_early_response:
             return await self._plain(response)
         assert isinstance(response.body, bytes)
@@ -266,7 +268,7 @@ async def test_a_client_that_accepts_only_streams_gets_one_event() -> None:
 
 async def test_a_silent_request_counts_as_a_request_and_not_as_a_stream() -> None:
     silence = Silence()
-    load = serving_of(silence.mcp).server.load
+    load = runtime_of(silence.mcp).server.load
     counts: list[tuple[int, int, int]] = []
 
     def count(parts: int) -> None:
@@ -353,7 +355,7 @@ async def test_a_silent_stream_of_a_live_session_can_be_resumed_where_it_broke()
     async def resume(event_id: str) -> list[bytes]:
         again = WaitingRequest(None, {**headers, "accept": "text/event-stream", "last-event-id": event_id}, silence.end)
         again.method, again.body = "GET", b""
-        response = await serving_of(silence.mcp).exchange(again)
+        response = await runtime_of(silence.mcp).exchange(again)
         assert not isinstance(response.body, bytes)
         parts = [await anext(response.body)]
         silence.end()
@@ -410,7 +412,7 @@ async def test_a_session_that_ends_during_a_silent_call_takes_up_no_memory_after
 ) -> None:
     ending = Ending()
     silence = ending.silence
-    load = serving_of(silence.mcp).server.load
+    load = runtime_of(silence.mcp).server.load
     base = load.memory.used
     ending.headers = await silence.begin()
     if has_streams:
@@ -499,7 +501,7 @@ async def test_a_server_that_ends_stops_a_comment_that_is_being_sent() -> None:
             finally:
                 is_stopped.set()
 
-    answering = asyncio.ensure_future(serving_of(silence.mcp).exchange(StuckRequest(body, mirrored(body), silence.end)))
+    answering = asyncio.ensure_future(runtime_of(silence.mcp).exchange(StuckRequest(body, mirrored(body), silence.end)))
     await asyncio.wait_for(is_sending.wait(), PATIENCE)
     silence.end()
     while not answering.done() and not is_stopped.is_set():
@@ -513,7 +515,7 @@ async def test_a_server_that_ends_stops_a_comment_that_is_being_sent() -> None:
 async def cut_off(silence: Silence, body: object, headers: Mapping[str, str | None]) -> list[Any]:
     """Send a request, let the server end after the first comment, and return the messages of the response."""
     sent = WaitingRequest(body, headers, lambda _: answering.cancel())
-    answering = asyncio.ensure_future(serving_of(silence.mcp).exchange(sent))
+    answering = asyncio.ensure_future(runtime_of(silence.mcp).exchange(sent))
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(answering, PATIENCE)
     return Got(200, sent.headers_of_stream, b"".join(sent.parts)).messages
@@ -551,7 +553,7 @@ async def test_a_server_that_ends_before_the_first_comment_sends_nothing(monkeyp
     silence = Silence()
     body = per_request(*CALLS["async tool"])
     sent = WaitingRequest(body, mirrored(body), silence.end)
-    answering = asyncio.ensure_future(serving_of(silence.mcp).exchange(sent))
+    answering = asyncio.ensure_future(runtime_of(silence.mcp).exchange(sent))
     await asyncio.sleep(0)
     answering.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -562,7 +564,7 @@ async def test_a_server_that_ends_before_the_first_comment_sends_nothing(monkeyp
 async def test_the_log_of_requests_has_the_status_that_was_sent_and_the_whole_time() -> None:
     silence = Silence()
     entries: list[Entry] = []
-    serving_of(silence.mcp).log_requests(entries.append)
+    runtime_of(silence.mcp).log_requests(entries.append)
     body = per_request("tools/call", {"name": "refuse", "arguments": {}})
     await silence.send(body, mirrored(body))
     [entry] = entries

@@ -14,6 +14,8 @@ from tests.patience import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 
 async def next_part(queue: EventQueue) -> bytes | None:
     async with asyncio.timeout(PATIENCE):

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
     from funcmcp._server.calls.context import RequestContext
 
+pytestmark = [
+    pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio."),
+    pytest.mark.branches("Two instances exchange what belongs to a session."),
+]
+
 URI = "menu://today"
 CALL = request("tools/call", {"name": "plain"})
 
@@ -100,13 +105,25 @@ async def test_a_stream_is_read_out_to_another_instance_until_its_end(cluster: C
 
 
 async def test_a_reader_says_that_it_is_still_there(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    timers: list[asyncio.TimerHandle] = []
+    renewed = asyncio.Event()
+
+    def start_timer(sender: Any) -> asyncio.TimerHandle:
+        timers.append(asyncio.get_running_loop().call_later(10 * PATIENCE, sender.task.cancel))
+        if len(timers) >= 5:
+            renewed.set()
+        return timers[-1]
+
     monkeypatch.setattr(remote_streams, "RENEW_SECONDS", 0.02)
+    monkeypatch.setattr(remote_streams._Sender, "_start_timer", start_timer)
     session = await cluster.here.begin()
     _, last = await cluster.speak(session)
     stream = await resume(cluster.there, session, last)
     await part(stream)
     waiting = asyncio.ensure_future(part(stream))
-    await asyncio.wait({waiting}, timeout=0.3)  # many times what an absent reader is given
+    async with asyncio.timeout(PATIENCE):
+        await renewed.wait()
+    assert [timer.cancelled() for timer in timers] == [True] * (len(timers) - 1) + [False]
     cluster.speaker.words.put_nowait("two")
     assert said(await waiting)["params"]["data"] == "two"
     cluster.speaker.words.put_nowait("end")

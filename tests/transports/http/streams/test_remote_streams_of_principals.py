@@ -9,7 +9,7 @@ import pytest
 from funcmcp import Context, MCPServer
 from funcmcp._auth.policy import Auth
 from funcmcp._server.connections.hub import TOOLS
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.messages import HttpRequest
 from funcmcp._transports.http.streams import remote_streams
 from tests.state.shared import SharedMemory, SharedMemorySessions
@@ -18,6 +18,8 @@ from tests.wire.peer import HANDSHAKE, exchange, initialize
 
 if TYPE_CHECKING:
     from tests.wire.peer import Exchange
+
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
 MENU = "menu://today"
 ASKING: dict[str, Any] = {"elicitation": {}}
@@ -186,7 +188,7 @@ async def test_a_stream_is_taken_up_again_at_another_instance_by_its_principal_a
             stream = listen(shared.at(instance, key), last)  # the general stream, of its own
             await stream.begun()
             assert last.partition("-")[0] not in str(await stream.part())
-            serving_of(shared.here).server.hub.publish(TOOLS)
+            runtime_of(shared.here).server.hub.publish(TOOLS)
             assert (await stream.event())["method"] == "notifications/tools/list_changed"
             stream.leave()
             await stream.ended()

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from funcmcp._transports.http.messages import HttpResponse
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 
 ANSWER = Reply(b'{"jsonrpc":"2.0","id":1,"result":{}}')
 ADA = {"action": "accept", "content": {"name": "Ada"}}

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from funcmcp._server.calls.context import RequestContext
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 URI = "menu://today"
 EVENT = re.compile(rb"id: (\d+-\d+)\nevent: message\ndata: (.*)\n\n")
 

@@ -8,6 +8,8 @@ from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import JSON_HEADERS
 from funcmcp._transports.http.streams import sse
 
+pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
+
 
 def test_an_event_has_one_line_of_data_and_ends_with_an_empty_line() -> None:
     assert sse.event(b'{"a":1}') == b'event: message\ndata: {"a":1}\n\n'

@@ -101,17 +101,17 @@ def equivalent(uri: str) -> str:
 def _property(name: str, member: Any, *, required: bool) -> dict[str, Any]:
     schema = _non_null(member)
     is_array = schema.get("type") == "array"
-    item = _non_null(schema.get("items", {})) if is_array else schema
+    value_schema = _non_null(schema.get("items", {})) if is_array else schema
     description = schema.get("description")
     if not description and isinstance(member, dict):
         description = member.get("description")
     return {
         "propertyName": name,
-        "propertyType": _type_of(item),
+        "propertyType": _type_of(value_schema),
         "description": description or "",
         "isRequired": required,
         "isArray": is_array,
-        "enumValues": [value for value in _choices(item) if isinstance(value, str)],
+        "enumValues": [value for value in _choices(value_schema) if isinstance(value, str)],
     }
 
 

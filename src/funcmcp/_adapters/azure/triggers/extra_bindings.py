@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic_core import from_json
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import encode
-from funcmcp._public_names import public
 from funcmcp._server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:

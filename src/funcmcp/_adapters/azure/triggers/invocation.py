@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from funcmcp._mappings import lower_names
+from funcmcp._objects.mappings import lower_names
 from funcmcp._transports.http.messages import HttpRequest
 
 _ENDPOINTS = {"http-sse": ("GET", "/runtime/webhooks/mcp/sse")}
@@ -46,8 +46,8 @@ class Invocation:
         self.uri = str(members.get("uri") or "")
         self.arguments: Any = {} if members.get("arguments") is None else members["arguments"]
         self.session_id = next((text for text in session_ids if isinstance(text, str) and text), None)
-        info = members.get("clientinfo")
-        self.client_info: dict[str, Any] = info if isinstance(info, dict) else {}
+        client_info = members.get("clientinfo")
+        self.client_info: dict[str, Any] = client_info if isinstance(client_info, dict) else {}
         self.http = _http(transport)
 
 

@@ -32,12 +32,12 @@ from funcmcp._adapters.azure.triggers.result_envelopes import (
 from funcmcp._adapters.azure.triggers.unsupported import check_features, warn_of_lost, watch
 from funcmcp._adapters.azure.worker_lifetime import WorkerLifetime
 from funcmcp._protocol.codec import InvalidJSONError, decode
-from funcmcp._protocol.errors import ToolError
+from funcmcp._protocol.errors import CannotAskError
 from funcmcp._protocol.jsonrpc import Request
 from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.catalog.registry import RegistrationError
-from funcmcp._server.connections.client import Client
+from funcmcp._server.connections.client import ConnectedClient
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -79,10 +79,10 @@ class TriggerContext(RequestContext):
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Refuse, whatever the questions are."""
         del questions
-        raise ToolError("Nobody can be asked here: Azure's MCP triggers have no way back to the client.")
+        raise CannotAskError("Nobody can be asked here: Azure's MCP triggers have no way back to the client.")
 
 
-class Served(Protocol):
+class TriggerServer(Protocol):
     """A server, as far as its triggers need it."""
 
     server: Server
@@ -102,7 +102,7 @@ class Served(Protocol):
         """End the streams that would stay open."""
 
     async def aclose(self) -> None:
-        """Let go of what lives as long as the server."""
+        """Close what lives as long as the server."""
 
 
 class _Behind:
@@ -112,7 +112,7 @@ class _Behind:
         served: begins and ends.
     """
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: TriggerServer) -> None:
         self._served = served
 
     def begin(self) -> None:
@@ -128,7 +128,7 @@ class _Behind:
         await self._served.aclose()
 
 
-def register(served: Served, app: FunctionApp, bindings: Mapping[str, Sequence[Input | Output]]) -> None:
+def register(served: TriggerServer, app: FunctionApp, bindings: Mapping[str, Sequence[Input | Output]]) -> None:
     """Register every tool, resource, template and prompt of a server as a function of an app.
 
     Args:
@@ -145,6 +145,11 @@ def register(served: Served, app: FunctionApp, bindings: Mapping[str, Sequence[I
         raise RegistrationError(
             f"Azure's MCP triggers can't serve the custom route {served.routes[0].path}. Write it as an HTTP function "
             "of the app, or serve the server with funcmcp.azure.http_app."
+        )
+    if server.provided is not None:
+        raise RegistrationError(
+            "Azure's MCP triggers are made when the app is loaded, so they can't serve features of a provider. Write "
+            "mcp.tool(function) or mcp.add(module), or serve the server with funcmcp.azure.http_app."
         )
     served.fix_routes("funcmcp.azure.trigger_app")
     if bindings:
@@ -183,7 +188,7 @@ def _check_bound(bindings: Mapping[str, Any], keys: Sequence[str]) -> None:
 def _functions(server: Server) -> Iterator[_Function]:
     taken: set[str] = set()
     if "tools" in server.catalog.offered:
-        for tool in server.catalog.tools:
+        for tool in server.routes.lists["tools/list"].shown():
             definition = tool.describe()
             trigger, name = bindings_json.tool_binding(definition), _name("tool", tool.name, taken)
             yield _Function(name, bindings_json.TOOL, tool.key, trigger, _tool(server, tool))
@@ -273,7 +278,7 @@ def _prompt(server: Server, prompt: Prompt) -> Callable[[Invocation], Awaitable[
 
 
 async def _answer(server: Server, method: str, params: dict[str, Any], invocation: Invocation) -> dict[str, Any]:
-    client = Client(server.revisions[REVISION], {}, invocation.client_info, session_id=invocation.session_id)
+    client = ConnectedClient(server.revisions[REVISION], {}, invocation.client_info, session_id=invocation.session_id)
     request = Request(next(_ids), method, params)
     reply = await server.answer(TriggerContext(server.routes.route(request), client, _NO_STREAM, invocation.http))
     try:

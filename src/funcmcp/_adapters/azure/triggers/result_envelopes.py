@@ -11,27 +11,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcmcp._mappings import only
+from funcmcp._objects.mappings import only
 from funcmcp._protocol.codec import encode
+from funcmcp._protocol.content_blocks import members_of
 
 _CONTENTS_MEMBERS = frozenset({"uri", "mimeType", "text", "blob", "_meta"})
-_BLOCK_MEMBERS = frozenset(
-    {
-        "type",
-        "text",
-        "data",
-        "mimeType",
-        "resource",
-        "uri",
-        "name",
-        "title",
-        "description",
-        "size",
-        "annotations",
-        "_meta",
-    }
-)
-"""The members of all kinds of content blocks in 2025-06-18, the newest revision that the host speaks."""
+_BLOCK_MEMBERS = members_of("2025-06-18")
+"""The members of content blocks in the newest revision that the host speaks."""
 
 
 class InvocationFailedError(RuntimeError):
@@ -55,8 +41,8 @@ def tool_envelope(result: dict[str, Any]) -> str:
 
 def failure_envelope(error: dict[str, Any]) -> str:
     """Return the McpToolResult of a JSON-RPC error, which the host has no other way for."""
-    data = error.get("data")
-    error_id = data.get("errorId") if isinstance(data, dict) else None
+    error_data = error.get("data")
+    error_id = error_data.get("errorId") if isinstance(error_data, dict) else None
     text = error["message"] if error_id is None else f"{error['message']} (error id {error_id})"
     return tool_envelope({"content": [{"type": "text", "text": text}], "isError": True})
 

@@ -11,7 +11,6 @@ from funcmcp._server.log import logger, quote
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from funcmcp._server.catalog.catalog import Catalog
     from funcmcp._server.dispatch import Server
 
 _ALTERNATIVE = "serve it with funcmcp.azure.http_app"
@@ -44,6 +43,18 @@ def check_features(server: Server, revision: str) -> None:
                 f'{tool.key} runs only as a task, and Azure\'s MCP triggers have no tasks: write task="optional", '
                 f"which makes each call a plain call here, or {_ALTERNATIVE}."
             )
+        if tool.confirmation is not None and tool.confirmation.is_required:
+            raise RegistrationError(
+                f"{tool.key} has confirm=, and Azure's MCP triggers can't ask a person: "
+                f'write confirm_otherwise="run", which runs it without a question here, or {_ALTERNATIVE}.'
+            )
+    if server.routes.lists["tools/list"].cache_scope == "private":
+        raise RegistrationError(
+            "mcp.tool_search has whole_list_clients, and behind Azure's MCP triggers all clients get the same list: "
+            f"leave it out, or {_ALTERNATIVE}."
+        )
+    if server.catalog.promised & {"skills"} or len(server.catalog.skills):
+        raise RegistrationError(f"Azure's MCP triggers have no skills: leave mcp.add_skills out, or {_ALTERNATIVE}.")
     _check_uris(server)
 
 
@@ -61,19 +72,21 @@ def _check_uris(server: Server) -> None:
 def warn_of_lost(server: Server) -> None:
     """Tell in the log what the functions host leaves out of what the server offers."""
     lost: dict[str, list[str]] = {}
-    for member, key in [*_lost_of_tools(server.catalog), *_lost_of_others(server)]:
+    for member, key in [*_lost_of_tools(server), *_lost_of_others(server)]:
         lost.setdefault(member, []).append(key)
     for member, keys in lost.items():
         logger.warning("Azure's MCP triggers have no %s: lost for %s.", member, quote(", ".join(keys)))
 
 
-def _lost_of_tools(catalog: Catalog) -> Iterator[tuple[str, str]]:
+def _lost_of_tools(server: Server) -> Iterator[tuple[str, str]]:
     """Yield what the host leaves out of tools, with the names of the tools."""
-    for tool in catalog.tools:
+    for tool in server.routes.lists["tools/list"].shown():
         for member in sorted({"annotations", "icons"} & tool.describe().keys()):
             yield f"{member} of tools", tool.key
         if tool.task is not None:
             yield "tasks (each call is a plain call)", tool.key
+        if tool.confirmation is not None:
+            yield "confirmation (each call runs without a question)", tool.key
 
 
 def _lost_of_others(server: Server) -> Iterator[tuple[str, str]]:
@@ -87,6 +100,8 @@ def _lost_of_others(server: Server) -> Iterator[tuple[str, str]]:
             yield "completions", feature.key
     for lister in catalog.listers:
         yield "lists of resources that a function makes", lister.key
+    for method in catalog.methods:
+        yield "methods of extensions", method.key
     if server.options.instructions is not None:
         yield "instructions (set them in host.json)", server.options.name
 

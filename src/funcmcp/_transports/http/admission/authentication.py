@@ -6,6 +6,8 @@ Source: MCP "basic/authorization", "Error Handling" (401, 403, 400); RFC 6750 se
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -18,14 +20,17 @@ from funcmcp._protocol.replies import error_reply
 from funcmcp._server.authorization import DECISION_TIMEOUT
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.limits import LimitReachedError
+from funcmcp._server.log import quote
 from funcmcp._server.run import Waiting, begin, is_failure
+from funcmcp._state.line_limit import LineLimit
 from funcmcp._transports.batch import MAX_BATCH
-from funcmcp._transports.http.admission.credentials import RepeatedFieldError, credentials
+from funcmcp._transports.http.admission.caller import address_for_log
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import JSON_HEADERS, failed, limit_reached, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Set as AbstractSet
 
     from funcmcp._auth.access import Access
     from funcmcp._auth.authenticator import Authenticator, Identity
@@ -34,6 +39,41 @@ if TYPE_CHECKING:
     from funcmcp._server.calls.route import RoutedBody
     from funcmcp._server.dispatch import Server
     from funcmcp._transports.http.messages import HttpRequest
+
+_LISTS = frozenset({"accept", "accept-encoding", "accept-language", "cookie", "forwarded", "via", "x-forwarded-for"})
+"""Fields that may have several lines with the same meaning as one line (for Cookie see RFC 9113 section 8.2.3)."""
+
+
+class RepeatedFieldError(Exception):
+    """A header field that is not a list came more than once."""
+
+
+def credentials(request: HttpRequest) -> Mapping[str, str]:
+    """Return the headers of a request. Reading a repeated field that is not a list raises RepeatedFieldError."""
+    if len(request.fields) == len(request.pairs):
+        return request.headers
+    counts = Counter(name for name, _ in request.pairs)
+    repeated = {name.decode("latin-1") for name, count in counts.items() if count > 1}
+    return _UnrepeatedHeaders(request.headers, repeated - _LISTS)
+
+
+class _UnrepeatedHeaders(Mapping[str, str]):
+    """Headers of which the repeated ones can't be read."""
+
+    def __init__(self, headers: Mapping[str, str], repeated: AbstractSet[str]) -> None:
+        self._headers = headers
+        self._repeated = repeated
+
+    def __getitem__(self, name: str) -> str:
+        if name in self._repeated:
+            raise RepeatedFieldError(f"The header {name} came more than once.")
+        return self._headers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._headers)
+
+    def __len__(self) -> int:
+        return len(self._headers)
 
 
 class Authentication:
@@ -54,6 +94,7 @@ class Authentication:
         self._authenticator = authenticator
         self._recall = _recall_of(authenticator)
         self._metadata_url = metadata_url
+        self._refused = LineLimit()
 
     def is_recalled(self, request: HttpRequest) -> bool:
         """Set the principal of a request whose credentials were checked before; return False to authenticate it.
@@ -87,6 +128,8 @@ class Authentication:
         if isinstance(identity, Challenge):
             challenge = unauthorized(identity, metadata_url=self._metadata_url, scopes=self._guard.scopes)
             status = 400 if identity.error == "invalid_request" else 401
+            if identity.error != "invalid_request":
+                self._log_refusal(request, identity.description)
             return refuse(status, INVALID_REQUEST, identity.description, headers=(("www-authenticate", challenge),))
         request.principal = identity
         if identity is None and not self._guard.admits_anonymous:
@@ -102,29 +145,30 @@ class Authentication:
         owner = owner_of(request.principal)
         return await self.authenticate(request) is None and owner_of(request.principal) == owner
 
-    async def check_access(self, access: Access, principal: Principal | None) -> HttpResponse | None:
+    async def check_access(self, access: Access, request: HttpRequest) -> HttpResponse | None:
         """Return the refusal of a caller of a custom route, or None."""
-        refusal = await self._guard.check_access(access, principal)
-        return None if refusal is None else self._refuse(refusal, None)
+        refusal = await self._guard.check_access(access, request.principal)
+        return None if refusal is None else self._refuse(refusal, None, request)
 
-    async def check(self, body: RoutedBody, principal: Principal | None) -> HttpResponse | None:
+    async def check(self, body: RoutedBody, request: HttpRequest) -> HttpResponse | None:
         """Return the refusal of a body, or None. The first message that is not permitted decides for all of them."""
+        principal = request.principal
         if isinstance(body, RoutedRequest):
             refusal = self._guard.check_scopes(body, principal)
             if refusal is None and body.feature is not None and body.feature.access.authorize is not None:
                 refusal = await self._guard.check(body, principal)
-            return None if refusal is None else self._refuse(refusal, body.request.id)
+            return None if refusal is None else self._refuse(refusal, body.request.id, request)
         if not isinstance(body, list):
             refusal = self._guard.check_conversation(principal)
-            return None if refusal is None else self._refuse(refusal, None)
+            return None if refusal is None else self._refuse(refusal, None, request)
         for value in body[:MAX_BATCH]:  # a larger batch is refused later
             message = self._server.read(value)
             if isinstance(message, RoutedRequest):
-                refusal = await self._guard.check(message, principal)
+                refusal = await self._guard.check(await self._server.resolve(message, principal), principal)
             else:
                 refusal = self._guard.check_conversation(principal)
             if refusal is not None:
-                return self._refuse(refusal, None)
+                return self._refuse(refusal, None, request)
         return None
 
     async def _identify(self, request: HttpRequest) -> Identity:
@@ -145,17 +189,27 @@ class Authentication:
 
     def _refusal_of_conversation(self, request: HttpRequest) -> HttpResponse | None:
         refusal = self._guard.check_conversation(request.principal)
-        return None if refusal is None else self._refuse(refusal, None)
+        return None if refusal is None else self._refuse(refusal, None, request)
 
-    def _refuse(self, refusal: Refusal, request_id: RequestId | None) -> HttpResponse:
+    def _refuse(self, refusal: Refusal, request_id: RequestId | None, request: HttpRequest) -> HttpResponse:
         body = error_reply(refusal.error(), request_id).body
         if refusal.reason == "denied":
             return HttpResponse(403, JSON_HEADERS, body)
         if refusal.reason == "unauthorized":
+            self._log_refusal(request, "it has no credentials.")
             status, challenge = 401, unauthorized(None, metadata_url=self._metadata_url, scopes=refusal.scopes)
         else:
             status, challenge = 403, insufficient_scope(refusal.scopes, metadata_url=self._metadata_url)
         return HttpResponse(status, (*JSON_HEADERS, ("www-authenticate", challenge)), body)
+
+    def _log_refusal(self, request: HttpRequest, reason: str) -> None:
+        """Log that a request is refused with 401, once in a minute: without credentials anyone can cause it.
+
+        A request within the process has no transport of the network. Its sender gets the refusal itself.
+        """
+        if request.network_transport is None:
+            return
+        self._refused.write("A request of %s is refused with 401: %s", address_for_log(request), quote(reason))
 
 
 def _recall_of(authenticator: Authenticator) -> Callable[[bytes], Principal | None] | None:

@@ -22,14 +22,22 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.messages import HttpRequest
 
 
+IDENTITY = b"identity"
+"""The Content-Encoding of a body without one (RFC 9110 section 12.5.3)."""
+
+
 def wrong_type(request: HttpRequest) -> HttpResponse | None:
     """Return the refusal of a body that is not plain JSON, or None."""
     if not is_json(request.fields.get(b"content-type")):
         return refuse(415, INVALID_REQUEST, "Send Content-Type: application/json.")
-    encoding = request.fields.get(b"content-encoding")
-    if encoding is not None and encoding.strip().lower() != b"identity":
+    if not is_identity(request.fields.get(b"content-encoding", IDENTITY)):
         return refuse(415, INVALID_REQUEST, "Send the body without a Content-Encoding.")
     return None
+
+
+def is_identity(encoding: bytes) -> bool:
+    """Return whether a Content-Encoding leaves the body as it is."""
+    return encoding.strip().lower() == IDENTITY
 
 
 def too_large(max_body: int) -> HttpResponse:
@@ -101,6 +109,6 @@ def too_late(seconds: float) -> HttpResponse:
 
 
 def _expire(deadline: asyncio.Timeout) -> None:
-    """Let a deadline expire now."""
+    """Make a deadline expire now."""
     with contextlib.suppress(RuntimeError):  # it has expired already
         deadline.reschedule(0)

@@ -14,13 +14,14 @@ RFC 6454 (what an origin is).
 
 from __future__ import annotations
 
-import logging
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._protocol.loopback import address_of, is_loopback
+from funcmcp._server.log import quote
+from funcmcp._state.line_limit import LineLimit
 from funcmcp._transports.http.messages import READ_METHODS
 from funcmcp._transports.http.options import hosts_of_environment, hosts_of_platform
 from funcmcp._transports.http.status import refuse
@@ -29,12 +30,16 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.messages import HttpRequest, HttpResponse
     from funcmcp._transports.http.options import HTTPOptions
 
-_log = logging.getLogger("funcmcp")
-
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
-_REFUSED_ORIGIN = "This Origin is not allowed; list it in allowed_origins, or with --cors, if it is yours."
+_REFUSED_ORIGIN = (
+    "This Origin is not allowed; list it in HTTPOptions(allowed_origins=), or in the host's CORS settings, if it is "
+    "yours."
+)
 _MAX_LENGTH = 512
 """Bytes of a Host or Origin that can be one. A name has at most 253 (RFC 1035)."""
+
+_MAX_LOGGED = 100
+"""Characters of a Host in the log."""
 
 _MAX_CACHED = 256
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
@@ -45,14 +50,19 @@ class OriginCheck:
 
     Args:
         options: The allowed hosts and origins.
+
+    Attributes:
+        FIELDS: The names of the fields that it reads.
     """
+
+    FIELDS: ClassVar[frozenset[bytes]] = frozenset({b"host", b"origin"})
 
     def __init__(self, options: HTTPOptions) -> None:
         self._require_origin = options.require_origin
         hosts = (*options.allowed_hosts, *hosts_of_environment(), *hosts_of_platform())
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in options.allowed_origins)
-        self._has_logged_host = False
+        self._refused = LineLimit()
         # Each depends on nothing but its arguments.
         self._allows_host = lru_cache(maxsize=_MAX_CACHED)(self._host_is_allowed)
         self._allows_origin = lru_cache(maxsize=_MAX_CACHED)(self._origin_is_allowed)
@@ -71,7 +81,7 @@ class OriginCheck:
                 return refuse(400, INVALID_REQUEST, "The Host header is missing.")
             host = b""
         elif len(host) > _MAX_LENGTH or not self._allows_host(host, request.server):
-            self._log_refused_host()
+            self._log_refused_host(host)
             return refuse(421, INVALID_REQUEST, "This Host is not allowed; list it in allowed_hosts if it is yours.")
         if origin is None:
             return refuse(403, INVALID_REQUEST, "An Origin header is required.") if self._require_origin else None
@@ -79,14 +89,13 @@ class OriginCheck:
             return None
         return refuse(403, INVALID_REQUEST, _REFUSED_ORIGIN)
 
-    def _log_refused_host(self) -> None:
-        """Log that a Host is refused, once: it may be a name of the server that the operator has not listed."""
-        if self._has_logged_host:
-            return
-        self._has_logged_host = True
-        _log.warning(
-            "A request is refused with 421, because its Host is not allowed. If it is a name of this server, list it "
-            "in allowed_hosts, or with --allowed-host. This is logged once."
+    def _log_refused_host(self, host: bytes) -> None:
+        """Log that a Host is refused, once in a minute: it may be a name that the operator has not listed."""
+        self._refused.write(
+            "A request is refused with 421, because its Host '%s' is not allowed. If it is a name of this server, list "
+            "it in HTTPOptions(allowed_hosts=), or with --allowed-host. If a proxy or an ingress has put it there, let "
+            "that pass on the Host of the client. See docs/deploy/proxies.md.",
+            quote(_text(host), _MAX_LOGGED),
         )
 
     def _host_is_allowed(self, field: bytes, server: str | None) -> bool:
@@ -114,9 +123,16 @@ class OriginCheck:
         match = _AUTHORITY.fullmatch(authority)
         if not separator or match is None or scheme not in _DEFAULT_PORTS:
             return origin.lower() in self._origins
-        if f"{scheme}://{authority}" in self._origins or is_loopback(match[1]):
+        if f"{scheme}://{authority}" in self._origins or is_loopback_origin(origin):
             return True
         return _with_port(authority, scheme) == _with_port(host.lower(), scheme)
+
+
+def is_loopback_origin(origin: str) -> bool:
+    """Return whether an origin is that of a page which a server on its user's machine has sent."""
+    scheme, _, authority = origin.lower().partition("://")
+    match = _AUTHORITY.fullmatch(authority)
+    return scheme in _DEFAULT_PORTS and match is not None and is_loopback(match[1])
 
 
 def is_on_loopback(request: HttpRequest) -> bool:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._protocol.http_rules import WITHOUT_CONTENT
 from funcmcp._server.run import is_failure
 from funcmcp._transports.http.admission.body import too_large, too_late
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
-from funcmcp._transports.http.status import WITHOUT_CONTENT, checked_status, failed
+from funcmcp._transports.http.status import checked_status, failed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping

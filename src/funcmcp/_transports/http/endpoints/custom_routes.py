@@ -3,6 +3,9 @@
 How it works: `CustomRoutes` answers requests whose path belongs to a route, and passes on all others. A request passes
 the same admission as one to an endpoint: sizes, Host and Origin, load, credentials and rate. Two admissions differ only
 in the credentials: routes with ``allow_anonymous`` do not read them. What a function returns becomes a response.
+
+A path is split into segments as the client has sent it, and each segment is decoded once: an encoded slash is a part of
+a value and leads to no other route. A value that a program may read as a path to another folder is refused.
 """
 
 from __future__ import annotations
@@ -11,18 +14,20 @@ import asyncio
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import decode, encode
 from funcmcp._protocol.durations import seconds_text
-from funcmcp._public_names import public
+from funcmcp._protocol.errors import INVALID_REQUEST
+from funcmcp._protocol.uri_template import is_safe
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.run import is_failure
-from funcmcp._transports.http.admission.admission import Admission
+from funcmcp._transports.http.admission.admission import Admission, HeaderCheck
 from funcmcp._transports.http.admission.body import answer_body
-from funcmcp._transports.http.admission.header_checks import HeaderChecks
 from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp._transports.http.messages import HttpResponse
-from funcmcp._transports.http.status import JSON, authored_response, failed, limit_reached, wrong_method
+from funcmcp._transports.http.status import JSON, authored_response, failed, limit_reached, refuse, wrong_method
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -38,6 +43,8 @@ if TYPE_CHECKING:
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _CACHE = "cache-control"
 _VARIABLE = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}")
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
+_UNSAFE = "The path has a segment that is not allowed: '.', '..', an absolute path, a backslash or a control character."
 
 
 @public("funcmcp.http")
@@ -138,21 +145,38 @@ class CustomRoute(NamedTuple):
     timeout: float | None = 60.0
     pattern: re.Pattern[str] | None = None
 
-    def match(self, path: str) -> dict[str, str] | None:
-        """Return the values of the variables if a path fits, or None."""
+    def match(self, path: str, segments: Sequence[str]) -> dict[str, str] | None:
+        """Return the values of the variables if a path fits, or None.
+
+        Args:
+            path: The path, percent-decoded; a pattern is matched against it, as Starlette does.
+            segments: The segments of the path, each of them decoded.
+        """
         if self.pattern is not None:
             match = self.pattern.match(path)
             return None if match is None else match.groupdict()
-        names, values = self.path.split("/"), path.split("/")
-        if len(names) != len(values):
+        names = self.path.split("/")
+        if len(names) != len(segments):
             return None
         variables: dict[str, str] = {}
-        for name, value in zip(names, values, strict=True):
+        for name, value in zip(names, segments, strict=True):
             if name.startswith("{") and value:
                 variables[name[1:-1]] = value
             elif name != value:
                 return None
         return variables
+
+
+class RouteMatch(NamedTuple):
+    """A route whose path a request has.
+
+    Attributes:
+        route: The route.
+        values: The values of the variables in its path.
+    """
+
+    route: CustomRoute
+    values: dict[str, str]
 
 
 class CustomRoutes:
@@ -175,9 +199,10 @@ class CustomRoutes:
         self._server = server
         self._limits = limits
         self._authentication = authentication
-        self._checks: HeaderChecks[CustomRoute] = HeaderChecks(options, limits, self._examine)
-        self._open = Admission(server, options, self._checks, None)
-        self._guarded = Admission(server, options, self._checks, authentication, checks_messages=True)
+        self._open: Admission[RouteMatch] = Admission(server, options, HeaderCheck(self._examine), None)
+        self._guarded: Admission[RouteMatch] = Admission(
+            server, options, HeaderCheck(self._examine), authentication, checks_messages=True
+        )
 
     def add(self, route: CustomRoute) -> None:
         """Add a route; raise ValueError if another one has its path and one of its methods."""
@@ -192,27 +217,29 @@ class CustomRoutes:
 
     def serves(self, path: str) -> bool:
         """Return whether a route has a path."""
-        return any(route.match(path) is not None for route in self.routes)
+        return bool(self._matches(path, path.split("/")))
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one HTTP request."""
-        if not self.serves(request.path):
+        matches = self._matches_of(request)
+        if not matches:
             return await self.otherwise(request)
-        route = self._route_of(request)
+        match = _match_for(request.method, matches)
         admission = self._guarded
-        if self._authentication is None or (route is not None and route.access.allow_anonymous):
+        if self._authentication is None or (match is not None and match.route.access.allow_anonymous):
             admission = self._open
         admitted = await admission.admit(request)
         if isinstance(admitted, HttpResponse):
             return admitted
         if admission is self._guarded and self._authentication is not None:
-            refusal = await self._authentication.check_access(admitted.access, request.principal)
+            refusal = await self._authentication.check_access(admitted.route.access, request)
             if refusal is not None:
                 return refusal
         try:
-            if isinstance(admitted.handler, RouteApplication):
-                return self._application_response(request, admitted, admitted.handler)
-            answer = partial(self._answer, request, admitted, admitted.handler)
+            handler = admitted.route.handler
+            if isinstance(handler, RouteApplication):
+                return self._application_response(request, admitted.route, handler)
+            answer = partial(self._answer, request, admitted, handler)
             response = await answer_body(request, self._limits, self._server.load, answer)
         except LimitReachedError as error:
             return limit_reached(error)
@@ -229,30 +256,30 @@ class CustomRoutes:
         give_back = partial(requests.give_back, request.caller)
         return ApplicationResponse(handler.application, self._limits, f"{request.method} {route.path}", give_back)
 
-    def _examine(self, request: HttpRequest) -> CustomRoute | HttpResponse:
-        """Return the route of a request, or the refusal of a method that its path does not have."""
-        route = self._route_of(request)
-        if route is not None:
-            return route
-        methods: list[str] = []
-        for candidate in self.routes:
-            if candidate.match(request.path) is not None:
-                methods += candidate.methods
-        return wrong_method(methods)
+    def _examine(self, request: HttpRequest) -> RouteMatch | HttpResponse:
+        """Return the route of a request, or the refusal of its path or of a method that its path does not have."""
+        matches = self._matches_of(request)
+        match = _match_for(request.method, matches)
+        if match is None:
+            return wrong_method([method for other in matches for method in other.route.methods])
+        return match if all(map(_is_segment, match.values.values())) else refuse(400, INVALID_REQUEST, _UNSAFE)
 
-    def _route_of(self, request: HttpRequest) -> CustomRoute | None:
-        for route in self.routes:
-            if request.method in route.methods and route.match(request.path) is not None:
-                return route
-        return None
+    def _matches_of(self, request: HttpRequest) -> list[RouteMatch]:
+        """Return the routes that have the path of a request."""
+        return self._matches(request.path, [unquote(segment) for segment in request.raw_path.split("/")])
+
+    def _matches(self, path: str, segments: Sequence[str]) -> list[RouteMatch]:
+        matches = [(route, route.match(path, segments)) for route in self.routes]
+        return [RouteMatch(route, values) for route, values in matches if values is not None]
 
     async def _answer(
-        self, request: HttpRequest, route: CustomRoute, handler: Callable[[Request], Awaitable[Any]], body: bytes
+        self, request: HttpRequest, match: RouteMatch, handler: Callable[[Request], Awaitable[Any]], body: bytes
     ) -> HttpResponse:
         """Call a route's handler, and return its response, or the one for its failure."""
+        route = match.route
         try:
             async with asyncio.timeout(route.timeout) as deadline:
-                value = await handler(Request(request, body, route.match(request.path) or {}))
+                value = await handler(Request(request, body, match.values))
             return response_of(value)
         except BaseException as error:
             if not is_failure(error):
@@ -262,6 +289,11 @@ class CustomRoutes:
                     f"It did not finish within {seconds_text(route.timeout)} (timeout= of the custom route)."
                 )
             return failed(error, f"{request.method} {route.path}", request.method)
+
+
+def _match_for(method: str, matches: Sequence[RouteMatch]) -> RouteMatch | None:
+    """Return the first match whose route has a method; None if there is none."""
+    return next((match for match in matches if method in match.route.methods), None)
 
 
 def response_of(value: Any) -> HttpResponse:
@@ -294,6 +326,11 @@ def _encoded_body(body: Any) -> tuple[bytes, str | None]:
             f"A custom route can't return {type(body).__module__}.{type(body).__qualname__}: {error} "
             "Return a funcmcp.http.Response, text, bytes, a JSON value or None."
         ) from None
+
+
+def _is_segment(value: str) -> bool:
+    """Return whether a value is read as a name by programs that append it to a path."""
+    return is_safe(value) and "." not in value.split("/") and not _CONTROL.search(value)
 
 
 def _shape(path: str) -> list[str]:

@@ -32,16 +32,18 @@ from funcmcp._protocol.revisions import ASSUMED, ASSUMED_BY_AZURE, handshake_rev
 from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.calls.route import RoutedRequest
-from funcmcp._server.connections.client import Client
+from funcmcp._server.connections.client import ConnectedClient
 from funcmcp._server.connections.conversation import Conversation
 from funcmcp._server.connections.relay import Relay
 from funcmcp._server.connections.session_clients import Clients
 from funcmcp._server.handlers.lifecycle import negotiate
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.run import Run, RunCancelledError, Waiting
+from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.sessions.store import (
     Handshake,
     LiveSessions,
+    LocalSessions,
     NoSessions,
     SessionKey,
     SessionsFullError,
@@ -49,6 +51,7 @@ from funcmcp._state.sessions.store import (
     StoreUnavailableError,
 )
 from funcmcp._transports.batch import read_batch
+from funcmcp._transports.http.admission.caller import address_for_log
 from funcmcp._transports.http.endpoints.handshake_client import HandshakeClient, notification_of
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse, unanswered
@@ -98,7 +101,7 @@ class HandshakeEra:
         self._require_session = require_session
         self._assumed = ASSUMED if require_session else ASSUMED_BY_AZURE
         self._is_live = isinstance(sessions, LiveSessions)
-        self._clients: Clients[HandshakeClient] = Clients()
+        self._clients: Clients[HandshakeClient] = Clients(on_end=server.client_ended)
         self._finished_streams = FinishedStreams(memory=server.load.memory)
         store = None
         self._remote_streams = None
@@ -107,6 +110,9 @@ class HandshakeEra:
             self._remote_streams = RemoteStreams(server.bus, server.hub, self._streams_of)
         self._relay = Relay(server.bus, self._clients, store)
         sessions.endings.append(self._clients.end)
+        if isinstance(sessions, LocalSessions):
+            sessions.is_busy = self._clients.is_busy
+        self._refused = LineLimit()
 
     async def post(self, http: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
         """Respond to a POST whose body has been decoded and routed."""
@@ -138,6 +144,8 @@ class HandshakeEra:
     async def _respond(
         self, http: HttpRequest, message: RoutedRequest, checked: CheckedHeaders, client: HandshakeClient
     ) -> HttpResponse:
+        if client.conversation.rules is not None:
+            message = await self._server.resolve_in_session(message, client.conversation.rules, http)
         context = RequestContext(message, client, _CLOSED, http)
         try:
             if checked.accept.events and message.interactive:
@@ -264,18 +272,24 @@ class HandshakeEra:
         revision = self._server.revisions[handshake.revision]
         # Its response never begins early: the client needs the session id, which is in the header of the response.
         conversation = Conversation(pushes=self._is_live)
-        client = Client(revision, handshake.capabilities, handshake.info, conversation=conversation)
+        client = ConnectedClient(revision, handshake.capabilities, handshake.info, conversation=conversation)
         reply = await self._server.answer(RequestContext(routed, client, _CLOSED, http))
         if reply.error is not None or self._is_stateless:
             return handshake_response(reply)
         try:
             session_id = await self._sessions.create(handshake._replace(address=address_mark(http.caller)))
         except SessionsFullError as error:
-            reason = "Too many sessions; try again later."
+            reason, why = "Too many sessions; try again later.", "The store of sessions has no room"
             if error.is_owner_limit:
-                reason = "Too many of your sessions; end one."
+                reason, why = "Too many of your sessions; end one.", "The caller has as many sessions as one may have"
+            self._log_refused_session(why, http)
             raise LimitReachedError(reason, error.retry_after, is_caller_limit=error.is_owner_limit) from None
         return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), reply.body)
+
+    def _log_refused_session(self, why: str, http: HttpRequest) -> None:
+        """Log that a session is refused, once in a minute."""
+        store = type(self._sessions).__name__
+        self._refused.write("%s (%s). The session of a client at %s is refused.", why, store, address_for_log(http))
 
     def _client_without_session(self, checked: CheckedHeaders, message: RoutedBody) -> HandshakeClient | HttpResponse:
         """Return a client for one request without a session, or the response that rejects its revision."""
@@ -363,7 +377,10 @@ class HandshakeEra:
         for member in members:
             message = member.message
             if isinstance(message, RoutedRequest):
-                context = RequestContext(message, client, _CLOSED, http)
+                routed = await self._server.resolve(message, http.principal)
+                if client.conversation.rules is not None:
+                    routed = await self._server.resolve_in_session(routed, client.conversation.rules, http)
+                context = RequestContext(routed, client, _CLOSED, http)
                 request_ids.append(message.request.id)
                 work.append(_run(context, client.conversation, _in_batch(self._server, context)))
             elif message is not None and client.session_id is not None:

@@ -22,9 +22,8 @@ from funcmcp._auth.owner import owner_of
 from funcmcp._protocol.errors import INVALID_REQUEST
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._transports.connection import Connection
-from funcmcp._transports.http.admission.admission import Admission
+from funcmcp._transports.http.admission.admission import Admission, HeaderCheck
 from funcmcp._transports.http.admission.body import answer_body, wrong_type
-from funcmcp._transports.http.admission.header_checks import HeaderChecks
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.options import PLAIN_PATH
 from funcmcp._transports.http.status import accepted, limit_reached, refuse, wrong_method
@@ -70,8 +69,7 @@ class HTTPSSE:
         self._path = path
         self._has_proxies = bool(options.proxies)
         self._otherwise = otherwise
-        checks: HeaderChecks[Literal[True]] = HeaderChecks(options, self._limits, _examine)
-        self._admission = Admission(server, options, checks, authentication)
+        self._admission: Admission[Literal[True]] = Admission(server, options, HeaderCheck(_examine), authentication)
         self._connections: dict[str, tuple[Connection, str | None]] = {}
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:

@@ -22,18 +22,19 @@ from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.catalog.features import Tool
-from funcmcp._server.connections.client import Client
+from funcmcp._server.connections.client import ConnectedClient
 from funcmcp._server.run import Run, RunCancelledError, Waiting
 from funcmcp._transports.batch import NO_BATCHES
 from funcmcp._transports.http.messages import HttpResponse
-from funcmcp._transports.http.status import accepted, per_request_response, refuse
+from funcmcp._transports.http.status import JSON_HEADERS, PER_REQUEST_STATUS, accepted, refuse
 from funcmcp._transports.http.streams import sse
 from funcmcp._transports.http.streams.disconnect import DisconnectWatch
 from funcmcp._transports.http.streams.early_response import commenting
 from funcmcp._transports.http.streams.request_stream import BufferedChannel, StreamChannel, stream_response
 
 if TYPE_CHECKING:
-    from funcmcp._protocol.jsonrpc import Malformed, Request
+    from funcmcp._protocol.jsonrpc import Malformed
+    from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.route import RoutedBody
     from funcmcp._server.dispatch import Server
     from funcmcp._transports.http.endpoints.streamable_headers import CheckedHeaders
@@ -92,22 +93,21 @@ class PerRequestEra:
 
     def _context(self, http: HttpRequest, routed: RoutedRequest, checked: CheckedHeaders) -> RequestContext:
         """Check a request and return its context; raise MCPError for the first fault."""
-        server, request = self._server, routed.request
+        server, request = self._server, routed.sent
         try:
             meta = envelope.read_meta(request.params)
-        except MCPError:
-            if checked.version and not checked.is_supported:
-                raise envelope.unsupported_version(checked.version, server.supported) from None
-            raise
+        except MCPError as error:
+            raise self._first_fault(error, checked) from None
         version = meta[envelope.PROTOCOL_VERSION]
-        row = METHODS.get(request.method)
-        member = None if row is None or row.mirror is None else row.named_by
-        name = None if member is None else request.params.get(member)
-        if type(name) is not str or (row is not None and row.mirror == "optional" and headers.NAME not in http.headers):
-            name = None
+        name = None
+        if request.method in _MIRRORED:
+            member, is_optional = _MIRRORED[request.method]
+            name = request.params.get(member)
+            if type(name) is not str or (is_optional and headers.NAME not in http.headers):
+                name = None
         revision = server.revisions.get(version)
         if (
-            row is None
+            request.method not in METHODS
             or revision is None
             or len(http.fields) < len(http.pairs)
             or not headers.agree(http.fields, version, request.method, name)
@@ -118,19 +118,41 @@ class PerRequestEra:
         tool = routed.feature
         if isinstance(tool, Tool) and tool.mirrored:
             server.routes.handler(routed, revision)  # an unknown method precedes wrong headers
-            _check_mirrored_arguments(http, request, tool)
-        client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
+            _check_mirrored_arguments(http, routed, tool)
+        client = ConnectedClient(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
         return RequestContext(routed, client, _CLOSED, http)
+
+    def _first_fault(self, error: MCPError, checked: CheckedHeaders) -> MCPError:
+        """Return the error about the version of the header, if the server lacks it; otherwise that of the body."""
+        if checked.version and not checked.is_supported:
+            return envelope.unsupported_version(checked.version, self._server.supported)
+        return error
 
 
 _CLOSED = ClosedChannel()
+_MIRRORED = {
+    method: (str(row.named_by), row.mirror == "optional") for method, row in METHODS.items() if row.mirror is not None
+}
+"""Methods whose requests repeat a member of ``params`` in a header: the member, and if the header is optional."""
 
 
-def _check_mirrored_arguments(http: HttpRequest, request: Request, tool: Tool) -> None:
-    """Compare the `Mcp-Param-*` headers with a tool's arguments; raise MCPError for the first difference."""
-    arguments = request.params.get("arguments")
+def per_request_response(reply: Reply) -> HttpResponse:
+    """Return the response for an answer, with the status that the specification has for its error."""
+    return HttpResponse(PER_REQUEST_STATUS.get(reply.error, 200), JSON_HEADERS, reply.body)
+
+
+def _check_mirrored_arguments(http: HttpRequest, routed: RoutedRequest, tool: Tool) -> None:
+    """Compare the `Mcp-Param-*` headers with a tool's arguments; raise MCPError for the first difference.
+
+    The client of a call that stands for one of another tool need not know which headers that tool has, so it may leave
+    them out. A header that it sends must agree.
+    """
+    arguments = routed.request.params.get("arguments")
+    mirrored = tool.mirrored
+    if routed.sent is not routed.request:
+        mirrored = tuple(parameter for parameter in mirrored if parameter.header in http.headers)
     if type(arguments) is dict:
-        fault = headers.mirrored_mismatch(http.headers, arguments, tool.mirrored)
+        fault = headers.mirrored_mismatch(http.headers, arguments, mirrored)
         if fault is not None:
             raise MCPError(HEADER_MISMATCH, fault)
 

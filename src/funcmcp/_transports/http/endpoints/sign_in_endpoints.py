@@ -14,10 +14,9 @@ from funcmcp._oauth_proxy.web import MAX_BODY, WebRequest
 from funcmcp._protocol.codec import decode
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.run import is_failure
-from funcmcp._transports.http.admission.admission import Admission
+from funcmcp._transports.http.admission.admission import Admission, HeaderCheck
 from funcmcp._transports.http.admission.body import answer_body
 from funcmcp._transports.http.admission.caller import rated_caller_of
-from funcmcp._transports.http.admission.header_checks import HeaderChecks
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp._transports.http.status import JSON_HEADERS, failed, limit_reached
 
@@ -51,8 +50,9 @@ class SignInEndpoints:
         limits = server.options.limits
         self._limits = replace(limits, message_bytes=min(limits.message_bytes, MAX_BODY))
         every_origin = replace(options, allowed_origins=["*"], require_origin=False)
-        checks: HeaderChecks[None] = HeaderChecks(every_origin, self._limits, lambda _request: None)
-        self._admission: Admission[None] = Admission(server, every_origin, checks, None)
+        self._admission: Admission[None] = Admission(
+            server, every_origin, HeaderCheck(lambda _request: None), None, limits=self._limits
+        )
         self._proxy = proxy
         self._paths = frozenset(proxy.paths)
         self._server = server

@@ -18,11 +18,9 @@ from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERRO
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._state.sessions.store import StoreUnavailableError
-from funcmcp._transports.http.admission.admission import Admission
+from funcmcp._transports.http.admission.admission import Admission, HeaderCheck
 from funcmcp._transports.http.admission.body import answer_body, too_large
-from funcmcp._transports.http.admission.header_checks import HeaderChecks
 from funcmcp._transports.http.endpoints.handshake import HandshakeEra
-from funcmcp._transports.http.endpoints.page import page_of
 from funcmcp._transports.http.endpoints.per_request import PerRequestEra
 from funcmcp._transports.http.endpoints.streamable_headers import CheckedHeaders, StreamableHeaders
 from funcmcp._transports.http.messages import HttpResponse
@@ -30,13 +28,12 @@ from funcmcp._transports.http.status import limit_reached, refuse
 from funcmcp._transports.http.streams import sse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from funcmcp._protocol.jsonrpc import RequestId
     from funcmcp._server.calls.route import RoutedBody
     from funcmcp._server.dispatch import Server
     from funcmcp._state.sessions.store import SessionStore
     from funcmcp._transports.http.admission.authentication import Authentication
+    from funcmcp._transports.http.endpoints.streamable_headers import PageOf
     from funcmcp._transports.http.messages import HttpRequest
     from funcmcp._transports.http.options import HTTPOptions
 
@@ -59,7 +56,7 @@ class StreamableHTTP:
         options: The options of the HTTP endpoints.
         path: The path of the endpoint, such as `/mcp`.
         authentication: Authenticates callers; None admits every caller.
-        authorization_servers: The issuers of the tokens that the server accepts, for the page.
+        page: Returns the page for a request of a browser. None: they get the same answers as MCP clients.
     """
 
     def __init__(
@@ -70,15 +67,15 @@ class StreamableHTTP:
         *,
         path: str,
         authentication: Authentication | None = None,
-        authorization_servers: Sequence[str] = (),
+        page: PageOf | None = None,
     ) -> None:
         self._server = server
         self._limits = server.options.limits
         self._load = server.load
-        page = page_of(options, authorization_servers)
         headers = StreamableHeaders(server.revisions, path, sessions, page)
-        checks: HeaderChecks[CheckedHeaders] = HeaderChecks(options, self._limits, headers.examine)
-        self._admission = Admission(server, options, checks, authentication, checks_messages=True)
+        self._admission: Admission[CheckedHeaders] = Admission(
+            server, options, HeaderCheck(headers.examine, headers.FIELDS), authentication, checks_messages=True
+        )
         self._handshake = HandshakeEra(server, sessions, require_session=options.require_session)
         self._per_request = PerRequestEra(server)
         self._authentication = authentication
@@ -116,18 +113,15 @@ class StreamableHTTP:
                 return await self._handshake.get(request, checked)
             return await self._handshake.delete(request, checked)
         except StoreUnavailableError as error:
-            return _away(error)
+            return _unserved(error)
 
     async def _answer(self, request: HttpRequest, checked: CheckedHeaders, body: bytes) -> HttpResponse:
         """Answer the body of a POST."""
         try:
             value: Any = decode(body, self._limits.message_depth, self._limits.message_values)
-        except InvalidJSONError as error:
-            request_id = request_id_in(body, self._limits.message_values)
-            return refuse(400, PARSE_ERROR, str(error), request_id=request_id)
-        except RepeatedNameError as error:
-            request_id = request_id_in(body, self._limits.message_values)
-            return refuse(400, INVALID_REQUEST, str(error), request_id=request_id)
+        except (InvalidJSONError, RepeatedNameError) as error:
+            code = PARSE_ERROR if isinstance(error, InvalidJSONError) else INVALID_REQUEST
+            return refuse(400, code, str(error), request_id=request_id_in(body, self._limits.message_values))
         per_request = checked.per_request
         message: RoutedBody
         if type(value) is list:
@@ -139,12 +133,18 @@ class StreamableHTTP:
             if type(value) is dict:
                 per_request = per_request or carries_version(value.get("params"))
             message = self._server.read(value, memory_of(body))
+            if self._server.provided is not None:
+                message = await self._server.resolve(message, request.principal)
         if self._authentication is not None:
-            refusal = await self._authentication.check(message, request.principal)
+            refusal = await self._authentication.check(message, request)
             if refusal is not None:
                 return refusal
         era: Era = self._per_request if per_request else self._handshake
-        response = await _response_of(era, request, message, checked)
+        try:
+            response = await era.post(request, message, checked)
+        except (StoreUnavailableError, LimitReachedError) as error:
+            request_id = message.request.id if isinstance(message, RoutedRequest) else None
+            response = _unserved(error, request_id)
         if request.has_early_response:
             return sse.rest_of_stream(response)
         return response if checked.accept.json else sse.as_stream(response)
@@ -156,18 +156,10 @@ class StreamableHTTP:
         return await self._admission.rate_limit.refusal(request, size - 1)
 
 
-async def _response_of(era: Era, request: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
-    """Return the response of an era, or the one for a limit that is reached or a store that can't be reached."""
-    try:
-        return await era.post(request, message, checked)
-    except StoreUnavailableError as error:
-        return _away(error, message.request.id if isinstance(message, RoutedRequest) else None)
-    except LimitReachedError as error:
-        return limit_reached(error, message.request.id if isinstance(message, RoutedRequest) else None)
-
-
-def _away(error: StoreUnavailableError, request_id: RequestId | None = None) -> HttpResponse:
-    """Return the refusal of a request that needs a store which can't be reached."""
+def _unserved(error: StoreUnavailableError | LimitReachedError, request_id: RequestId | None = None) -> HttpResponse:
+    """Return the refusal of a request for which there is no room, or whose store can't be reached."""
+    if isinstance(error, LimitReachedError):
+        return limit_reached(error, request_id)
     if error.retry_after is None:
         return refuse(503, INTERNAL_ERROR, str(error), request_id=request_id)
     retry = (("retry-after", str(error.retry_after)),)

@@ -48,7 +48,7 @@ class EventQueue:
             self._wakeup.set()
 
     def end(self) -> None:
-        """Let the reader stop after the queued messages: no further one follows."""
+        """End the queue after the queued messages: no further one follows."""
         self._ended = True
         self._wakeup.set()
 
@@ -85,7 +85,7 @@ class EventQueue:
         return None if message is None else sse.event(message)
 
     def _wake_writers(self) -> None:
-        """Let all writers that wait look again whether there is room."""
+        """Wake all writers that wait, so that each checks again for room."""
         writers, self._writers = self._writers, []
         for room in writers:
             if not room.done():

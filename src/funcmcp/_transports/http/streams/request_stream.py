@@ -16,7 +16,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._protocol.codec import encode
-from funcmcp._protocol.errors import ToolError
+from funcmcp._protocol.errors import CannotAskError, ToolError
 from funcmcp._server.run import RunCancelledError
 from funcmcp._transports.http.streams import sse
 from funcmcp._transports.http.streams.event_queue import EventQueue
@@ -78,7 +78,9 @@ class BufferedChannel(StreamChannel):
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Refuse the questions."""
         del questions
-        raise ToolError("The client can't be asked here: this platform sends an event stream only when it is complete.")
+        raise CannotAskError(
+            "The client can't be asked here: this platform sends an event stream only when it is complete."
+        )
 
 
 async def stream_response(

@@ -160,13 +160,13 @@ class ResumableStream:
         """The bytes of memory that the stream takes up."""
         return self._bytes + _STREAM_OVERHEAD
 
-    def append(self, data: bytes) -> None:
+    def append(self, message: bytes) -> None:
         """Add an event with a message."""
         self._last += 1
-        size = len(data) + _EVENT_OVERHEAD
+        size = len(message) + _EVENT_OVERHEAD
         while not self._has_room(size) and self._events:
             self._count(-len(self._events.popleft()[1]) - _EVENT_OVERHEAD)
-        self._events.append((self._last, data))
+        self._events.append((self._last, message))
         self._count(size)
         self._updated.set()
 
@@ -218,7 +218,7 @@ class ResumableStream:
             if interrupted and self._priming:
                 return  # the client can resume with the id of the priming event
             while self._reader is reader:
-                for number, data in [event for event in self._events if event[0] > after]:
+                for number, data in self._events_after(after):
                     yield sse.event(data, event_id=self._event_id(number))
                     after = number
                     self.last_sent = max(self.last_sent, number)
@@ -230,14 +230,18 @@ class ResumableStream:
             if self._reader is reader:
                 self._reader = None
 
+    def _events_after(self, number: int) -> list[tuple[int, bytes]]:
+        """Return the stored events after a number. The list does not change while its reader waits."""
+        return [event for event in self._events if event[0] > number]
+
     def priming_event(self, number: int) -> bytes:
         """Return the event without data with which a client can resume the stream after an event."""
         return sse.priming_event(self._event_id(number), RETRY)
 
     def last_event(self) -> bytes:
         """Return the last event."""
-        number, data = self._events[-1]
-        return sse.event(data, event_id=self._event_id(number))
+        number, message = self._events[-1]
+        return sse.event(message, event_id=self._event_id(number))
 
     def _event_id(self, number: int) -> bytes:
         return b"%b-%d" % (self.name.encode(), number)
@@ -445,9 +449,9 @@ class ResumableChannel:
         self._use()
         self._stream.interrupt()
 
-    async def _send(self, data: bytes) -> None:
+    async def _send(self, message: bytes) -> None:
         if not self._stream.finished:
-            self._stream.append(data)
+            self._stream.append(message)
             self._use()
 
     def _use(self) -> None:

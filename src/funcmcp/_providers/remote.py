@@ -1,0 +1,51 @@
+"""`RemoteProvider`, the base class of providers whose features another server has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp._providers.provider import Provider
+from funcmcp._server.handlers.lists import Caching
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from funcmcp._server.catalog.features import Resource
+    from funcmcp._server.catalog.transformed import AnyTransform
+
+
+class RemoteProvider(Provider):
+    """Provides the features of another server, which may be slow, or away.
+
+    No request waits for a server that has failed to answer: its list is read again beside requests.
+
+    Attributes:
+        name: The name of the other server, for messages.
+        is_optional: Whether an empty list is a right answer as long as the server has never answered.
+        completes: Whether the server may complete arguments.
+        adds_instructions: Whether the instructions of the other server are added to those of this one.
+        caching: How long clients may cache lists with these features.
+    """
+
+    name: str = ""
+    is_optional: bool = False
+    completes: bool = True
+    adds_instructions: bool = False
+    caching: Caching = Caching()
+
+    @property
+    def offered(self) -> frozenset[str] | None:
+        """The names of the capabilities that the server has; None as long as it has never answered."""
+        return None
+
+    def unlisted(self, uri: str) -> Resource | None:  # noqa: ARG002 - for subclasses
+        """Return a resource for a URI that no listed feature reads, or None if there is none."""
+        return None
+
+    def added_instructions(self) -> str | None:
+        """Return what is added to the instructions of this server, or None."""
+        return None
+
+    def last_transforms(self) -> Sequence[AnyTransform]:
+        """Return transforms that come after the prefix, such as one that shortens names."""
+        return ()

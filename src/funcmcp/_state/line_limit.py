@@ -1,0 +1,49 @@
+"""A limit for the lines of the log that clients can cause."""
+
+from __future__ import annotations
+
+import logging
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_logger = logging.getLogger("funcmcp")
+
+_PERIOD = 60.0
+"""Seconds in which one line of a kind is written."""
+
+
+class LineLimit:
+    """Writes at most one line of a kind in a minute. The next line has the number of those that were left out.
+
+    Args:
+        level: The level of the lines.
+        clock: Returns monotonic seconds.
+    """
+
+    __slots__ = ("_clock", "_left_out", "_level", "_next_at")
+
+    def __init__(self, level: int = logging.WARNING, clock: Callable[[], float] = monotonic) -> None:
+        self._level = level
+        self._clock = clock
+        self._next_at = float("-inf")
+        self._left_out = 0
+
+    def write(self, message: str, *arguments: object) -> None:
+        """Write a line, unless one was written in the last minute.
+
+        Args:
+            message: The message, with a placeholder for each argument.
+            arguments: What the placeholders stand for. Texts of clients must be escaped.
+        """
+        now = self._clock()
+        if now < self._next_at:
+            self._left_out += 1
+            return
+        self._next_at = now + _PERIOD
+        if self._left_out:
+            message, arguments = message + " There were %d more since the last such line.", (*arguments, self._left_out)
+            self._left_out = 0
+        _logger.log(self._level, message, *arguments)

@@ -1,0 +1,338 @@
+"""The definitions that an upstream lists: read within bounds, and checked before they become features.
+
+How it works: `DefinitionReader.read` asks for all lists of an upstream at the same time, page by page. What is read
+ends at the bounds below, with one line in the log. A definition that is not valid is left out, which is logged once:
+clients refuse a whole list for one member of the wrong type.
+
+Source: 2026-07-28 schema, Tool, Resource, ResourceTemplate and Prompt; "server/utilities/pagination" (cursors are
+opaque, and a server chooses the size of its pages).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from funcmcp._protocol.codec import encode
+from funcmcp._protocol.envelope import CLIENT_CAPABILITIES
+from funcmcp._protocol.errors import METHOD_NOT_FOUND, InvalidResponseError, MCPError
+from funcmcp._protocol.headers import mirrored_parameters
+from funcmcp._protocol.objects import number_of
+from funcmcp._server.handlers.lists import Caching
+from funcmcp._server.log import logger, quote
+from funcmcp._text.visible import hidden_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from funcmcp._upstreams.connection import Link
+
+    Definition = Mapping[str, Any]
+
+MAX_PAGES = 1_000
+"""Pages of one list."""
+
+MAX_DEFINITIONS = 10_000
+"""Definitions of one list."""
+
+MAX_DEFINITION_BYTES = 512 * 1024
+"""Bytes of one definition, as JSON text."""
+
+MAX_LIST_BYTES = 32 * 1024 * 1024
+"""Bytes of all definitions of one list."""
+
+MAX_NESTING = 48
+"""Objects and arrays inside each other. Clients read 64, and a list has some around its definitions."""
+
+MAX_KEY = 2_048
+"""Characters of a name or URI."""
+
+MAX_CURSOR = 16_384
+"""Characters of a cursor. All cursors of a list are compared."""
+
+_MAX_LOGGED = 1_000
+"""Definitions that are left out and remembered, so that they are logged once."""
+
+_DIALECTS = frozenset(
+    {
+        "https://json-schema.org/draft/2020-12/schema",
+        "https://json-schema.org/draft/2019-09/schema",
+        "http://json-schema.org/draft-07/schema#",
+        "http://json-schema.org/draft-07/schema",
+        "http://json-schema.org/draft-06/schema#",
+        "http://json-schema.org/draft-04/schema#",
+    }
+)
+"""Dialects whose schemas are checked. The library would fetch the description of any other one."""
+
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kind of features in lists.
+
+    Attributes:
+        name: The word for messages.
+        method: The method of its list.
+        member: The member of the result with the definitions.
+        key: The member of a definition that names the feature.
+        capability: The capability of servers that have the list.
+        members: The types of the other members.
+    """
+
+    name: str
+    method: str
+    member: str
+    key: str
+    capability: str
+    members: Mapping[str, type | tuple[type, ...]]
+
+
+_COMMON: dict[str, type | tuple[type, ...]] = {"title": str, "description": str, "icons": list, "_meta": dict}
+_RESOURCE = {**_COMMON, "name": str, "mimeType": str, "annotations": dict}
+
+TOOLS = Kind(
+    "tool",
+    "tools/list",
+    "tools",
+    "name",
+    "tools",
+    {**_COMMON, "inputSchema": dict, "outputSchema": dict, "annotations": dict, "execution": dict},
+)
+RESOURCES = Kind("resource", "resources/list", "resources", "uri", "resources", {**_RESOURCE, "size": (int, float)})
+TEMPLATES = Kind(
+    "resource template", "resources/templates/list", "resourceTemplates", "uriTemplate", "resources", _RESOURCE
+)
+PROMPTS = Kind("prompt", "prompts/list", "prompts", "name", "prompts", {**_COMMON, "arguments": list})
+
+KINDS = (TOOLS, RESOURCES, TEMPLATES, PROMPTS)
+
+
+class UpstreamLists(NamedTuple):
+    """What an upstream lists.
+
+    Attributes:
+        definitions: The valid definitions of each kind, by their keys.
+        caching: How the lists may be cached.
+    """
+
+    definitions: dict[Kind, dict[str, Definition]]
+    caching: Caching
+
+    @property
+    def keys(self) -> set[tuple[Kind, str]]:
+        """The kinds and keys of all definitions."""
+        return {(kind, key) for kind, definitions in self.definitions.items() for key in definitions}
+
+
+class DefinitionReader:
+    """Reads the lists of one upstream.
+
+    Args:
+        name: The name of the upstream, for the log.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._logged: set[tuple[str, str]] = set()
+
+    async def read(self, link: Link, capabilities: Mapping[str, Any]) -> UpstreamLists:
+        """Return what the upstream lists for a client with these capabilities; raise MCPError or ClientError."""
+        kinds = [kind for kind in KINDS if kind.capability in link.capabilities]
+        lists = await asyncio.gather(*(self._list(link, kind, capabilities) for kind in kinds))
+        definitions = {kind: self._valid(kind, items) for kind, (items, _) in zip(kinds, lists, strict=True)}
+        return UpstreamLists(definitions, _merged(caching for _, caching in lists))
+
+    async def _list(self, link: Link, kind: Kind, capabilities: Mapping[str, Any]) -> tuple[list[Any], Caching]:
+        """Return the items of a list from all pages, up to the bounds, and how it may be cached."""
+        items: list[Any] = []
+        cachings: list[Caching] = []
+        cursors: set[str] = set()
+        params: dict[str, Any] = {}
+        size = 0
+        for _ in range(MAX_PAGES):
+            try:
+                result = await link.request(kind.method, params, envelope={CLIENT_CAPABILITIES: capabilities})
+            except MCPError as error:
+                if error.code != METHOD_NOT_FOUND:
+                    raise
+                return items, _merged(cachings)  # many servers with resources do not have resources/templates/list
+            page = result.get(kind.member)
+            if not isinstance(page, list):
+                raise InvalidResponseError(f"The result of {kind.method} has no list {kind.member!r}.")
+            cachings.append(_caching_of(result))
+            for item in page:
+                size += len(encode(item))
+                if len(items) >= MAX_DEFINITIONS or size > MAX_LIST_BYTES:
+                    self.log(kind.name, "", f"its list has more than {MAX_DEFINITIONS} items, or is too large")
+                    return items, _merged(cachings)
+                items.append(item)
+            cursor = result.get("nextCursor")
+            if not isinstance(cursor, str):
+                return items, _merged(cachings)
+            fault = _cursor_fault(cursor, cursors)
+            if fault is not None:
+                self.log(kind.name, "", f"its list {fault}")
+                return items, _merged(cachings)
+            cursors.add(cursor)
+            params = {"cursor": cursor}
+        self.log(kind.name, "", f"its list has more than {MAX_PAGES} pages")
+        return items, _merged(cachings)
+
+    def _valid(self, kind: Kind, items: list[Any]) -> dict[str, Definition]:
+        """Return the valid definitions of a list by their keys. The first one of two with one key remains."""
+        definitions: dict[str, Definition] = {}
+        for number, item in enumerate(items, 1):
+            key = item.get(kind.key) if isinstance(item, dict) else None
+            fault = fault_of(kind, item)
+            if fault is None and key in definitions:
+                fault = "another one has the same name or URI"
+            if fault is not None:
+                self.log(kind.name, key if isinstance(key, str) else f"number {number}", fault)
+            else:
+                definitions[item[kind.key]] = item
+        return definitions
+
+    def report_hidden_characters(self, kind: Kind, key: str, definition: Definition) -> None:
+        """Write once to the log which texts of a definition have characters that a person does not see."""
+        for sentence in hidden_in(f"the {kind.name} {key}", definition):
+            if (kind.name, sentence) not in self._logged and len(self._logged) < _MAX_LOGGED:
+                self._logged.add((kind.name, sentence))
+                logger.warning("%s: %s", self._name, quote(sentence, 600))
+
+    def log(self, kind: str, key: str, fault: str) -> None:
+        """Write once to the log that a definition, or with an empty key the end of a list, is left out."""
+        if (kind, key) in self._logged or len(self._logged) >= _MAX_LOGGED:
+            return
+        self._logged.add((kind, key))
+        subject = f"the {kind} {quote(key)}" if key else f"the end of the list of {kind}s"
+        logger.warning("%s: %s is left out: %s.", self._name, subject, quote(fault, 300))
+
+
+def fault_of(kind: Kind, item: object) -> str | None:
+    """Return why a definition is not valid, or None."""
+    if not isinstance(item, dict):
+        return "it is not an object"
+    key = item.get(kind.key)
+    if not isinstance(key, str) or not key or len(key) > MAX_KEY:
+        return f"{kind.key!r} must be a text of 1 to {MAX_KEY} characters"
+    for member, types in kind.members.items():
+        value = item.get(member)
+        if value is not None and (not isinstance(value, types) or isinstance(value, bool)):
+            return f"{member!r} has the wrong type {type(value).__name__}"
+    fault = _parts_fault(kind, item, key)
+    if fault is not None:
+        return fault
+    if _is_nested_deeper(item, MAX_NESTING):
+        return f"it is nested more than {MAX_NESTING} levels deep"
+    size = len(encode(item))
+    if size > MAX_DEFINITION_BYTES:
+        return f"it has {size:,} bytes, and {MAX_DEFINITION_BYTES:,} are allowed"
+    if kind is TOOLS:
+        return _tool_fault(item)
+    return _arguments_fault(item) if kind is PROMPTS else None
+
+
+def _parts_fault(kind: Kind, item: Mapping[str, Any], key: str) -> str | None:
+    """Return which part of a definition has a wrong value, or None."""
+    if kind in (RESOURCES, TEMPLATES):
+        if not _URI.match(key):
+            return f"{kind.key!r} has no scheme"
+        if not item.get("name"):
+            return "'name' is missing"
+    for icon in item.get("icons") or ():
+        if not isinstance(icon, dict) or not isinstance(icon.get("src"), str):
+            return "an icon has no 'src'"
+    if kind is TOOLS:
+        for name, value in (item.get("annotations") or {}).items():
+            if name.endswith("Hint") and not isinstance(value, bool | None):
+                return f"the annotation {name!r} is not true or false"
+    return None
+
+
+def without_null(definition: Definition) -> dict[str, Any]:
+    """Return a definition without members that are null, which some servers send for absent ones."""
+    return {member: value for member, value in definition.items() if value is not None}
+
+
+def _tool_fault(tool: Mapping[str, Any]) -> str | None:
+    """Return why the schemas of a tool are not valid, or None."""
+    schema = tool.get("inputSchema")
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return '\'inputSchema\' must be a JSON schema with "type": "object"'
+    for member in ("inputSchema", "outputSchema"):
+        fault = _schema_fault(tool.get(member))
+        if fault is not None:
+            return f"{member!r} is not a valid JSON schema: {fault}"
+    try:
+        mirrored_parameters(schema)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _schema_fault(schema: dict[str, Any] | None) -> str | None:
+    """Return why a schema is not valid, or None. A schema of an unknown dialect is not checked."""
+    import jsonschema_rs  # noqa: PLC0415 - loads the library
+
+    if schema is None or schema.get("$schema", "https://json-schema.org/draft/2020-12/schema") not in _DIALECTS:
+        return None
+    try:
+        jsonschema_rs.meta.validate(schema)
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        return str(error).partition("\n")[0]
+    return None
+
+
+def _arguments_fault(prompt: Mapping[str, Any]) -> str | None:
+    """Return why the arguments of a prompt are not valid, or None."""
+    for argument in prompt.get("arguments") or ():
+        if not isinstance(argument, dict) or not isinstance(argument.get("name"), str):
+            return "an argument has no name"
+        texts = (argument.get("title"), argument.get("description"))
+        if not all(isinstance(text, str | None) for text in texts):
+            return "an argument has a title or a description that is not a text"
+        if not isinstance(argument.get("required"), bool | None):
+            return "'required' of an argument is not true or false"
+    return None
+
+
+def _is_nested_deeper(value: object, levels: int) -> bool:
+    """Return whether objects and arrays are nested more levels deep."""
+    layer: list[Any] = [value]
+    for _ in range(levels):
+        layer = [child for node in layer for child in _children_of(node)]
+        if not layer:
+            return False
+    return any(isinstance(node, dict | list) for node in layer)
+
+
+def _children_of(node: object) -> Iterable[Any]:
+    if isinstance(node, dict):
+        return node.values()
+    return node if isinstance(node, list) else ()
+
+
+def _cursor_fault(cursor: str, cursors: set[str]) -> str | None:
+    """Return why a list ends before a cursor, or None."""
+    if len(cursor) > MAX_CURSOR:
+        return f"has a cursor of more than {MAX_CURSOR:,} characters"
+    return "repeats a cursor" if cursor in cursors else None
+
+
+def _caching_of(result: Mapping[str, Any]) -> Caching:
+    ttl, scope = number_of(result.get("ttlMs")), result.get("cacheScope")
+    is_time = ttl is not None and ttl >= 0
+    # A list that is "public" there is as private as the other answers of this server.
+    return Caching(int(ttl) if is_time and ttl is not None else None, "private" if scope == "private" else None)
+
+
+def _merged(cachings: Iterable[Caching]) -> Caching:
+    """Return how parts of lists may be cached together: for the shortest time, and not shared if one may not be."""
+    parts = list(cachings)
+    ttl = min((part.ttl for part in parts if part.ttl is not None), default=None)
+    return Caching(ttl, next((part.scope for part in parts if part.scope is not None), None))

@@ -1,0 +1,93 @@
+"""The changes that an upstream reports over one connection; `funcmcp._upstreams.subscriptions` says how it works."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._client.subscriptions import Listener, Subscriptions
+from funcmcp._protocol.errors import ClientError, MCPError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from funcmcp._client.notifications import Change
+    from funcmcp._client.requests import Requests
+
+LISTS = ("tools", "prompts", "resources")
+
+
+class LinkChanges:
+    """The changes that an upstream reports over one connection.
+
+    Args:
+        report: Receives each change.
+        kinds: The lists that are followed.
+    """
+
+    def __init__(self, report: Callable[[Change], None], kinds: Collection[str] = LISTS) -> None:
+        self._report = report
+        self._listener = Listener(_ignore, kinds, is_optional=True)
+        self._requests: Requests | None = None
+        self._subscriptions: Subscriptions | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether the connection has to stay open for a resource."""
+        return bool(self._listener.uris)
+
+    def session_began(self, requests: Requests) -> None:
+        """Follow the changes of a new session, also those that were followed in the session before."""
+        has_missed = self._subscriptions is not None
+        if requests is not self._requests or self._subscriptions is None:
+            self._requests = requests
+            self._subscriptions = Subscriptions(requests, self._report, needs_stream=False)
+            self._subscriptions.include(self._listener)
+        self._subscriptions.session_began()
+        if has_missed:
+            self._subscriptions.report_gap()
+
+    def notified(self, method: str, params: dict[str, Any]) -> None:
+        """Handle a notification of the upstream."""
+        if self._subscriptions is not None:
+            self._subscriptions.notified(method, params)
+
+    async def add(self, uri: str) -> None:
+        """Subscribe to a resource, unless the upstream reports no changes of resources; raise MCPError, ClientError."""
+        resources = None if self._requests is None else self._requests.capabilities.get("resources")
+        if self._subscriptions is None or not isinstance(resources, dict) or not resources.get("subscribe"):
+            return
+        self._listener.uris.add(uri)
+        try:
+            await self._subscriptions.follow(None)
+        except BaseException:
+            self._listener.uris.discard(uri)
+            raise
+
+    def remove(self, uri: str) -> None:
+        """Unsubscribe from a resource, beside the caller."""
+        if uri not in self._listener.uris:
+            return
+        self._listener.uris.discard(uri)
+        if self._subscriptions is not None:
+            task = asyncio.create_task(self._follow(self._subscriptions))
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    async def aclose(self) -> None:
+        """End the subscriptions of the present session."""
+        for task in self._ending:
+            task.cancel()
+        if self._subscriptions is not None:
+            await self._subscriptions.aclose()
+
+    async def _follow(self, subscriptions: Subscriptions) -> None:
+        try:
+            await subscriptions.follow(None)
+        except (MCPError, ClientError):
+            return  # the upstream goes on to report what no client is subscribed to
+
+
+def _ignore(_change: Change) -> None:
+    """Handle no change: `LinkChanges` receives all of them."""

@@ -1,0 +1,140 @@
+"""Changes of an upstream: its lists, and the resources to which clients subscribed.
+
+How it works: each connection over which lists are read has a `LinkChanges`, which follows the lists and the watched
+resources in either era (`funcmcp._client.subscriptions`): with the stream of the session and ``resources/subscribe``,
+or with one ``subscriptions/listen`` for everything. It outlives the session: the next one follows the same.
+
+A resource is watched over the connection of the client's requests, because an upstream may report what happens in the
+same session only. `UpstreamChanges` counts the clients that watch it there. The upstream gets one subscription for all
+of them, which ends with the last one.
+
+What the upstream reports, over whichever connection, reaches the clients that listen here. The lists are read again
+first, at most `MAX_READS` times in `READS_SECONDS`, so an upstream that reports changes without end costs little.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._client.notifications import change_of
+from funcmcp._protocol.errors import ClientError, ToolError
+from funcmcp._upstreams.auth import calling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp._client.notifications import Change
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._upstreams.connection import Link
+    from funcmcp._upstreams.links import Links
+
+MAX_READS, READS_SECONDS = 10, 10.0
+"""How often lists are read because they have changed, and in how many seconds."""
+
+GATHER_SECONDS = 0.05
+"""Seconds in which reports of a resource from several sessions are one change."""
+
+
+class UpstreamChanges:
+    """The changes that an upstream reports, over all of its connections.
+
+    Args:
+        on_lists: Is called when lists have changed.
+        on_resource: Receives the URI of a resource that has changed.
+    """
+
+    def __init__(self, on_lists: Callable[[], None], on_resource: Callable[[str], None]) -> None:
+        self._on_lists = on_lists
+        self._on_resource = on_resource
+        self._watching: Counter[tuple[Link, str]] = Counter()
+        self._changed: set[str] = set()
+        self._reads: deque[float] = deque(maxlen=MAX_READS)  # the times of the last ones
+        self._waits_on: asyncio.AbstractEventLoop | None = None
+
+    def received(self, link: Link, message: dict[str, Any]) -> None:
+        """Handle a notification that belongs to no request."""
+        method, params = message["method"], message.get("params")
+        if not isinstance(method, str):
+            return
+        params = params if isinstance(params, dict) else {}
+        if link.changes is not None:
+            link.changes.notified(method, params)
+            return
+        change = change_of(method, params)
+        if change is not None:
+            self.report(change)
+
+    def report(self, change: Change) -> None:
+        """Report a change to the clients that listen."""
+        if change.uri is None:
+            self._lists_changed()
+            return
+        for uri in {uri for _, uri in self._watching}:
+            if change.uri == uri or change.uri.startswith((f"{uri.rstrip('/')}/", f"{uri}#")):
+                self._resource_changed(uri)
+
+    def _resource_changed(self, uri: str) -> None:
+        """Report a resource soon, once if several sessions report the same change."""
+        if uri not in self._changed:
+            self._changed.add(uri)
+            asyncio.get_running_loop().call_later(GATHER_SECONDS, self._report_resource, uri)
+
+    def _report_resource(self, uri: str) -> None:
+        self._changed.discard(uri)
+        self._on_resource(uri)
+
+    async def watch(self, links: Links, uri: str, context: RequestContext) -> Callable[[], None]:
+        """Watch a resource for a client; return the function that ends it.
+
+        Raises:
+            MCPError: The upstream refuses it.
+            ToolError: The upstream can't be reached.
+        """
+        try:
+            with calling(context.principal, context):
+                link = await links.for_watch(context)
+                place = link, uri
+                self._watching[place] += 1
+                try:
+                    if link.changes is not None:
+                        await link.changes.add(uri)
+                except BaseException:
+                    self._remove(place)
+                    raise
+        except ClientError as error:
+            raise ToolError(str(error)) from error
+        return partial(self._end, place, asyncio.get_running_loop())
+
+    def _end(self, place: tuple[Link, str], loop: asyncio.AbstractEventLoop) -> None:
+        """End one client's watch of a resource. It may be called in another thread."""
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._remove, place)
+
+    def _remove(self, place: tuple[Link, str]) -> None:
+        link, uri = place
+        self._watching[place] -= 1
+        if self._watching[place] > 0:
+            return
+        del self._watching[place]
+        if link.changes is not None and not link.ended:
+            link.changes.remove(uri)
+
+    def _lists_changed(self) -> None:
+        """Let the lists be read again, now or when enough time has passed since the last times."""
+        loop = asyncio.get_running_loop()
+        if self._waits_on is loop:
+            return
+        delay = 0.0 if len(self._reads) < MAX_READS else self._reads[0] + READS_SECONDS - loop.time()
+        if delay <= 0:
+            self._read_lists(loop)
+        else:
+            self._waits_on = loop
+            loop.call_later(delay, self._read_lists, loop)
+
+    def _read_lists(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._waits_on = None
+        self._reads.append(loop.time())
+        self._on_lists()

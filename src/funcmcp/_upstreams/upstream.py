@@ -1,0 +1,253 @@
+"""`Upstream`: the features of another server, as a provider.
+
+How it works: `Links` has the connections to the server (`links.py`). `features.py` makes features of the server's
+definitions, whose handlers pass a request on (`forwarding.py`). The prefix of the mount and other transforms change
+them as they change the features of any provider. `pins.py` hides what differs from pinned definitions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from funcmcp._objects.public_names import public
+from funcmcp._providers.remote import RemoteProvider
+from funcmcp._upstreams.auth import auth_of
+from funcmcp._upstreams.features import UpstreamFeatures
+from funcmcp._upstreams.forwarding import Forwarding
+from funcmcp._upstreams.links import Links, subject_of_client
+from funcmcp._upstreams.names import NameLengths, Selection
+from funcmcp._upstreams.pins import Pins
+from funcmcp._upstreams.subscriptions import UpstreamChanges
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from funcmcp._auth.principal import Principal
+    from funcmcp._client.target_transports import Target
+    from funcmcp._server.calls.context import RequestContext
+    from funcmcp._server.catalog.features import Resource
+    from funcmcp._server.catalog.transformed import AnyFeature, AnyTransform
+    from funcmcp._server.connections.client import ConnectedClient
+    from funcmcp._serving.composition import ServerRuntime
+    from funcmcp._transports.http.endpoints.custom_routes import CustomRoute
+    from funcmcp._upstreams.auth import AuthFunction, UpstreamAuth
+    from funcmcp._upstreams.definitions import UpstreamLists
+    from funcmcp._upstreams.features import ServerFacts
+    from funcmcp._upstreams.limits import UpstreamLimits, UpstreamTimeouts
+    from funcmcp._upstreams.links import SessionMode
+    from funcmcp._upstreams.names import Only
+    from funcmcp._upstreams.status import UpstreamStatus
+
+_UNANNOUNCED_SECONDS = 60.0
+"""Seconds after which the lists of an upstream that does not announce changes are read again."""
+
+_LEAST_SECONDS = 1.0
+"""Seconds for which a list is used at least, also if the upstream says that it is out of date at once."""
+
+_LISTS = ("tools", "resources", "prompts")
+
+
+@public("funcmcp.upstreams")
+class Upstream(RemoteProvider):
+    """The features of another server.
+
+    Args:
+        target: The server, as for `funcmcp.client.Client`: a URL, an HTTPEndpoint, a StdioCommand, another MCPServer or
+            a Transport.
+        auth: Who calls the server: a function of the principal, or None for an anonymous caller, that returns headers
+            of requests and may be async; or `static`, `client_credentials`, `token_exchange`, `on_behalf_of`,
+            `from_sign_in` or `ask_user`. It is for URLs. None: requests have the credentials of *target* only. No
+            header of a client is ever passed on.
+        name: The name in errors, the log, metrics and the page. None for the host, the command or the server's name.
+        sessions: Which requests share a session of an upstream that has sessions (revisions before 2026-07-28).
+            ``"client"`` gives each session of a client one of its own, and clients without sessions one for each
+            principal, or for each address without credentials. ``"call"`` begins one for each call. ``"shared"`` has
+            one for all callers, who see each other's state there.
+        optional: Whether the server is ready (``/readyz``) while the upstream is away, and answers with an empty list
+            if it has no other features.
+        timeouts: Seconds that the upstream may take.
+        limits: Sessions and processes of the upstream.
+        only: The features that are used: names and URIs, with ``*`` and ``?`` as wildcards, or a function that gets a
+            definition and returns True. By default all of them.
+        pinned: A file of ``funcmcp pin``. Definitions that differ from those in the file are hidden, and reported.
+        short_names: Whether names of more than 64 characters, which most models refuse, are cut and get a hash.
+        instructions: Whether the server's instructions are added to those of this server, with its name.
+
+    Raises:
+        TypeError: *auth* is not a function, or *only* is neither a list of names nor a function.
+        ValueError: The URL is not valid, *sessions* is none of the three, there is *auth* for something else than a
+            URL, or for an endpoint with `sign_in`, or the file of *pinned* is not one of ``funcmcp pin``.
+        OSError: The file of *pinned* can't be read.
+
+    Example:
+        ```python
+        mcp.mount(Upstream("https://example.com/mcp", only=["search", "get_*"]), prefix="docs")
+        ```
+    """
+
+    def __init__(  # noqa: PLR0913 - keyword-only options, most upstreams need none or one
+        self,
+        target: Target,
+        *,
+        auth: UpstreamAuth | AuthFunction | None = None,
+        name: str | None = None,
+        sessions: SessionMode = "client",
+        optional: bool = False,
+        timeouts: UpstreamTimeouts | None = None,
+        limits: UpstreamLimits | None = None,
+        only: Only | None = None,
+        pinned: str | Path | None = None,
+        short_names: bool = False,
+        instructions: bool = False,
+    ) -> None:
+        if sessions not in ("client", "shared", "call"):
+            raise ValueError(f"sessions must be 'client', 'shared' or 'call'; got {sessions!r}.")
+        self._auth = None if auth is None else auth_of(auth)
+        self.per_caller = self._auth is not None and self._auth.per_caller
+        self._changes = UpstreamChanges(self.changed, self.resource_updated)
+        self._links = Links(
+            target,
+            auth=self._auth,
+            on_message=self._changes.received,
+            on_change=self._changes.report,
+            name=name,
+            sessions=sessions,
+            optional=optional,
+            timeouts=timeouts,
+            limits=limits,
+        )
+        self._forwarding = Forwarding(self._links)
+        self.name = self._links.name
+        self.is_optional = optional
+        self.adds_instructions = instructions
+        self._selection = Selection(only, self.name)
+        self._pins = None if pinned is None else Pins(pinned, self.name)
+        self._name_lengths = NameLengths(self.name, shortens=short_names)
+        self._features = UpstreamFeatures(
+            self, self.name, self._links, self._forwarding, choose=self._chosen, watch=self._watch
+        )
+
+    @property
+    def routes(self) -> Sequence[CustomRoute]:
+        """The routes that the server gets with the upstream."""
+        return () if self._auth is None else self._auth.routes
+
+    @property
+    def status(self) -> UpstreamStatus:
+        """Whether the upstream is connected, and since when and why it is away."""
+        return self._links.health.status
+
+    @property
+    def server_info(self) -> Mapping[str, Any]:
+        """The Implementation of the server; empty before the first list and before `connect`."""
+        return {} if self._features.facts is None else self._features.facts.info
+
+    @property
+    def server_capabilities(self) -> Mapping[str, Any]:
+        """The capabilities of the server; empty before the first list and before `connect`."""
+        return {} if self._features.facts is None else self._features.facts.capabilities
+
+    @property
+    def offered(self) -> frozenset[str] | None:
+        """The names of the capabilities that the server has; None as long as it has never answered."""
+        return None if self._features.facts is None else frozenset(self._features.facts.capabilities)
+
+    @property
+    def server_instructions(self) -> str | None:
+        """The instructions of the server for the model; None if there are none, and before the first list."""
+        return None if self._features.facts is None else self._features.facts.instructions
+
+    async def connect(self) -> None:
+        """Connect to the server before its features are needed; raise ClientError or MCPError if that fails."""
+        await self._features.connect()
+
+    async def list(self, caller: Principal | None) -> Iterable[AnyFeature]:
+        """Return the features of the other server."""
+        try:
+            features = await self._features.read(caller)
+        except Exception as error:
+            self._links.health.listed(f"{type(error).__name__}: {error}")
+            raise
+        self._links.health.listed(None)
+        self.caching = self._features.caching
+        self.refresh = self._seconds_until_refresh()
+        return features
+
+    def unlisted(self, uri: str) -> Resource | None:
+        """Return a resource for a URI that the server does not list, unless only chosen resources may be read."""
+        if self._pins is not None or not self._selection.includes_key(uri):
+            return None
+        return self._features.unlisted(uri)
+
+    def added_instructions(self) -> str | None:
+        """Return the instructions of the server with its name; None if they differ from the pinned ones."""
+        text = self.server_instructions
+        if text is None or (self._pins is not None and not self._pins.allows_instructions(text)):
+            return None
+        return f"Instructions of the server {self.name}:\n\n{text}"
+
+    def last_transforms(self) -> Sequence[AnyTransform]:
+        """Return what looks at the length of names."""
+        return [self._name_lengths]
+
+    async def check(self) -> bool:
+        """Return whether the other server can be reached; raise UpstreamError. It is True if it is optional."""
+        return await self._links.check()
+
+    def attach(self, services: Any, on_change: Callable[[], None], on_resource: Callable[[str], None]) -> None:
+        """Close the connections when the server stops, and the sessions of a client when it ends its own."""
+        super().attach(services, on_change, on_resource)
+        if self._auth is not None:
+            self._auth.attach(services)
+        services.lifespans.add(self._open_while_serving, None)
+        runtime: ServerRuntime = services.runtime
+        runtime.upstreams.append(self)
+        self._links.attach(runtime)
+
+    async def _open_while_serving(self) -> AsyncIterator[None]:
+        runtime: ServerRuntime = self.services.runtime
+        endings = runtime.top.server.client_endings
+        if self._client_ended not in endings:
+            endings.append(self._client_ended)
+        self._links.begin()
+        try:
+            yield
+        finally:
+            self._forwarding.close()
+            await self._links.aclose()
+
+    async def _watch(self, uri: str, context: RequestContext) -> Callable[[], None]:
+        """Watch a resource for a client; return the function that ends it."""
+        return await self._changes.watch(self._links, uri, context)
+
+    def _client_ended(self, client: ConnectedClient) -> None:
+        """End the sessions of a client that has ended its session or its connection."""
+        subject = subject_of_client(client)
+        if subject is not None:
+            self._links.end(subject)
+
+    async def definitions(self) -> tuple[ServerFacts, UpstreamLists]:
+        """Return what the server says about itself, and all its definitions; raise ClientError or MCPError."""
+        return await self._features.definitions()
+
+    async def aclose(self) -> None:
+        """Close the connections, if the server that has this upstream does not run."""
+        await self._links.aclose()
+
+    def _chosen(self, lists: UpstreamLists) -> UpstreamLists:
+        """Return the definitions that become features."""
+        lists = self._selection.chosen(lists)
+        if self._pins is not None:
+            lists, differences = self._pins.allowed(lists, self._selection.includes_key)
+            self._links.health.pin_mismatch(differences)
+        return lists
+
+    def _seconds_until_refresh(self) -> float | None:
+        """Return after how many seconds the lists are read again; None if the server announces changes."""
+        ttl = self._features.caching.ttl
+        if ttl is not None:
+            return max(ttl / 1000, _LEAST_SECONDS)
+        declared = [self.server_capabilities.get(name) for name in _LISTS]
+        announces = all(value.get("listChanged") is True for value in declared if isinstance(value, dict))
+        return None if announces else _UNANNOUNCED_SECONDS

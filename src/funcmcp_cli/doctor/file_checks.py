@@ -1,0 +1,272 @@
+"""The checks of ``funcmcp doctor`` for a project's files.
+
+Source: "host.json reference", "Azure Functions extension bundles" (interval notation), "Supported languages in Azure
+Functions"; the bundles' own lists of extensions for the versions.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from funcmcp._adapters.azure.settings import at, can_be_set
+from funcmcp._state.keys import VARIABLE, configured_keys
+from funcmcp._transports.http.options import HOSTS_VARIABLE
+from funcmcp_cli.doctor.project import Finding, Project
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from funcmcp_cli.doctor.project import Requirement
+
+    Version = tuple[int, ...]
+
+BUNDLE = "Microsoft.Azure.Functions.ExtensionBundle"
+FIRST_BUNDLES = {BUNDLE.lower(): (4, 36, 0), f"{BUNDLE}.Preview".lower(): (4, 42, 0)}
+"""By bundle, its first version with Azure's MCP extension 1.5, the first with all keys of funcmcp's triggers."""
+
+EXPERIMENTAL = f"{BUNDLE}.Experimental".lower()
+
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
+"""The versions of Python that both funcmcp and Azure support. 3.14 is a preview on Azure."""
+
+FIRST_WITH_LIBRARY_2 = (3, 13)
+"""The first version of Python whose worker on Azure needs azure-functions 2. Earlier ones need azure-functions 1."""
+
+_INTERVAL = re.compile(r"[\[(]\s*([0-9.*]+)\s*,\s*([0-9.*]+)\s*([\])])")
+_BICEP_PYTHON = re.compile(r"^param pythonVersion string = '(\d+)\.(\d+)'", re.MULTILINE)
+_SERVICE_HOST = re.compile(r"""^\s+host:\s*["']?([\w.-]+)""", re.MULTILINE)
+_CLAUSE = re.compile(r"([=~<>!]=?=?)\s*([0-9.*]+)")
+_IGNORED_FILES = {".gitignore": ("local.settings.json",), ".funcignore": ("local.settings.json", ".venv")}
+
+
+def check_host(project: Project) -> Iterator[Finding]:
+    """Check that host.json exists and has the version that Azure supports."""
+    if "host.json" in project.errors:
+        yield Finding("error", "host.json", f"cannot be read: {project.errors['host.json']}. It must be a JSON object.")
+    elif "host.json" not in project.documents:
+        yield Finding(
+            "error",
+            "host.json",
+            'is missing. It needs at least {"version": "2.0"}. `funcmcp new .` writes a complete one.',
+        )
+    elif at(project.host, "version") != "2.0":
+        yield Finding("error", "host.json", 'must have "version": "2.0".')
+    else:
+        yield Finding("ok", "host.json", "is JSON of version 2.0.")
+
+
+def check_bundle(project: Project) -> Iterator[Finding]:
+    """Check that an app with MCP triggers loads a bundle with Azure's MCP extension."""
+    if project.triggers:
+        yield bundle_finding(at(project.host, "extensionBundle"))
+
+
+def bundle_finding(bundle: object) -> Finding:
+    """Return the finding about the extension bundle of an app with MCP triggers."""
+    subject = "extensionBundle"
+    identity = str(at(bundle, "id"))
+    if bundle is None:
+        return Finding("error", subject, f"is missing in host.json. MCP triggers need {_recommended(BUNDLE)}.")
+    if identity.lower() == EXPERIMENTAL:
+        return Finding(
+            "warning", subject, f"{identity} may have an MCP extension before 1.5. Use {_recommended(BUNDLE)}."
+        )
+    first = FIRST_BUNDLES.get(identity.lower())
+    if first is None:
+        return Finding("error", subject, f"{identity} has no MCP extension. Use {_recommended(BUNDLE)}.")
+    interval = _INTERVAL.fullmatch(str(at(bundle, "version")))
+    if interval is None:
+        return Finding("error", subject, f"has a version that is not a range. Use {_recommended(identity)}.")
+    lowest, highest, includes_highest = _version(interval[1]), _version(interval[2]), interval[3] == "]"
+    if highest < first or (highest == first and not includes_highest):
+        return Finding("error", subject, f"has a range without the MCP extension 1.5. Use {_recommended(identity)}.")
+    if lowest < first:
+        return Finding(
+            "warning", subject, f"has a range that includes bundles before the extension. Use {_recommended(identity)}."
+        )
+    return Finding("ok", subject, "has Azure's MCP extension.")
+
+
+def _recommended(identity: str) -> str:
+    first = _text_of(FIRST_BUNDLES[identity.lower()])
+    return f'"extensionBundle": {{"id": "{identity}", "version": "[{first}, 5.0.0)"}}'
+
+
+def check_requirements(project: Project) -> Iterator[Finding]:
+    """Check that requirements.txt, which Azure installs from, has funcmcp and the packages that it needs."""
+    subject = "requirements.txt"
+    if project.requirements is None:
+        yield Finding(
+            "error", subject, "is missing, and Azure installs nothing without it. Write funcmcp-slim[azure] there."
+        )
+        return
+    funcmcp = project.funcmcp
+    if funcmcp is None:
+        yield Finding("error", subject, "has no funcmcp. Add funcmcp-slim[azure].")
+        return
+    faults = [*_missing_extra(project, funcmcp), *_wrong_library(project)]
+    if not funcmcp.versions:
+        faults.append(Finding("warning", subject, "allows any version of funcmcp. Write funcmcp-slim[...]>=X.Y,<Z."))
+    yield from faults or [Finding("ok", subject, "has funcmcp and what it needs on Azure.")]
+
+
+def _missing_extra(project: Project, funcmcp: Requirement) -> Iterator[Finding]:
+    packages = set(project.requirements or ())
+    if project.is_self_hosted:
+        has_server = project.has_command or funcmcp.extras & {"server", "cli", "websocket", "azure-streams"}
+        if not has_server and "uvicorn" not in packages:
+            yield Finding("error", "requirements.txt", "has no HTTP server. Write funcmcp-slim[server].")
+    elif not funcmcp.extras & {"azure", "azure-streams"} and "azure-functions" not in packages:
+        yield Finding("error", "requirements.txt", "has no azure-functions. Write funcmcp-slim[azure].")
+
+
+def _wrong_library(project: Project) -> Iterator[Finding]:
+    library = (project.requirements or {}).get("azure-functions")
+    if library is None:
+        return
+    python = _bicep_python(project) or sys.version_info[:2]
+    major = 2 if python >= FIRST_WITH_LIBRARY_2 else 1
+    for operator, version in _CLAUSE.findall(library.versions):
+        if not _allows(operator, _version(version), major):
+            yield Finding(
+                "error",
+                "requirements.txt",
+                f"has azure-functions {library.versions}, but Python {_text_of(python)} on Azure needs {major}.x. "
+                "Remove the line: funcmcp-slim[azure] requires the right version.",
+            )
+            return
+
+
+def _allows(operator: str, version: Version, major: int) -> bool:
+    """Return whether a clause such as ``>=2.3`` allows any version with a major number."""
+    if operator in {"==", "===", "~="}:
+        return version[0] == major
+    if operator in {">", ">="}:
+        return version[0] <= major
+    if operator == "<=":
+        return version >= (major, 0, 0)
+    if operator == "<":
+        return version > (major, 0, 0)
+    return True  # != excludes single versions only
+
+
+def check_python(project: Project) -> Iterator[Finding]:
+    """Check that both Azure and funcmcp support the version of Python."""
+    local = sys.version_info[:2]
+    azure = _bicep_python(project)
+    python = azure or local
+    supported = f"Azure and funcmcp both support {_text_of(OLDEST_PYTHON)} to {_text_of(NEWEST_PYTHON)}"
+    if python < OLDEST_PYTHON:
+        yield Finding("error", "Python", f"{_text_of(python)} is too old. {supported}.")
+    elif python > NEWEST_PYTHON:
+        yield Finding("warning", "Python", f"{_text_of(python)} may not be available on your plan. {supported}.")
+    elif azure is None:
+        yield Finding("ok", "Python", f"{_text_of(python)} runs on Azure.")
+    else:
+        yield Finding("ok", "Python", f"{_text_of(python)} on Azure (infra/main.bicep), {_text_of(local)} here.")
+
+
+def check_settings(project: Project) -> Iterator[Finding]:
+    """Check the settings that could stop the app, or allow any caller."""
+    subject = "local.settings.json"
+    if subject in project.errors:
+        yield Finding("error", subject, f"cannot be read: {project.errors[subject]}.")
+    elif subject not in project.documents:
+        yield Finding("warning", subject, "is missing. `func start` needs FUNCTIONS_WORKER_RUNTIME in it.")
+    else:
+        faults = list(_setting_faults(project))
+        yield from faults or [Finding("ok", subject, "has the settings that the app needs on this machine.")]
+
+
+def _setting_faults(project: Project) -> Iterator[Finding]:
+    settings = project.settings
+    runtimes = {"python", "custom"} if project.is_self_hosted else {"python"}
+    if settings.get("FUNCTIONS_WORKER_RUNTIME") not in runtimes:
+        yield Finding("error", "FUNCTIONS_WORKER_RUNTIME", 'must be "python" in local.settings.json.')
+    for name, value in settings.items():
+        if not can_be_set(name, value):
+            yield Finding("error", "local.settings.json", f"has the setting {name!r}, which cannot be a variable.")
+    try:
+        configured_keys(settings)
+    except ValueError as error:
+        yield Finding("error", VARIABLE, str(error))
+    hosts = {host.strip() for host in settings.get(HOSTS_VARIABLE, "").split(",")}
+    if "*" in hosts:
+        yield Finding(
+            "warning", HOSTS_VARIABLE, "allows every Host header. Leave it out: on Azure the app's name is allowed."
+        )
+
+
+def check_ignore_files(
+    project: Project, entries_by_file: Mapping[str, Sequence[str]] = _IGNORED_FILES
+) -> Iterator[Finding]:
+    """Check that the settings of this machine get neither into git nor to Azure."""
+    faults = []
+    for name, entries in entries_by_file.items():
+        lines = _ignored(project, name)
+        missing = [entry for entry in entries if entry not in lines]
+        if missing:
+            faults.append(Finding("warning", name, f"does not exclude {' and '.join(missing)}. Add a line for each."))
+    first, *others = entries_by_file
+    verb = f"and {others[0]} exclude" if others else "excludes"
+    yield from faults or [Finding("ok", first, f"{verb} this machine's settings.")]
+
+
+def _ignored(project: Project, name: str) -> set[str]:
+    """Return the lines of a file; for .gitignore, also those of the parent folders in the repository."""
+    folders = [project.folder.resolve()]
+    if name == ".gitignore":
+        folders += _parents_in_repository(folders[0])
+    lines = [line for folder in folders for line in replace(project, folder=folder).text_of(name).splitlines()]
+    return {line.strip().strip("/") for line in lines}
+
+
+def _parents_in_repository(folder: Path) -> list[Path]:
+    parents = []
+    for current in (folder, *folder.parents):
+        if current != folder:
+            parents.append(current)
+        if (current / ".git").exists():
+            return parents
+    return []
+
+
+def check_azure_yaml(project: Project) -> Iterator[Finding]:
+    """Check that azure.yaml, which ``azd up`` reads, has a service that is a function app."""
+    subject = "azure.yaml"
+    if (project.folder / subject).is_file():
+        hosts = _SERVICE_HOST.findall(project.text_of(subject))
+        if "function" in hosts:
+            yield Finding("ok", subject, "deploys a function app.")
+        else:
+            current = f"the host {hosts[0]!r}" if hosts else "no host"
+            yield Finding("error", subject, f"has {current}. The service of a function app needs `host: function`.")
+    elif any((folder / subject).is_file() for folder in project.folder.resolve().parents):
+        yield Finding("ok", subject, "is in a parent folder.")
+    else:
+        yield Finding("warning", subject, "is missing. `azd up` needs it, and `funcmcp new .` writes one.")
+
+
+def _bicep_python(project: Project) -> Version | None:
+    """Return the version of Python in infra/main.bicep. Return None if the file does not set one."""
+    match = _BICEP_PYTHON.search(project.text_of("infra/main.bicep"))
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def is_true(value: object) -> bool:
+    """Return whether a member of host.json is true, as the functions host reads it."""
+    return value is True or str(value).lower() == "true"
+
+
+def _version(text: str) -> Version:
+    """Return the first three numbers of a version, with zeros for missing ones and for ``*``."""
+    parts = [int(part) if part.isdecimal() else 0 for part in text.split(".")]
+    return tuple([*parts, 0, 0][:3])
+
+
+def _text_of(version: Version) -> str:
+    return ".".join(map(str, version))

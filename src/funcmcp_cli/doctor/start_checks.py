@@ -1,0 +1,107 @@
+"""The checks of ``funcmcp doctor`` for a function app with MCP triggers that was made without funcmcp.
+
+They start the app as ``funcmcp host`` does, and report what the host would leave out.
+"""
+
+# ruff: noqa: PLC0415 - what serves function apps is imported when there is one
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from funcmcp._adapters.azure.settings import at
+from funcmcp._text.files import read_text
+from funcmcp._text.jsonc import parse
+from funcmcp_cli.client_rules.problems import problems_in
+from funcmcp_cli.client_rules.report import short_texts
+from funcmcp_cli.doctor.foreign_checks import check_plain_files
+from funcmcp_cli.doctor.project import Finding, text_of_file
+from funcmcp_host.folder import language_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from funcmcp_host.features import LeftOut
+    from funcmcp_host.served import FunctionsHost
+
+_SUBJECT = "the app"
+_NOT_SERVED = "is not served here."
+_ADVICE = " Run it with Azure Functions Core Tools, or access the service in the function's own code."
+
+
+def is_plain_function_app(folder: Path) -> bool:
+    """Return whether a folder has a function app in Python or for Node whose files do not mention funcmcp."""
+    if not (folder / "host.json").is_file() or has_custom_handler(folder / "host.json"):
+        return False
+    if not (folder / "function_app.py").is_file():
+        return (folder / "package.json").is_file() and language_of(folder) is None
+    return not mentions_funcmcp(folder)
+
+
+def mentions_funcmcp(folder: Path) -> bool:
+    """Return whether the Python files of a folder, or its lists of packages, have the name funcmcp."""
+    files = [*folder.glob("*.py"), folder / "requirements.txt", folder / "pyproject.toml"]
+    return any("funcmcp" in text_of_file(file) for file in files)
+
+
+def examine_function_app(folder: Path) -> list[Finding]:
+    """Return what ``funcmcp host`` would serve of an app, and what it would leave out. The app's code runs."""
+    from funcmcp_host.folder import FolderError
+    from funcmcp_host.served import FunctionsHost
+
+    try:
+        host = FunctionsHost(folder, dict(os.environ))
+    except FolderError as error:
+        return [*check_plain_files(folder, has_triggers=False), Finding("error", _SUBJECT, f"can't be served. {error}")]
+    except ValueError as error:
+        return [Finding("error", "the environment", f"has keys that can't be used. {error}")]
+    findings = asyncio.run(_started(host))
+    return [*check_plain_files(folder, has_triggers=bool(host.feature_count)), *findings]
+
+
+async def _started(host: FunctionsHost) -> list[Finding]:
+    from funcmcp_host.workers.worker import LoadFailed
+
+    try:
+        await host.start()
+    except LoadFailed as error:
+        return [Finding("error", _SUBJECT, f"can't be loaded. {error}")]
+    finally:
+        await host.aclose()
+    return list(_findings(host))
+
+
+def _findings(host: FunctionsHost) -> Iterator[Finding]:
+    for left_out in host.left_out:
+        yield _finding(left_out)
+    for names, text in short_texts(problems_in(host.server, host.name)):
+        yield Finding("warning", names, text)
+    if host.feature_count:
+        yield Finding("ok", _SUBJECT, f"is served by `funcmcp host` with {host.summary}.")
+    elif host.http_count:
+        yield Finding(
+            "warning", _SUBJECT, f"has no MCP triggers. Whether its {host.summary} serve MCP is not examined."
+        )
+    else:
+        yield Finding("error", _SUBJECT, "has no MCP triggers that can be served, so clients would find nothing.")
+
+
+def _finding(left_out: LeftOut) -> Finding:
+    reason = left_out.reason
+    if reason.endswith(_NOT_SERVED):
+        reason += _ADVICE
+    if left_out.is_listed:
+        return Finding("error", left_out.function, f"is listed, but each call answers with an error. {reason}")
+    return Finding("warning", left_out.function, f"is left out. {reason}")
+
+
+def has_custom_handler(file: Path) -> bool:
+    """Return whether a host.json starts a program of the app's own."""
+    try:
+        content = parse(read_text(file), comments=True).value
+    except (OSError, ValueError):
+        return False  # the functions host says what is wrong with the file
+    return at(content, "customHandler") is not None

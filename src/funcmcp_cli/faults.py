@@ -1,0 +1,58 @@
+"""Features that no list can contain, because a type in their signature cannot be described in JSON Schema."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from funcmcp import RegistrationError
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._server.handlers.lists import encoded_definition
+from funcmcp._serving.composition import runtime_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from funcmcp import MCPServer
+    from funcmcp._server.dispatch import Server
+
+_NEWEST = REVISIONS[max(REVISIONS)]
+
+
+class Fault(NamedTuple):
+    """A feature that cannot be described.
+
+    Attributes:
+        kind: The kind of feature, such as "tool".
+        key: Its name or URI.
+        reason: The error, with the line of the author's code.
+    """
+
+    kind: str
+    key: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Return the line about the fault."""
+        return f"The {self.kind} {self.key} is left out of the list. Correct it: {' '.join(self.reason.split())}"
+
+
+def descriptions_of(server: Server) -> Iterator[tuple[str, bytes] | Fault]:
+    """Yield for each feature the name of its list and its definition, or the fault if it has no valid definition."""
+    for features in server.routes.lists.values():
+        for feature in features.registry:
+            try:
+                definition = encoded_definition(features.registry, feature, features.shape, _NEWEST)
+            except RegistrationError as error:
+                features.left_out.add(feature.key)  # the log need not name it again
+                yield Fault(features.registry.kind, feature.key, str(error))
+            else:
+                yield features.name, definition
+
+
+async def faults_of(server: MCPServer) -> AsyncIterator[Fault]:
+    """Yield each feature that cannot be described. Other tasks run between two features."""
+    for description in descriptions_of(runtime_of(server).server):
+        if isinstance(description, Fault):
+            yield description
+        await asyncio.sleep(0)

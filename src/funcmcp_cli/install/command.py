@@ -1,0 +1,168 @@
+"""``funcmcp install``: print a server's configuration for a client, or write it into the client's file."""
+
+# ruff: noqa: PLC0415 - what the command needs is imported when it runs
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from funcmcp._page.mcp_clients import CLIENTS
+from funcmcp_cli.commands import ServerArguments, app, set_arguments
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.output import write_line, write_text
+
+if TYPE_CHECKING:
+    from funcmcp._page.mcp_clients import ClientProfile
+    from funcmcp_cli.install.entries import Entry, ServerDescription
+
+_NAMES = ", ".join(sorted(CLIENTS))
+_OTHER_NAMES = dict.fromkeys(("code", "visual-studio-code", "visual studio code"), "vscode")
+
+
+ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {_NAMES}.", show_default=False)]
+ServerOrURL = Annotated[
+    str, typer.Argument(metavar="[TARGET|URL]", help="The server, as for funcmcp run, or an endpoint's URL.")
+]
+Name = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The name of the entry.", show_default="from the server's name")
+]
+Env = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[=VALUE]",
+        help="An environment variable of the server; may be repeated. Without a value, or with ${OTHER} in it, the "
+        "client reads or asks for the value.",
+        show_default=False,
+    ),
+]
+EnvFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A file with environment variables (.env), whose values are written into the entry. --env has precedence.",
+        show_default=False,
+    ),
+]
+Header = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME:VALUE",
+        help="A header field for a URL; may be repeated. ${NAME} in it is an environment variable.",
+        show_default=False,
+    ),
+]
+Runner = Annotated[
+    Literal["auto", "python", "uv"],
+    typer.Option(help="What runs the server: this Python, or uv run. The default is uv where uv.lock is."),
+]
+Workspace = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Use the client's file in a project's folder.", show_default="the user's file"),
+]
+File = Annotated[Path | None, typer.Option(metavar="FILE", help="Use another file.", show_default="the client's file")]
+Write = Annotated[bool, typer.Option("--write", help="Merge the entry into the file, with a backup.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show how --write would change the file.")]
+
+
+@app.command()
+def install(  # noqa: PLR0913 - one for each option of the command
+    client: ClientName,
+    target: ServerOrURL = ".",
+    arguments: ServerArguments = None,
+    *,
+    name: Name = None,
+    env: Env = None,
+    env_file: EnvFile = None,
+    header: Header = None,
+    runner: Runner = "auto",
+    workspace: Workspace = None,
+    file: File = None,
+    write: Write = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Print the configuration of an MCP client for a server, or write it into the client's file."""
+    from funcmcp_cli.install.entries import entry_for
+    from funcmcp_cli.install.files import configuration_text
+    from funcmcp_cli.install.servers import has_key, read_variables, server_at
+
+    settings = find_client(client)
+    set_arguments(target, arguments)
+    variables = [] if env_file is None else read_variables(env_file)
+    for variable in variables:  # the code may need it while it is imported
+        os.environ.setdefault(*variable.split("=", 1))
+    variables += env or []
+    server = server_at(target, name, arguments=arguments or (), env=variables, headers=header or [], runner=runner)
+    entry = entry_for(settings, server)
+    path = _file(settings, workspace, file)
+    if write or dry_run:
+        _write(settings, server, entry, path, dry_run=dry_run)
+    else:
+        write_text(configuration_text(settings, server.name, entry))
+        write_line(f"Add it to {path}, or pass --write.", error=True)
+    if server.url:
+        if has_key(server.url):
+            text = "The URL contains a key, which logs show. Pass --header 'x-functions-key: ${KEY}' instead."
+            write_line(text, error=True)
+        write_line(settings.sign_in.replace("SERVER", server.name), error=True)
+    if server.advice:
+        write_line(server.advice, error=True)
+    for user_input in entry.inputs:
+        write_line(f"{settings.title} asks for {user_input['id']} when it starts the server.", error=True)
+
+
+def find_client(name: str) -> ClientProfile:
+    """Return the client with a name; raise Failure with the closest name if there is none."""
+    from difflib import get_close_matches
+
+    if name in CLIENTS:
+        return CLIENTS[name]
+    similar = _OTHER_NAMES.get(name.lower()) or next(iter(get_close_matches(name.lower(), CLIENTS, 1)), None)
+    advice = "" if similar is None else f"Did you mean {similar}? "
+    raise Failure(f"Unknown client {name!r}. {advice}Valid clients: {_NAMES}.")
+
+
+def _file(client: ClientProfile, workspace: Path | None, file: Path | None) -> Path:
+    """Return the configuration file."""
+    import sys
+
+    from funcmcp_cli.install.files import user_file
+
+    if file is not None:
+        if workspace is not None:
+            raise typer.BadParameter("--file and --workspace exclude each other.")
+        return file.absolute()
+    if workspace is None:
+        return user_file(client, sys.platform, os.environ, Path.home())
+    if client.workspace_file is None:
+        raise Failure(f"{client.title} reads no file in a project's folder. Leave out --workspace.")
+    path = workspace.absolute() / client.workspace_file
+    target = path.resolve()
+    if not target.is_relative_to(workspace.resolve()):
+        raise Failure(f"{path} is a link to {target}, outside of the folder. Pass --file to write there.")
+    return path
+
+
+def _write(client: ClientProfile, server: ServerDescription, entry: Entry, path: Path, *, dry_run: bool) -> None:
+    from funcmcp_cli.install.files import difference, merged_text, read, write
+
+    before = read(path)
+    try:
+        after = merged_text(before, client, server.name, entry)
+    except ValueError as error:
+        raise Failure(
+            f"{path} is not a configuration of {client.title}: {error}. The file is unchanged; correct it first."
+        ) from error
+    if after == before:
+        write_line(f"{path} has this entry already.")
+        return
+    if dry_run:
+        write_text(difference(path, before, after))
+        return
+    backup = write(path, before, after)
+    write_line(f"Wrote {server.name} to {path}. {client.next_step}")
+    if backup is not None:
+        write_line(f"The previous file is {backup}.")

@@ -1,0 +1,193 @@
+"""The server that ``funcmcp install`` configures, from the command line."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
+
+from funcmcp._text.variable_files import variables_in
+from funcmcp_cli.arguments import read_header
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.install.entries import ServerDescription
+from funcmcp_cli.targets import find, function_app_in, load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def server_at(
+    target: str,
+    name: str | None,
+    *,
+    arguments: Sequence[str] = (),
+    env: Sequence[str],
+    headers: Sequence[str],
+    runner: str,
+) -> ServerDescription:
+    """Return the server at a target or URL.
+
+    Args:
+        target: A target of ``funcmcp run``, the folder of a function app, or a URL.
+        name: The name of the entry. By default it is made of the server's name or of the URL's host.
+        arguments: Arguments of the server's own.
+        env: Environment variables, as ``NAME=VALUE`` or ``NAME``.
+        headers: Header fields, as ``NAME:VALUE``.
+        runner: "python" for this interpreter, "uv" for ``uv run``, "auto" for uv in the projects of uv.
+
+    Raises:
+        Failure: The target has no server, or an option is not valid or not for such a server.
+    """
+    if target.startswith(("http://", "https://")):
+        if env:
+            raise Failure("--env is for servers that the client starts. A server at a URL has --header.")
+        if arguments:
+            raise Failure("Arguments after -- are for servers that the client starts, not for a URL.")
+        fields = dict(read_header(text, example="X-Api-Key: ${API_KEY}") for text in headers)
+        default_name = _name_of_url(target)
+        return ServerDescription(_checked_name(name or default_name), url=target, headers=fields)
+    if headers:
+        raise Failure("--header is for servers at a URL. A server that the client starts has --env.")
+    variables = dict(map(_variable, env))
+    folder = function_app_in(target)
+    if folder is None:
+        return _server_of_module(target, name, arguments, variables, runner)
+    if arguments:
+        raise Failure("A function app takes no arguments after --. Use app settings.")
+    root = folder.resolve()
+    command = _command(root, runner, "host", str(root), "--stdio")
+    return ServerDescription(
+        _checked_name(name or slug(root.name)), command, env=variables, advice=_advice(root, runner)
+    )
+
+
+def _server_of_module(
+    target: str, name: str | None, arguments: Sequence[str], variables: dict[str, str], runner: str
+) -> ServerDescription:
+    """Return the server in a Python file or module."""
+    default_name = load(target).name
+    place = find(target)
+    text = str(place.file) if place.file is not None else place.module
+    if place.attribute is not None:
+        text += f":{place.attribute}"
+    if place.file is None and _is_local(place.module):
+        variables.setdefault("PYTHONPATH", str(place.root))
+    server_arguments = ("--", *arguments) if arguments else ()
+    command = _command(place.root, runner, "run", text, "--stdio", *server_arguments)
+    advice = _advice(place.root, runner)
+    return ServerDescription(_checked_name(name or slug(default_name)), command, env=variables, advice=advice)
+
+
+def _advice(root: Path, runner: str) -> str:
+    """Return a sentence about uv if it was not said what runs the server, or ""."""
+    return _advice_about_uv(root) if runner == "auto" else ""
+
+
+def _is_local(module: str) -> bool:
+    """Return whether an imported module is not among the installed packages."""
+    file = getattr(sys.modules[module], "__file__", None)
+    return file is not None and "site-packages" not in Path(file).parts
+
+
+def _command(folder: Path, runner: str, *arguments: str) -> tuple[str, ...]:
+    """Return the command that runs funcmcp, with absolute paths: clients start it in a folder of their own."""
+    project = _uv_project(folder)
+    uv = _uv()
+    if runner == "uv" and (project is None or uv is None):
+        missing = "uv is not on PATH" if uv is None else f"neither {folder} nor a folder above it has a pyproject.toml"
+        raise Failure(f"--runner uv is not possible: {missing}.")
+    if (
+        uv is not None
+        and project is not None
+        and (runner == "uv" or (runner == "auto" and (project / "uv.lock").is_file()))
+    ):
+        return (str(Path(uv).absolute()), "run", "--project", str(project), "funcmcp", *arguments)
+    # sys.executable of a virtual environment is a link: it must stay one, or the environment is lost.
+    return (str(Path(sys.executable).absolute()), "-m", "funcmcp", *arguments)
+
+
+def _uv() -> str | None:
+    """Return the path of uv: on PATH, the one that runs this command, or the one beside this interpreter."""
+    for candidate in ("uv", os.environ.get("UV"), str(Path(sys.executable).parent / "uv")):
+        path = shutil.which(candidate) if candidate else None
+        if path is not None:
+            return path
+    return None
+
+
+def _advice_about_uv(folder: Path) -> str:
+    """Return a sentence if a folder belongs to a project of uv, and uv is missing."""
+    project = _uv_project(folder)
+    if project is None or not (project / "uv.lock").is_file() or _uv() is not None:
+        return ""
+    return f"{project} has uv.lock, but uv is not on PATH: the entry starts {sys.executable}, which needs all packages."
+
+
+def _uv_project(folder: Path) -> Path | None:
+    """Return the folder of the project that contains a folder. Return None if there is none."""
+    for candidate in (folder, *folder.parents):
+        if (candidate / "pyproject.toml").is_file():
+            return candidate
+    return None
+
+
+def slug(name: str) -> str:
+    """Return the name under which a server with this name is installed by default."""
+    return re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:64] or "server"
+
+
+def _name_of_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname if parts.port != 0 else None
+    except ValueError:  # a bracket of an IPv6 address is missing, or the port is not a number up to 65,535
+        host = None
+    if not host or not url.isprintable() or " " in url:
+        raise Failure(f"{url!r} is not a URL. Write one such as https://orders.example.com/mcp.")
+    if "@" in parts.netloc:
+        raise Failure("The URL contains a user, which clients reject. Pass --header 'Authorization: ...' instead.")
+    return slug(host)
+
+
+def has_key(url: str) -> bool:
+    """Return whether a URL contains a key of Azure Functions."""
+    return any(name.lower() == "code" for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True))
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise Failure(f"{name!r} is not a valid name. Use up to 64 letters, digits, hyphens and underscores.")
+    return name
+
+
+def _variable(text: str) -> tuple[str, str]:
+    """Return the name and the value of an environment variable. Without a value, it is a reference to itself."""
+    name, equals, value = text.partition("=")
+    if not _VARIABLE.fullmatch(name):
+        raise Failure("--env must be NAME=VALUE, or NAME for a variable that the client reads.")
+    return name, value if equals else f"${{{name}}}"
+
+
+def read_variables(file: Path) -> list[str]:
+    """Return the environment variables in a file such as ``.env``, as ``NAME=VALUE``.
+
+    Raises:
+        Failure: The file can't be read, or a line is not a variable, a comment or empty. The text does not contain the
+            line, which may have a secret.
+    """
+    try:
+        variables = variables_in(file.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise Failure(f"--env-file {file} can't be read: it is not UTF-8.") from error
+    except OSError as error:
+        raise Failure(f"--env-file {file} can't be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise Failure(f"--env-file {file}, {error}") from error
+    return [f"{name}={value}" for name, value in variables.items()]

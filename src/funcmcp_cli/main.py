@@ -1,0 +1,102 @@
+"""The entry point of the ``funcmcp`` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from funcmcp_cli.failure import Failure
+
+_EXTRA_LIBRARIES = {"httpx2", "rich", "tomlkit", "typer", "uvicorn", "watchfiles"}
+"""The libraries that the distribution funcmcp requires and funcmcp-slim does not."""
+
+_STDERR = 2
+
+_ELSEWHERE = {"dev": "run --reload", "list": "inspect", "version": "--version"}
+"""Commands of FastMCP and of the official SDK that have another name here."""
+
+
+_SERVERS = {"run", "host", "worker"}
+"""Commands whose failures are records if the log is JSON."""
+
+
+def main() -> None:
+    """Run the command. A failure is one line on stderr, and its exit code."""
+    _open_missing_stderr()
+    is_server = bool(_SERVERS.intersection(sys.argv[1:2]))
+    try:
+        _check_distributions()
+        import funcmcp_cli.client_commands  # noqa: PLC0415 - it adds its commands to the app
+        import funcmcp_cli.diff.command  # noqa: PLC0415 - as above
+        import funcmcp_cli.host  # noqa: PLC0415 - as above
+        import funcmcp_cli.install.command  # noqa: PLC0415 - as above
+        import funcmcp_cli.install.discover  # noqa: PLC0415 - as above
+        import funcmcp_cli.migrate.command  # noqa: PLC0415 - as above
+        import funcmcp_cli.pin  # noqa: PLC0415 - as above
+        import funcmcp_cli.record  # noqa: PLC0415 - as above
+        import funcmcp_cli.skills  # noqa: PLC0415 - as above
+        import funcmcp_cli.tasks  # noqa: PLC0415 - as above
+        import funcmcp_cli.worker  # noqa: F401, PLC0415 - as above
+        from funcmcp_cli.commands import app  # noqa: PLC0415 - it cannot be imported without the extra
+
+        _check_command()
+        app(prog_name="funcmcp")
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in _EXTRA_LIBRARIES:
+            raise
+        sys.exit(f"{library} is not installed. The command line needs: pip install funcmcp")
+    except Failure as failure:
+        from funcmcp_cli.output import write_line, write_server_failure  # noqa: PLC0415 - as above
+
+        if is_server:
+            write_server_failure(failure)
+        else:
+            write_line(failure, error=True)
+        sys.exit(failure.exit_code)
+
+
+def _check_command() -> None:
+    """Exit with the name that a command of FastMCP or of the official SDK has here."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name in _ELSEWHERE:
+        from funcmcp_cli.output import write_line  # noqa: PLC0415 - it cannot be imported without the extra
+
+        write_line(f"No such command '{name}'. Did you mean funcmcp {_ELSEWHERE[name]}?", error=True)
+        sys.exit(2)
+
+
+def _open_missing_stderr() -> None:
+    """Open stderr on the null device if the caller has closed it.
+
+    Otherwise Python has no object for it, and the next file or socket gets its number.
+    """
+    if sys.stderr is None:
+        descriptor = os.open(os.devnull, os.O_WRONLY)
+        if descriptor != _STDERR:
+            os.dup2(descriptor, _STDERR)
+            os.close(descriptor)
+        os.set_inheritable(_STDERR, True)
+        sys.stderr = open(_STDERR, "w")  # noqa: SIM115 - the descriptor stays open
+
+
+def _check_distributions() -> None:
+    """Raise Failure if the command and the library have different versions.
+
+    pip installs another version of one of them with a warning only.
+    """
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - `python -m` alone needs it
+
+    try:
+        command, library = version("funcmcp"), version("funcmcp-slim")
+    except PackageNotFoundError:  # the library without the command, or an archive of both
+        return
+    if command != library:
+        raise Failure(
+            f"funcmcp {command} and funcmcp-slim {library} are installed. They need the same version: "
+            f"pip install funcmcp=={library}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""``funcmcp migrate``: move a server of FastMCP, of the official SDK or of Azure Functions to funcmcp."""
+
+# ruff: noqa: PLC0415 - what the command needs is imported when it runs
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from funcmcp_cli.commands import Calls, app
+from funcmcp_cli.failure import Failure
+from funcmcp_cli.output import write_json, write_line, write_text
+
+if TYPE_CHECKING:
+    from funcmcp_cli.migrate.plan import MigrationPlan
+    from funcmcp_cli.migrate.verify import Verification
+
+
+@app.command()
+def migrate(  # noqa: PLR0913 - one for each option of the command
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A file or a project's folder.", show_default=False)],
+    *,
+    write: Annotated[bool, typer.Option("--write", help="Rewrite the files.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Print the changes as a patch, and write nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON document.")] = False,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Serve a function app and its rewritten copy, and compare lists and calls."),
+    ] = False,
+    calls: Calls = None,
+    call_tools: Annotated[
+        bool, typer.Option("--call-tools", help="With --verify: also call tools that may have effects.")
+    ] = False,
+) -> None:
+    """Report how a server for FastMCP, the official SDK or Azure Functions moves to funcmcp, and rewrite it.
+
+    With --verify the exit code is 1 if a client can fail with the rewritten app, and --write then writes nothing.
+    """
+    try:
+        from funcmcp_cli.migrate.plan import plan_migration, write_changes
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "libcst":
+            raise
+        raise Failure('libcst is not installed. The command needs: pip install "funcmcp[migrate]"') from error
+    _check_options(write=write, diff=diff, verify=verify, verifies=calls is not None or call_tools)
+    plan = plan_migration(path)
+    verification = _verify(path, plan, calls, call_tools=call_tools) if verify else None
+    if diff:
+        write_text("".join(change.patch() for change in plan.changes))
+        return
+    _report(plan, verification, as_json=as_json)
+    if verification is not None and not verification.is_same:
+        if write:
+            write_line("No file was written: clients can fail with the rewritten app.", error=True)
+        raise typer.Exit(1)
+    if write:
+        write_changes(plan.changes)
+        if not as_json:
+            files = _files(len(plan.changes))
+            write_line(f"Rewrote {files}. Run the tests. `funcmcp diff OLD NEW` compares the server before and after.")
+
+
+def _check_options(*, write: bool, diff: bool, verify: bool, verifies: bool) -> None:
+    if write and diff:
+        raise typer.BadParameter("--diff writes nothing: leave out --write.")
+    if verifies and not verify:
+        raise typer.BadParameter("--calls and --call-tools are options of --verify.")
+    if verify and diff:
+        raise typer.BadParameter("--diff prints the patch alone: leave out --verify.")
+
+
+def _report(plan: MigrationPlan, verification: Verification | None, *, as_json: bool) -> None:
+    if as_json:
+        _print_json(plan, verification)
+    else:
+        _print(plan)
+        _print_verification(verification)
+
+
+def _print(plan: MigrationPlan) -> None:
+    from funcmcp_cli.console import SafeConsole, styled
+    from funcmcp_cli.migrate.notes import LEVELS
+
+    colours = {"moves": "green", "differs": "yellow", "missing": "red"}
+    console = SafeConsole()
+    for note in plan.notes:
+        console.print(styled(f"{note.level:7}", colours[note.level]), f" {note.place}: {note.text}", soft_wrap=True)
+    counts = [f"{sum(note.level == level for note in plan.notes)} {level}" for level in LEVELS]
+    verb = "changes" if len(plan.changes) == 1 else "change"
+    console.print(f"{', '.join(counts)}; {_files(len(plan.changes))} {verb}")
+
+
+def _files(count: int) -> str:
+    """Return a number of files in words."""
+    return f"{count} file{'' if count == 1 else 's'}"
+
+
+def _verify(path: Path, plan: MigrationPlan, calls: Path | None, *, call_tools: bool) -> Verification:
+    import asyncio
+
+    from funcmcp_cli.calls import read_calls
+    from funcmcp_cli.migrate.verify import verify
+
+    requested = [] if calls is None else read_calls(calls)
+    return asyncio.run(verify(path, plan.changes, requested, call_tools=call_tools))
+
+
+def _print_verification(verification: Verification | None) -> None:
+    from funcmcp_cli.diff.differences import print_differences
+
+    if verification is None:
+        return
+    write_line(f"Compared the app with its rewritten copy: the lists, and {verification.calls} calls.")
+    print_differences(verification.differences)
+    if verification.not_called:
+        names = ", ".join(verification.not_called)
+        write_line(f"Not called, because they may have effects: {names}. Use --calls FILE, or --call-tools for all.")
+
+
+def _print_json(plan: MigrationPlan, verification: Verification | None) -> None:
+    from dataclasses import asdict
+
+    files = [change.name for change in plan.changes]
+    report = {"files": files, "notes": [asdict(note) for note in plan.notes]}
+    write_json(report if verification is None else {**report, "verification": asdict(verification)})

@@ -1,0 +1,245 @@
+"""Targets such as ``path/to/server.py:mcp`` or ``package.module:mcp``, and the MCPServer that each names."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from funcmcp import MCPServer
+from funcmcp._app.launch import imported_by_command
+from funcmcp_cli.failure import Failure
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from funcmcp._server.tasks.service import Tasks
+    from funcmcp._serving.composition import ServerRuntime
+
+_EXTRAS = {
+    "azure": "azure",
+    "azurefunctions": "azure-streams",
+    "httpx2": "client",
+    "joserfc": "auth",
+    "opentelemetry": "otel",
+    "prometheus_client": "prometheus",
+    "redis": "redis",
+    "uvicorn": "server",
+}
+"""By library that a server's file may need, the extra of funcmcp that installs it."""
+
+_OTHER_FRAMEWORKS = ("fastmcp", "mcp")
+
+_IMPORTS_FUNCMCP = re.compile(r"^(?:import|from) funcmcp\b", re.MULTILINE)
+_PROJECT_FILES = ("server.py", "function_app.py")
+_CHANGE_SECONDS = 2.0
+"""Seconds in which the time of a file, in whole seconds, can be that of two changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The place of a server.
+
+    Attributes:
+        text: The file or module as it is on the command line.
+        root: The folder that the module is imported from.
+        module: The module's dotted name.
+        attribute: The server's name in the module. None for the only server in it.
+        file: The module's file. None if the target names a module.
+    """
+
+    text: str
+    root: Path
+    module: str
+    attribute: str | None
+    file: Path | None
+
+
+def load(target: str) -> MCPServer:
+    """Return the server that a target names.
+
+    Raises:
+        Failure: The file, the module or the server does not exist, or importing it fails.
+    """
+    place = find(target)
+    return _server_in(import_target(place), place)
+
+
+def find(target: str) -> Target:
+    """Return the place that a target names. Raise Failure if it names a file that does not exist."""
+    if _looks_like_url(target):
+        raise Failure(f"{target} looks like the endpoint of a running server. Write it as http://{target}.")
+    text, attribute = _split(target)
+    if Path(text).is_dir():
+        text = _project_file(text)
+    elif not text.endswith(".py") and "/" not in text:
+        return Target(text, Path.cwd(), text, attribute, None)
+    file = Path(text).resolve()
+    if not file.is_file():
+        raise Failure(f"{text} does not exist. {_similar_file(file)}")
+    if file.suffix != ".py":
+        raise Failure(f"{text} is not a Python file. Pass a file, such as server.py, or a module, such as shop.server.")
+    root = file.parent
+    parts = [file.stem]
+    while (root / "__init__.py").is_file():  # a module of a package is imported by its full name, for relative imports
+        parts.insert(0, root.name)
+        root = root.parent
+    return Target(text, root, ".".join(parts), attribute, file)
+
+
+def _similar_file(file: Path) -> str:
+    """Return a sentence with a Python file whose name is similar, or with what a target can be."""
+    try:
+        names = [path.name for path in file.parent.iterdir() if path.suffix == ".py"]
+    except OSError:
+        names = []
+    similar = get_close_matches(file.name, names, 1)
+    if similar:
+        return f"Did you mean {similar[0]}?"
+    return "Pass a file, such as server.py, or a module, such as shop.server."
+
+
+def _project_file(folder: str) -> str:
+    """Return the file in a project's folder that has the server."""
+    for name in _PROJECT_FILES:
+        file = Path(folder, name)
+        if file.is_file():
+            return str(file)
+    raise Failure(f"{folder} is a folder without server.py. Pass the file in it that has the server.")
+
+
+def function_app_in(target: str) -> Path | None:
+    """Return the folder of a function app that is made without funcmcp; None if the target is something else."""
+    folder = Path(target)
+    if not (folder / "host.json").is_file() or (folder / "server.py").is_file():
+        return None
+    file = folder / "function_app.py"
+    if not file.is_file():
+        return folder if (folder / "package.json").is_file() else None
+    return None if _IMPORTS_FUNCMCP.search(file.read_text(encoding="utf-8", errors="replace")) else folder
+
+
+def _looks_like_url(target: str) -> bool:
+    """Return whether a target begins like a host with a port."""
+    host, _, port = target.partition("/")[0].partition(":")
+    return (port.isdecimal() and not host.endswith(".py")) or host == "localhost"
+
+
+def _split(target: str) -> tuple[str, str | None]:
+    """Return the file or module of a target, and the server's name in it."""
+    text, colon, name = target.rpartition(":")
+    if not colon or not text or "/" in name or "\\" in name:  # the colon in C:\server.py is part of the path
+        return target, None
+    if not name.isidentifier():
+        raise Failure(f"{target}: the part after the colon must be the server's name in the file, such as :mcp.")
+    return text, name
+
+
+def import_target(target: Target) -> ModuleType:
+    """Import the module of a target. Raise Failure with the failing line of the user's code."""
+    sys.path.insert(0, str(target.root))  # as Python does for a script, so that it can import its siblings
+    token = imported_by_command.set(True)
+    setting = sys.dont_write_bytecode
+    sys.dont_write_bytecode = setting or _has_just_changed(target)
+    try:
+        module = importlib.import_module(target.module)
+    except ModuleNotFoundError as error:
+        if target.file is None and error.name and _is_prefix(error.name, target.module):
+            raise Failure(
+                f"The module {error.name!r} is neither in this folder nor installed. "
+                "Pass a file, such as server.py, or a module that can be imported."
+            ) from error
+        raise Failure(_import_failure(target, error)) from error
+    except (Exception, SystemExit) as error:
+        raise Failure(_import_failure(target, error)) from error
+    finally:
+        imported_by_command.reset(token)
+        sys.dont_write_bytecode = setting
+    if target.file is not None and Path(module.__file__ or "").resolve() != target.file:
+        raise Failure(f"{target.text} has the name of another module, {target.module}. Rename the file.")
+    return module
+
+
+def _has_just_changed(target: Target) -> bool:
+    """Return whether the file of a target is so new that Python might take its bytecode for that of the next change.
+
+    Bytecode has the time of its file in whole seconds. A change in the same second that keeps the size is not seen.
+    """
+    return target.file is not None and time.time() - target.file.stat().st_mtime < _CHANGE_SECONDS
+
+
+def _is_prefix(name: str, module: str) -> bool:
+    return f"{module}.".startswith(f"{name}.")
+
+
+def _import_failure(target: Target, error: BaseException) -> str:
+    """Return one line with the failing line of the user's code, the error, and what to do."""
+    if isinstance(error, SyntaxError) and error.filename:
+        line = _line(Path(error.filename), error.lineno)
+        return f"{line}: {type(error).__name__}: {error.msg}. Correct it there."
+    line = _failing_line(target, error)
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    if isinstance(error, ModuleNotFoundError):
+        if "pip install" in reason:
+            return f"{line}: {reason}"
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is not None:
+            return f'{line}: {reason}. Install it: pip install "funcmcp[{extra}]"'
+        if error.name in _OTHER_FRAMEWORKS:
+            return f"{line}: {reason}. Install it, or move the server to funcmcp: funcmcp migrate {target.text}"
+        return f"{line}: {reason}. Install it, or correct its name."
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        return f"{line}: {reason}. Import by the file's name, or add an __init__.py to the folder of {target.text}."
+    return f"{line}: {reason}"
+
+
+def _failing_line(target: Target, error: BaseException) -> str:
+    """Return the last line of the user's code in a traceback. Return the target if the traceback has none."""
+    text = target.text
+    for frame in traceback.extract_tb(error.__traceback__):
+        file = Path(frame.filename)
+        if file.is_relative_to(target.root) and "site-packages" not in file.parts:
+            text = _line(file, frame.lineno)
+    return text
+
+
+def _line(file: Path, number: int | None) -> str:
+    folder = Path.cwd()
+    if file.is_relative_to(folder):
+        file = file.relative_to(folder)
+    return f"{file}, line {number}"
+
+
+def _server_in(module: ModuleType, target: Target) -> MCPServer:
+    """Return the server in a module that a target names, or the only one."""
+    servers = {name: value for name, value in vars(module).items() if isinstance(value, MCPServer)}
+    targets = ", ".join(f"{target.text}:{name}" for name in servers)
+    if target.attribute is not None:
+        if target.attribute in servers:
+            return servers[target.attribute]
+        problem = "is not an MCPServer" if hasattr(module, target.attribute) else "does not exist"
+        advice = f"Use {targets}." if servers else "Make a server at the top level: mcp = MCPServer('name')."
+        raise Failure(f"{target.text}:{target.attribute} {problem}. {advice}")
+    by_identity = {id(server): server for server in servers.values()}
+    if len(by_identity) == 1:
+        return next(iter(by_identity.values()))
+    if by_identity:
+        raise Failure(f"{target.text} has more than one server. Use one of {targets}.")
+    for name, value in vars(module).items():
+        if value is MCPServer and name != MCPServer.__name__:
+            raise Failure(f"{name} in {target.text} is the class MCPServer. Write {name} = MCPServer('name').")
+    raise Failure(f"{target.text} has no server. Make one at the top level: mcp = MCPServer('name').")
+
+
+def open_tasks(runtime: ServerRuntime) -> Tasks:
+    """Return the tasks of a server; raise Failure if it has no store of tasks."""
+    tasks = runtime.server.open_tasks()
+    if tasks is None:
+        raise Failure(f"{runtime.name} has no store of tasks. Write MCPServer(..., tasks=RedisTasks(url)).")
+    return tasks

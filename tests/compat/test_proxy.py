@@ -1,0 +1,110 @@
+"""`create_proxy` and `FastMCP.as_proxy` with the targets that FastMCP takes."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import AnyUrl
+
+from funcmcp import MCPServer, compat
+from funcmcp.client import Client, HTTPEndpoint
+from funcmcp.compat import FastMCP, create_proxy
+from tests.serving import serve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCRIPT = '''
+from funcmcp.compat import Context, FastMCP
+
+mcp = FastMCP("Shop")
+
+
+@mcp.tool
+def token(context: Context) -> str:
+    """Return the credentials of the request."""
+    request = context.request_context.request
+    return str(request and request.headers.get("authorization"))
+
+
+if __name__ == "__main__":
+    mcp.run()
+'''
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(SCRIPT)
+    return tmp_path / "shop.py"
+
+
+def adding() -> FastMCP:
+    mcp = FastMCP("Adding")
+
+    @mcp.tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    return mcp
+
+
+async def tools(server: MCPServer) -> list[str]:
+    async with Client(server) as client:
+        return [tool.name for tool in await client.list_tools()]
+
+
+async def test_a_proxy_of_a_server_passes_calls_on() -> None:
+    proxy = create_proxy(adding(), name="Proxy", mode="auto")
+    assert isinstance(proxy, FastMCP)
+    assert proxy.name == "Proxy"
+    async with Client(proxy) as client:
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
+    assert FastMCP.as_proxy(adding()).name == "FastMCPProxy"
+    assert await tools(FastMCP.as_proxy(adding())) == ["add"]
+
+
+async def test_a_proxy_is_mounted_like_any_server() -> None:
+    above = FastMCP("Above")
+    above.mount(create_proxy(adding()), prefix="sums")
+    async with Client(above) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["sums_add"]
+        assert (await client.call_tool("sums_add", {"a": 1, "b": 2})).text == "3"
+
+
+async def test_a_script_is_started_and_a_configuration_has_prefixes_for_several_servers(script: Path) -> None:
+    assert await tools(create_proxy(script)) == ["token"]
+    entry = {"command": sys.executable, "args": [str(script)]}
+    assert await tools(create_proxy({"mcpServers": {"a": entry}})) == ["token"]
+    assert sorted(await tools(create_proxy({"mcpServers": {"a": entry, "b": entry}}))) == ["a_token", "b_token"]
+
+
+async def test_the_token_of_a_client_is_not_passed_on_as_fastmcp_does(script: Path) -> None:
+    with serve(script, folder=script.parent) as behind:
+        for target in (behind.url, AnyUrl(behind.url)):
+            proxy = create_proxy(target)
+            async with Client(proxy, headers={"authorization": "Bearer canary"}) as client:
+                assert (await client.call_tool("token")).text == "None"
+        own = create_proxy(HTTPEndpoint(behind.url, headers={"authorization": "Bearer own"}))
+        async with Client(own, headers={"authorization": "Bearer canary"}) as client:
+            assert (await client.call_tool("token")).text == "Bearer own"
+
+
+def test_other_targets_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"notes\.txt is not a script of Python or Node\."):
+        create_proxy(tmp_path / "notes.txt")
+    with pytest.raises(ValueError, match=r"No server of the configuration can be used\."):
+        create_proxy({"mcpServers": {"a": 5}})
+
+
+@pytest.mark.parametrize("name", ["FastMCPProxy", "MCPConfig", "ProxyClient", "ProxyProvider", "StatefulProxyClient"])
+def test_other_names_of_proxies_say_what_to_use(name: str) -> None:
+    with pytest.raises(ImportError, match=r"create_proxy|Upstream"):
+        getattr(compat, name)
+
+
+def test_a_server_of_funcmcp_says_what_to_use_in_place_of_as_proxy() -> None:
+    server: Any = MCPServer("Plain")
+    with pytest.raises(AttributeError, match=r"mcp\.mount\(funcmcp\.upstreams\.Upstream\(target\)\)"):
+        server.as_proxy("https://example.com/mcp")

@@ -1,0 +1,637 @@
+"""Features that are computed at run time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp import Context, Limits, MCPError, MCPServer, Principal
+from funcmcp._providers import provided
+from funcmcp._providers.remote import RemoteProvider
+from funcmcp._serving.composition import runtime_of
+from funcmcp.auth import APIKeys, Auth
+from funcmcp.content import ResourceInfo
+from funcmcp.middleware import cache_results
+from funcmcp.providers import Provider, tool_from_schema
+from funcmcp.testing import Client
+from funcmcp.transforms import Hide, ResourcesAsTools, ToolChange, ToolTransform
+from tests import schemas
+from tests.clock import Clock
+from tests.patience import PATIENCE
+from tests.server.parts import prompt, resource, template, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+pytestmark = pytest.mark.branches("Lists and requests with features that are computed at run time.")
+
+EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
+ADA, EVE = Principal("ada", scopes=frozenset({"read"})), Principal("eve")
+
+
+class Features(Provider):
+    """Serves what a test says, and notes what it was asked."""
+
+    def __init__(self, *features: Any, per_caller: bool = False, refresh: float | None = None) -> None:
+        self.features: list[Any] = list(features)
+        self.per_caller = per_caller
+        self.refresh = refresh
+        self.asked: list[Any] = []
+        self.error: Exception | None = None
+
+    async def list(self, caller: Principal | None) -> Iterable[Any]:
+        self.asked.append(None if caller is None else caller.subject)
+        if self.error is not None:
+            raise self.error
+        if not self.per_caller:
+            return self.features
+        return [feature for feature in self.features if caller is not None and caller.subject in feature.tags]
+
+
+class Searchable(Features):
+    """Also looks up one feature."""
+
+    async def get(self, kind: Any, key: str, caller: Principal | None) -> Any:
+        self.asked.append(key)
+        listed: Any = await self.list(caller)
+        return next((item for item in listed if isinstance(item, kind) and item.key == key), None)
+
+
+def shop(provider: Provider, *arguments: Any, **options: Any) -> MCPServer:
+    mcp = MCPServer("shop")
+    mcp.tool("own")(lambda: "own")
+    mcp.add_provider(provider, *arguments, **options)
+    return mcp
+
+
+async def names(mcp: MCPServer, principal: Principal | None = None) -> list[str]:
+    return [item.name for item in await mcp.list_tools(principal=principal)]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(provided, "monotonic", clock)
+    return clock
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize("kind", [Features, Searchable])
+async def test_clients_get_the_features_of_a_provider(revision: str, kind: Callable[..., Features]) -> None:
+    provider = kind(tool("add"), resource("data://info"), template("data://days/{day}"), prompt("greet"))
+    async with Client(shop(provider, "db"), revision=revision) as client:
+        assert (await client.call_tool("db_add")).text == "add"
+        assert (await client.read_resource("data://db/info")).contents[0].uri == "data://db/info"
+        assert (await client.read_resource("data://db/days/x")).contents[0].uri == "data://db/days/x"
+        assert (await client.get_prompt("db_greet")).messages
+        assert [item.name for item in await client.list_tools()] == ["own", "db_add"]
+        assert [item.uri for item in await client.list_resources()] == ["data://db/info"]
+        assert [item.uri_template for item in await client.list_resource_templates()] == ["data://db/days/{day}"]
+        assert [item.name for item in await client.list_prompts()] == ["db_greet"]
+        with pytest.raises(MCPError, match="Unknown tool: db_none"):
+            await client.call_tool("db_none")
+        with pytest.raises(MCPError, match="Resource not found"):
+            await client.read_resource("data://db/none")
+
+
+async def test_a_process_that_only_answers_calls_never_reads_the_list() -> None:
+    change = ToolTransform({"add": ToolChange("plus")})
+    provider = Searchable(tool("add"), tool("other"))
+    mcp = shop(provider, "db", transforms=[change])
+    for _ in range(2):
+        assert (await mcp.call_tool("db_plus")).text == "add"
+    assert provider.asked == ["add", None]
+    with pytest.raises(MCPError, match="Unknown tool"):
+        await mcp.call_tool("db_add")
+    assert await names(mcp) == ["own", "db_plus", "db_other"]
+    asked = len(provider.asked)
+    assert (await mcp.call_tool("db_other")).text == "other"
+    assert len(provider.asked) == asked
+
+
+async def test_a_list_is_read_once_and_again_when_the_provider_has_changed() -> None:
+    provider = Features(tool("add"))
+    mcp = shop(provider)
+    assert await names(mcp) == ["own", "add"]
+    assert await names(mcp) == ["own", "add"]
+    assert provider.asked == [None]
+    changes = runtime_of(mcp).server.hub.add(lambda _: True)
+    provider.features = [tool("first"), *provider.features]
+    provider.changed()
+    change = await anext(changes)
+    assert change.method == "notifications/tools/list_changed"
+    assert await names(mcp) == ["own", "first", "add"]
+    assert changes.take() == []
+    provider.resource_updated("data://info")
+    assert (await anext(changes)).uri == "data://info"
+
+
+async def test_clients_are_notified_before_the_first_list() -> None:
+    provider = Features(tool("add"))
+    mcp = shop(provider, "db")
+    changes = runtime_of(mcp).server.hub.add(lambda _: True)
+    provider.changed()
+    provider.resource_updated("data://info")
+    methods = {change.method for change in changes.take()}
+    assert "notifications/tools/list_changed" in methods
+    assert "notifications/resources/updated" in methods
+
+
+async def test_a_list_is_read_again_after_some_time(clock: Clock) -> None:
+    provider = Features(tool("add"), refresh=60)
+    mcp = shop(provider)
+    await names(mcp)
+    changes = runtime_of(mcp).server.hub.add(lambda _: True)
+    clock.now += 61
+    provider.features = [tool("add")]
+    await names(mcp)
+    assert (len(provider.asked), changes.take()) == (2, [])
+    clock.now += 61
+    provider.features = [tool("other")]
+    assert await names(mcp) == ["own", "other"]
+    assert [change.method for change in changes.take()] == ["notifications/tools/list_changed"]
+
+
+@pytest.mark.parametrize("is_quick", [True, False])
+async def test_a_call_gets_a_list_that_is_due(is_quick: bool, clock: Clock) -> None:
+    provider = Features(tool("add"), tool("gone"), refresh=60)
+    provider.is_quick = is_quick
+    mcp = shop(provider)
+    assert (await mcp.call_tool("add")).text == "add"
+    provider.features = [tool("add", tool("other").handler)]
+    clock.now += 61
+    assert (await mcp.call_tool("add")).text == ("other" if is_quick else "add")
+    await names(mcp)
+    clock.now += 61
+    assert (await mcp.call_tool("add")).text == "other"
+    with pytest.raises(MCPError, match="Unknown tool: gone"):
+        await mcp.call_tool("gone")
+    provider.features = []
+    clock.now += 61
+    if is_quick:
+        with pytest.raises(MCPError, match="Unknown tool: add"):
+            await mcp.call_tool("add")
+
+
+@pytest.mark.parametrize("kind", [Features, Searchable])
+async def test_a_failure_is_one_line_in_the_log_and_the_last_list_remains(
+    kind: Callable[..., Features], clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = kind(tool("add"))
+    provider.error = OSError("down\nfor maintenance")
+    mcp = shop(provider)
+    assert await names(mcp) == ["own"]
+    with pytest.raises(MCPError, match="Unknown tool"):
+        await mcp.call_tool("add")
+    assert len(caplog.records) == 1
+    assert f"{type(provider).__name__}.list has failed: OSError: down\\nfor maintenance" in caplog.text
+    provider.error = None
+    clock.now += provided.RETRY_SECONDS
+    assert await names(mcp) == ["own", "add"]
+    provider.error = OSError("down")
+    provider.changed()
+    await asyncio.sleep(0)
+    assert await names(mcp) == ["own", "add"]
+    assert (await mcp.call_tool("add")).text == "add"
+
+
+async def test_a_provider_that_does_not_answer_delays_a_list_for_a_limited_time(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(provided, "LIST_SECONDS", 0.01)
+
+    class Hanging(Provider):
+        async def list(self, caller: Principal | None) -> Iterable[Any]:
+            await asyncio.Event().wait()
+            return []
+
+    assert await names(shop(Hanging())) == ["own"]
+    assert "Hanging.list has failed: no answer in 0.01 seconds" in caplog.text
+
+
+class Slow(Features):
+    """Lists its features when a test allows it."""
+
+    def __init__(self, *features: Any) -> None:
+        super().__init__(*features)
+        self.was_asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+    async def list(self, caller: Principal | None) -> Iterable[Any]:
+        features = await super().list(caller)
+        self.was_asked.set()
+        await self.may_answer.wait()
+        return features
+
+
+async def test_all_requests_wait_for_the_first_list() -> None:
+    provider = Slow(tool("report"))
+    mcp = shop(provider)
+    first = asyncio.create_task(mcp.list_tools())
+    await provider.was_asked.wait()
+    second = asyncio.create_task(mcp.list_tools())
+    call = asyncio.create_task(mcp.call_tool("report"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    provider.may_answer.set()
+    for listed in (await first, await second):
+        assert [item.name for item in listed] == ["own", "report"]
+    await call
+    assert provider.asked == [None]
+
+
+def test_a_list_is_read_again_after_the_event_loop_has_ended_that_read_it() -> None:
+    provider = Slow(tool("report"))
+    mcp = shop(provider)
+
+    async def begin() -> None:
+        listing = asyncio.create_task(mcp.list_tools())
+        await provider.was_asked.wait()
+        listing.cancel()
+
+    asyncio.run(begin())
+    provider.was_asked, provider.may_answer = asyncio.Event(), asyncio.Event()
+    provider.may_answer.set()
+    assert [item.name for item in asyncio.run(mcp.list_tools())] == ["own", "report"]
+
+
+async def test_values_that_are_not_features_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    provider = Searchable("ask", tool("add"), "tell")
+    mcp = shop(provider)
+    assert await names(mcp) == ["own", "add"]
+    assert [record.message for record in caplog.records] == [
+        "Searchable: a value of the type str is left out. Return features."
+    ]
+
+
+async def test_a_found_value_that_is_not_a_feature_is_unknown(caplog: pytest.LogCaptureFixture) -> None:
+    class Names(Provider):
+        async def get(self, kind: type, key: str, caller: Principal | None) -> Any:
+            return key
+
+        async def list(self, caller: Principal | None) -> Iterable[Any]:
+            return []
+
+    with pytest.raises(MCPError, match="Unknown tool"):
+        await shop(Names()).call_tool("add")
+    assert "a value of the type str is left out" in caplog.text
+
+
+async def test_a_list_that_is_not_async_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    class Plain(Provider):
+        def list(self, caller: Principal | None) -> Any:
+            return []
+
+    assert await names(shop(Plain())) == ["own"]
+    assert "list must be an async function" in caplog.text
+
+
+async def test_features_that_do_not_fit_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    def failing(feature: Any) -> Any:
+        if feature.key == "bad":
+            raise ValueError("no")
+        return feature
+
+    provider = Features(tool("own"), tool("bad"), tool("add"), refresh=0)
+    mcp = shop(provider, transforms=[failing])
+    assert await names(mcp) == ["own", "add"]
+    assert (await mcp.call_tool("own")).text == "own"
+    assert await names(mcp) == ["own", "add"]
+    assert [record.getMessage().partition(". ")[0] for record in caplog.records] == [
+        "Features: own is left out",
+        "Features: bad is left out",
+    ]
+
+
+@pytest.mark.parametrize("kind", [Features, Searchable])
+async def test_a_hidden_feature_is_not_replaced_by_that_of_a_provider(kind: Callable[..., Features]) -> None:
+    mcp = shop(kind(tool("own"), tool("add")))
+    mcp.resource("data://own", name="own")(lambda: "own")
+    mcp.disable({"own", "data://own", "add"})
+    for name in ("own", "add"):
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await mcp.call_tool(name)
+    with pytest.raises(MCPError, match="Resource not found"):
+        await mcp.read_resource("data://own")
+    mcp.enable({"add"})
+    assert (await mcp.call_tool("add")).text == "add"
+
+
+@pytest.mark.parametrize("kind", [Features, Searchable])
+async def test_each_caller_gets_features_of_its_own(kind: Callable[..., Features]) -> None:
+    features = tool("add", tags=frozenset({"ada"})), tool("both", tags=frozenset({"ada", "eve"}))
+    provider = kind(*features, template("data://{day}", tags=frozenset({"ada"})), per_caller=True)
+    keys = Auth(APIKeys({"ada": "a-key-of-16-characters"}))
+    mcp = MCPServer("shop", auth=keys)
+    mcp.add_provider(provider, "my")
+    assert await names(mcp, ADA) == ["my_add", "my_both"]
+    assert await names(mcp, EVE) == ["my_both"]
+    assert (await mcp.call_tool("my_add", principal=ADA)).text == "add"
+    assert (await mcp.read_resource("data://my/x", principal=ADA)).contents
+    with pytest.raises(MCPError, match="Unknown tool: my_add"):
+        await mcp.call_tool("my_add", principal=EVE)
+    with pytest.raises(MCPError, match="Resource not found"):
+        await mcp.read_resource("data://my/x", principal=EVE)
+    assert provider.asked == ["ada", "eve"]
+    provider.features = [tool("new", tags=frozenset({"ada"}))]
+    provider.changed()
+    assert await names(mcp, ADA) == ["my_new"]
+
+
+class Remote(Features, RemoteProvider):
+    """Stands for a server with an identity for each caller, which answers when the test says so."""
+
+    name = "remote"
+
+    def __init__(self, *features: Any, optional: bool) -> None:
+        super().__init__(*features, per_caller=True)
+        self.is_optional = optional
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    async def list(self, caller: Principal | None) -> Iterable[Any]:
+        await self.answers.wait()
+        return await super().list(caller)
+
+
+async def test_a_slow_optional_server_delays_the_list_of_a_caller_for_a_time_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(provided, "FIRST_LIST_SECONDS", 0.0)
+    provider = Remote(tool("add", tags=frozenset({"ada"})), optional=True)
+    mcp = shop(provider)
+    changes = mcp._runtime.server.hub.add(lambda _: True)
+    provider.answers.clear()
+    async with asyncio.timeout(PATIENCE):
+        assert await names(mcp, ADA) == ["own"]
+        provider.answers.set()
+        async for change in changes:
+            if "tools" in change.method:
+                break
+    assert await names(mcp, ADA) == ["own", "add"]
+
+
+@pytest.mark.parametrize("optional", [False, True])
+async def test_the_list_of_a_caller_does_not_wait_for_a_server_that_has_failed(clock: Clock, *, optional: bool) -> None:
+    provider = Remote(tool("add", tags=frozenset({"ada"})), optional=optional)
+    mcp = shop(provider)
+    assert await names(mcp, ADA) == ["own", "add"]
+    clock.now += provided.CALLER_SECONDS
+    provider.error = OSError("down")
+    assert await names(mcp, ADA) == ["own", "add"]
+    clock.now += provided.RETRY_SECONDS
+    provider.answers.clear()
+    async with asyncio.timeout(PATIENCE):
+        assert await names(mcp, ADA) == ["own", "add"]
+        provider.error = None
+        provider.answers.set()
+        while len(provider.asked) < 3:  # noqa: ASYNC110 - the provider has no event
+            await asyncio.sleep(0)
+    assert await names(mcp, ADA) == ["own", "add"]
+
+
+async def test_one_feature_of_a_caller_is_looked_up_without_the_list() -> None:
+    provider = Searchable(tool("add", tags=frozenset({"ada"}), access=tool("x").access), per_caller=True)
+    mcp = MCPServer("shop", auth=Auth(APIKeys({"ada": "a-key-of-16-characters"})))
+    mcp.add_provider(provider)
+    assert (await mcp.call_tool("add", principal=ADA)).text == "add"
+    with pytest.raises(MCPError, match="Unknown tool"):
+        await mcp.call_tool("add", principal=EVE)
+    assert provider.asked == ["add", "ada", "add", "eve"]
+
+
+async def test_lists_of_callers_are_valid_for_some_time_and_bounded(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provided, "MAX_CALLERS", 2)
+    provider = Features(tool("add", tags=frozenset({"ada", "eve", "bob"})), per_caller=True)
+    mcp = shop(provider)
+    for caller in (ADA, EVE, ADA, Principal("bob"), ADA, EVE):
+        await mcp.call_tool("add", principal=caller)
+    assert provider.asked == ["ada", "eve", "bob", "eve"]
+    clock.now += provided.CALLER_SECONDS
+    await mcp.call_tool("add", principal=EVE)
+    assert provider.asked[4:] == ["eve"]
+    provider.error = OSError("down")
+    clock.now += provided.CALLER_SECONDS
+    assert (await mcp.call_tool("add", principal=EVE)).text == "add"
+    with pytest.raises(MCPError, match="Unknown tool"):
+        await mcp.call_tool("add", principal=Principal("zoe"))
+
+
+async def test_rules_and_transforms_of_the_server_apply_to_features_of_callers() -> None:
+    provider = Features(tool("add", tags=frozenset({"ada"})), tool("sub", tags=frozenset({"ada"})), per_caller=True)
+    mcp = shop(provider)
+    assert await names(mcp, ADA) == ["own", "add", "sub"]
+    mcp.disable({"add"})
+    assert await names(mcp, ADA) == ["own", "sub"]
+    with pytest.raises(MCPError, match="Unknown tool"):
+        await mcp.call_tool("add", principal=ADA)
+    mcp.add_transform(Hide({"sub"}))
+    assert await names(mcp, ADA) == ["own"]
+
+
+async def test_a_caller_needs_the_scopes_of_a_feature_of_a_provider() -> None:
+    mcp = MCPServer("shop", auth=Auth(APIKeys({"ada": "a-key-of-16-characters"})))
+    access = tool("x").access._replace(required_scopes=("read",))
+    mcp.add_provider(Searchable(tool("add", access=access)))
+    assert (await mcp.call_tool("add", principal=ADA)).text == "add"
+    with pytest.raises(MCPError, match="More scopes are needed"):
+        await mcp.call_tool("add", principal=EVE)
+
+
+async def test_a_server_that_mounts_another_one_has_the_features_of_its_providers() -> None:
+    mounted, later = shop(Features(tool("add"))), MCPServer("later")
+    above = MCPServer("above")
+    above.mount(mounted, "a")
+    above.mount(later, "b")
+    later.add_provider(Features(tool("sub")))
+    assert (await above.call_tool("b_sub")).text == "sub"
+    assert await names(above) == ["a_own", "a_add", "b_sub"]
+    with pytest.raises(MCPError, match="Unknown tool"):
+        await above.call_tool("a_none")
+
+
+async def test_features_of_callers_are_not_mounted_which_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    above = MCPServer("above")
+    above.mount(shop(Features(per_caller=True)))
+    assert await names(above) == ["own"]
+    assert await names(above) == ["own"]
+    assert len(caplog.records) == 1
+    assert "Add the provider to above" in caplog.text
+
+
+async def test_resources_of_a_provider_are_read_through_tools() -> None:
+    mcp = shop(Features(template("data://days/{day}")))
+    mcp.add_transform(ResourcesAsTools(mcp, templates=False))
+    assert not (await mcp.call_tool("read_resource", {"uri": "data://days/x"})).is_error
+    assert "data://days/{day}" in (await mcp.call_tool("list_resources")).text
+
+
+async def test_a_batch_names_features_of_a_provider() -> None:
+    from tests.architecture.test_hot_path import post, request
+
+    mcp = MCPServer("shop", sessions=None)
+    mcp.add_provider(Features(tool("add")))
+    body = b"[%b]" % request("tools/call", {"name": "add", "arguments": {}})
+    start, answer = await post(mcp, body, {"mcp-protocol-version": "2025-03-26"})
+    assert start["status"] == 200
+    assert b'"text":"add"' in answer["body"]
+
+
+def test_what_is_not_a_provider_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"Write mcp.mount\(server\) for another MCPServer"):
+        shop(MCPServer("other"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"takes an object, not a class. Write Features\(\.\.\.\)"):
+        shop(Features)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="prefix must have letters"):
+        shop(Features(), "a b")
+    provider = Features()
+    with pytest.raises(RuntimeError, match="does not belong to a server yet"):
+        _ = provider.services
+    provider.changed()
+    provider.resource_updated("data://info")
+    mcp = shop(provider)
+    assert provider.services is mcp.services
+    with pytest.raises(RuntimeError, match="belongs to a server already"):
+        shop(provider)
+
+
+async def test_a_provider_without_a_list_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    assert await names(shop(Provider())) == ["own"]
+    assert "Provider has no method list" in caplog.text
+    with pytest.raises(NotImplementedError, match="has no method get"):
+        await Provider().get(str, "", None)
+
+
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+
+async def echo(arguments: dict[str, Any], context: Context) -> str:
+    """Return the text."""
+    return f"{context.name}: {arguments['text']}"
+
+
+@EVERY_REVISION
+async def test_a_tool_is_made_from_a_schema(revision: str) -> None:
+    made = tool_from_schema("say", echo, SCHEMA, read_only=True, tags={"a"}, version="1", meta={"a.b/c": 1})
+    async with Client(shop(Features(made)), revision=revision) as client:
+        [_, listed] = await client.list_tools()
+        schemas.validate_as(listed, revision, "Tool")
+        assert (listed.name, listed.description, listed.input_schema) == ("say", "Return the text.", SCHEMA)
+        assert (await client.call_tool("say", {"text": "hi"})).text == "say: hi"
+        assert (await client.call_tool("say", {"text": 1})).is_error
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"task": "optional"}, "has no task="),
+        ({"colour": "red"}, "Unknown option 'colour'"),
+        ({"title": 1}, "title of say must be a string"),
+    ],
+)
+def test_a_wrong_option_of_a_tool_from_a_schema_is_an_error(options: dict[str, Any], text: str) -> None:
+    from funcmcp import RegistrationError
+
+    with pytest.raises(RegistrationError, match=text):
+        tool_from_schema("say", echo, SCHEMA, **options)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "array"}, "input_schema of bad"),
+        ({"type": "object", "properties": {"a": {"x-mcp-header": 1}}}, "x-mcp-header"),
+    ],
+)
+async def test_a_tool_with_a_wrong_schema_is_left_out_alone(
+    schema: dict[str, Any], text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Rows(Provider):
+        async def list(self, caller: Principal | None) -> Iterable[Any]:
+            return [tool_from_schema("bad", echo, schema), tool_from_schema("say", echo, SCHEMA)]
+
+    mcp = MCPServer("shop")
+    mcp.add_provider(Rows())
+    async with Client(mcp) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["say"]
+        assert (await client.call_tool("say", {"text": "hi"})).text == "say: hi"
+        assert (await client.call_tool("bad")).is_error
+    assert text in caplog.text
+
+
+@pytest.mark.parametrize("per_caller", [False, True])
+@pytest.mark.parametrize("has_own_budget", [False, True])
+async def test_results_of_provided_tools_are_within_their_budget(*, per_caller: bool, has_own_budget: bool) -> None:
+    async def get(_context: Any, _arguments: Any) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": "One sentence. " * 1000}]}
+
+    budget = {"result_characters": 3000} if has_own_budget else {}
+    limits = Limits() if has_own_budget else Limits(result_characters=3000)
+    mcp = MCPServer("shop", limits=limits, auth=APIKeys({"ada": "key-of-ada-16-chars"}))
+    mcp.add_provider(Searchable(tool("get", get, tags=frozenset({"ada"}), **budget), per_caller=per_caller))
+    async with Client(mcp, headers={"x-api-key": "key-of-ada-16-chars"}) as client:
+        result = await client.call_tool("get")
+        assert len(result.text) < 3000
+        link = result["content"][-1]["uri"]
+        assert (await client.read_resource(link)).text == "One sentence. " * 1000
+        assert {"get", "read_result"} == {listed.name for listed in await client.list_tools()}
+
+
+async def test_resources_of_a_provider_are_listed_beside_those_that_functions_list() -> None:
+    mcp = shop(Features(resource("menu://today")))
+
+    @mcp.resource_lister("notes")
+    async def list_notes() -> list[ResourceInfo]:
+        return [ResourceInfo("notes://1", "one")]
+
+    async with Client(mcp) as client:
+        assert [item.uri for item in await client.list_resources()] == ["menu://today", "notes://1"]
+
+
+async def dropped(arguments: dict[str, Any]) -> str:
+    return f"dropped {arguments['text']}"
+
+
+async def test_a_tool_from_a_schema_that_asks_a_person_is_destructive() -> None:
+    provider = Features(tool_from_schema("drop", dropped, SCHEMA, confirm="Drop it?"))
+    async with Client(shop(provider)) as client:
+        [_, listed] = await client.list_tools()
+    assert listed.annotations == {"destructiveHint": True}
+
+
+async def test_a_tool_from_a_schema_has_the_options_of_other_tools() -> None:
+    options: dict[str, Any] = {"result_characters": 2000, "ui": "ui://page", "meta": {"com.example/a": 1}}
+    made = tool_from_schema("read", lambda arguments: arguments["text"] * 5000, SCHEMA, read_only=True, **options)
+    assert (made.result_characters, made.annotations) == (2000, {"readOnlyHint": True})
+    assert made.describe()["_meta"]["com.example/a"] == 1
+    assert made.describe()["_meta"]["ui"]["resourceUri"] == "ui://page"
+    async with Client(shop(Features(made))) as client:
+        assert len((await client.call_tool("read", {"text": "a"})).text) < 3000
+
+
+async def test_a_cache_never_answers_for_a_tool_from_a_schema_that_asks_a_person() -> None:
+    asked = []
+
+    async def answer(question: Any) -> Any:
+        asked.append(question["message"])
+        return {"action": "accept", "content": {"confirm": True}}
+
+    mcp = MCPServer("shop", middleware=[cache_results(60, ["drop"])])
+    mcp.add_provider(Features(tool_from_schema("drop", dropped, SCHEMA, confirm="Drop it?")))
+    async with Client(mcp, revision="2025-11-25", elicit=answer) as client:
+        for _ in range(2):
+            assert (await client.call_tool("drop", {"text": "a"})).text == "dropped a"
+    assert asked == ["Drop it?", "Drop it?"]
+
+
+async def test_few_of_many_unknown_arguments_of_a_tool_for_a_resource_are_reported() -> None:
+    mcp = shop(Features(template("menu://{day}")))
+    mcp.add_transform(ResourcesAsTools(mcp))
+    [made] = [item for item in await mcp.list_tools() if "day" in item.input_schema.get("properties", {})]
+    result = await mcp.call_tool(made.name, {"day": "x", **{f"dai{number}": 1 for number in range(5000)}})
+    assert result.is_error
+    assert result.text.endswith("and 980 more")

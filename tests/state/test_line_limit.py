@@ -1,0 +1,36 @@
+"""A limit for the lines of the log that clients can cause."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from funcmcp._state.line_limit import LineLimit
+from tests.clock import Clock
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_one_line_is_written_in_a_minute_and_the_next_one_counts_those_left_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock()
+    lines = LineLimit(clock=clock)
+    for number in range(4):
+        lines.write("Number %d is refused.", number)
+    clock.now += 60
+    lines.write("Number %d is refused.", 4)
+    clock.now += 60
+    lines.write("Number %d is refused.", 5)
+    assert caplog.messages == [
+        "Number 0 is refused.",
+        "Number 4 is refused. There were 3 more since the last such line.",
+        "Number 5 is refused.",
+    ]
+
+
+def test_a_line_has_its_level(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    LineLimit(logging.INFO).write("A client is slow.")
+    assert [record.levelname for record in caplog.records] == ["INFO"]

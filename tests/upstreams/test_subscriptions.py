@@ -1,0 +1,55 @@
+"""Changes of an upstream, in the four pairs of eras: they also come while no request runs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.upstreams.conftest import Pair
+
+
+async def test_changed_list_is_reported_once_after_it_can_be_read(shared_pair: Pair) -> None:
+    changes: asyncio.Queue[None] = asyncio.Queue()
+    async with (
+        shared_pair.connect(on_tool_list_changed=lambda: changes.put_nowait(None)) as client,
+        shared_pair.connect() as other,
+    ):
+        assert "up_late" not in {tool.name for tool in await client.list_tools()}
+        await other.call_tool("up_change", {"name": "late"})
+        await changes.get()
+        assert "up_late" in {tool.name for tool in await client.list_tools()}
+        assert (await client.call_tool("up_late")).text == "late"
+        await client.call_tool("up_echo", {"text": "later"})
+        assert changes.empty()
+
+
+async def test_updates_of_a_resource_reach_the_clients_that_are_subscribed(shared_pair: Pair) -> None:
+    first: asyncio.Queue[str] = asyncio.Queue()
+    second: asyncio.Queue[str] = asyncio.Queue()
+    unwanted: list[str] = []
+    async with (
+        shared_pair.connect(on_resource_updated=first.put_nowait) as client,
+        shared_pair.connect(on_resource_updated=second.put_nowait) as other_client,
+        shared_pair.connect(on_resource_updated=unwanted.append) as other,
+    ):
+        await client.list_resources()
+        await client.subscribe("memo://up/note")
+        await other_client.subscribe("memo://up/note")
+        await other.call_tool("up_change", {"name": "first"})
+        assert await first.get() == await second.get() == "memo://up/note"
+        await other_client.unsubscribe("memo://up/note")
+        await other.call_tool("up_change", {"name": "second"})
+        assert await first.get() == "memo://up/note"
+        await client.unsubscribe("memo://up/note")
+        await other.call_tool("up_change", {"name": "third"})
+        assert not unwanted
+
+
+async def test_a_resource_is_watched_in_the_session_of_the_client(pair: Pair) -> None:
+    updates: asyncio.Queue[str] = asyncio.Queue()
+    async with pair.connect(on_resource_updated=updates.put_nowait) as client:
+        await client.list_resources()
+        await client.subscribe("memo://up/note")
+        await client.call_tool("up_change", {"name": "first"})
+        assert await updates.get() == "memo://up/note"
