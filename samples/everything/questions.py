@@ -98,6 +98,11 @@ class Questions:
         )
         return f"Elicitation completed: action={answer.action}, content={answer.content}"
 
+    @tool(confirm="Delete {name}?")
+    async def test_confirmation(self, name: str) -> str:
+        """Say that something was deleted, after a person has confirmed it."""
+        return f"Deleted {name}"
+
 
 class KeyedQuestions:
     """Tools whose questions have the keys that the conformance suite answers in 2026-07-28."""
@@ -110,7 +115,7 @@ class KeyedQuestions:
 
     @tool
     async def test_input_required_result_sampling(self, context: Context) -> str:
-        """Let the client's model answer a question."""
+        """Ask the client's model a question."""
         answer = await context.sample("What is the capital of France?", max_tokens=100, key="capital_question")
         return f"LLM response: {answer.text}"
 

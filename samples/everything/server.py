@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -155,6 +156,14 @@ async def test_tool_with_progress(context: Context) -> str:
     await asyncio.sleep(PAUSE)
     await context.report_progress(100, total=100)
     return "Tool with progress executed successfully"
+
+
+@mcp.tool
+async def test_generator() -> Annotated[AsyncIterator[str], Field(description="The items")]:
+    """Yield two items, which are progress as well."""
+    yield "one"
+    await asyncio.sleep(PAUSE)
+    yield "two"
 
 
 @mcp.tool
@@ -355,6 +364,11 @@ def _toggle(remove: Callable[[], object], add: Callable[[], object]) -> str:
         add()
         return "Added"
     return "Removed"
+
+
+# Skills
+
+mcp.add_skills(Path(__file__).parent / "skills")
 
 
 if __name__ == "__main__":

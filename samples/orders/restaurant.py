@@ -265,7 +265,7 @@ class OrderService:
 
 
 def _switch_to_wal(database: sqlite3.Connection) -> None:
-    """Let readers go on while one writes. SQLite itself does not wait here for other processes that start just now."""
+    """Allow reads during a write. SQLite itself does not wait here for other processes that start just now."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
