@@ -1,7 +1,8 @@
 """Calls of one source tree in this process, without sockets: the worker of `hot_path.py` and `profile_calls.py`.
 
 It reads commands from stdin. A command is a line with the name of a case and the number of calls. The answer is a line
-with the CPU time of one call in microseconds. With ``--seconds`` it calls `add` in both eras for so long.
+with the CPU time of one call in microseconds. For the number 0 it is a line with the calls of Python functions that one
+call makes, outermost first. With ``--seconds`` it calls `add` in both eras for so long.
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ from models import Customer, Line, Receipt, dish_of, receipt_of, review_of
 from traffic import CALLS, DISH, ERAS, HANDSHAKE, Request, initialize, request
 
 from funcmcp import Auth, HTTPOptions, MCPServer
-from funcmcp._serving import serving_of
+from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.messages import HttpRequest
 from funcmcp.auth import BearerTokens, StaticKeys
 from funcmcp.state import MemoryRates
+from tests.python_calls import calls_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine
 
     from joserfc.jwk import RSAKey
 
-    Case = Callable[[int], Awaitable[None]]
+    Case = Callable[[int], Coroutine[Any, Any, None]]
 
 HOST, PORT = "127.0.0.1", 8000
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -107,14 +109,14 @@ def pairs_of(message: Request, token: str | None = None) -> list[tuple[bytes, by
 async def open_session(mcp: MCPServer, token: str | None) -> str:
     """Initialize, and return the session id."""
     message = initialize()
-    response = await serving_of(mcp).exchange(CompleteRequest(pairs_of(message, token), message.body.encode()))
+    response = await runtime_of(mcp).exchange(CompleteRequest(pairs_of(message, token), message.body.encode()))
     return dict(response.headers)["mcp-session-id"]
 
 
 def exchange_case(mcp: MCPServer, message: Request, token: str | None) -> Case:
     """Return the calls of the function from HttpRequest to HttpResponse."""
     pairs, body = pairs_of(message, token), message.body.encode()
-    exchange = serving_of(mcp).exchange
+    exchange = runtime_of(mcp).exchange
 
     async def run(count: int) -> None:
         for _ in range(count):
@@ -198,6 +200,10 @@ async def serve() -> None:
     print(json.dumps(list(cases)), flush=True)
     for line in sys.stdin:
         name, count = json.loads(line)
+        if not count:
+            await cases[name](10)  # caches and plans exist afterwards
+            print(json.dumps(list(map(str, calls_of(cases[name](1))))), flush=True)
+            continue
         started = time.process_time()
         await cases[name](count)
         print(json.dumps((time.process_time() - started) / count * 1e6), flush=True)

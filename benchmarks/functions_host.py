@@ -18,14 +18,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from funcmcp._functions_host.workers.node import node_worker
-from funcmcp._functions_host.workers.python import python_worker
-from funcmcp._functions_host.workers.worker import Invocation, Value
+from funcmcp_host.workers.node_command import node_worker
+from funcmcp_host.workers.python_command import python_worker
+from funcmcp_host.workers.worker import Invocation, Value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from funcmcp._functions_host.workers.process import ProcessWorker
+    from funcmcp_host.workers.process import ProcessWorker
 
 ROOT = Path(__file__).parents[1]
 SECONDS = 3.0

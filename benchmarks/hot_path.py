@@ -3,6 +3,9 @@
 `hot_path.py --before DIRECTORY` compares two source trees: this one and another checkout. Each tree runs in a separate
 process. The rounds alternate between them, so that other programs on the machine disturb both alike. The table has the
 median CPU time of a call in microseconds for each case, and the median of the ratios within each round.
+
+`--count` prints the numbers of Python functions that a call runs, and of their modules, instead. They are the same on
+every machine. With `--only CASE` it also lists the functions.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ class Tree:
     """
 
     def __init__(self, root: Path) -> None:
-        paths = [root / "src", HERE, HERE / "servers"]
+        paths = [root / "src", HERE, HERE / "servers", HERE.parent]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
         self._process = subprocess.Popen(
             [sys.executable, HERE / "calls_in_process.py"],
@@ -47,6 +50,13 @@ class Tree:
         print(json.dumps([case, count]), file=self._process.stdin, flush=True)
         microseconds: float = self._answer()
         return microseconds
+
+    def count(self, case: str) -> list[str]:
+        """Return the Python functions that one call runs, each with its module in brackets."""
+        assert self._process.stdin is not None
+        print(json.dumps([case, 0]), file=self._process.stdin, flush=True)
+        calls: list[str] = self._answer()
+        return calls
 
     def stop(self) -> None:
         """End the process."""
@@ -69,10 +79,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="measure the cases that contain this text")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--calls", type=int, default=2000, help="calls of a case in a round")
+    parser.add_argument("--count", action="store_true", help="count the calls of Python functions")
     options = parser.parse_args()
     roots = [HERE.parent] if options.before is None else [options.before, HERE.parent]
     trees = [Tree(root) for root in roots]
     cases = [case for case in trees[0].cases if options.only in case]
+    if options.count:
+        print(counts(trees, [case for case in cases if "plain" not in case]))  # a call in a thread waits for it
+        return
     times: dict[str, list[list[float]]] = {case: [[] for _ in trees] for case in cases}
     for turn in range(options.rounds + 1):
         for case in cases:
@@ -84,6 +98,19 @@ def main() -> None:
     for tree in trees:
         tree.stop()
     print(table(times))
+
+
+def counts(trees: list[Tree], cases: list[str]) -> str:
+    """Return the numbers of calls and modules of each tree as Markdown, with the calls of the last one if few cases."""
+    lines = ["| case | " + " | ".join(["calls, modules"] * len(trees)) + " |", "|---" * (len(trees) + 1) + "|"]
+    calls: list[str] = []
+    for case in cases:
+        cells = []
+        for tree in trees:
+            calls = tree.count(case)
+            cells.append(f"{len(calls)}, {len({call.rpartition('(')[2] for call in calls})}")
+        lines.append(f"| {case} | {' | '.join(cells)} |")
+    return "\n".join([*lines, *(calls if len(cases) == 1 else ())])
 
 
 def table(times: dict[str, list[list[float]]]) -> str:

@@ -42,6 +42,7 @@ def table(results: dict[str, Any]) -> str:
     lines += _callers([row for row in rows if "share_of_open" in row])
     lines += _function_apps([row for row in rows if "apps" in row])
     lines += _streams([row for row in rows if "kib_per_stream" in row])
+    lines += _proxies([row for row in rows if row["row"] == "proxy"])
     lines += _growth([row for row in rows if row["row"] == "growth"])
     lines += ["", "## Memory", ""]
     for row in rows:
@@ -104,6 +105,33 @@ def _function_apps(rows: list[Row]) -> list[str]:
         for figure in row["apps"][names[0]]:
             lines.append(f"| {figure} | {' | '.join(str(row['apps'][name][figure]) for name in names)} |")
     return ["", "## Azure Functions", "", "Milliseconds, in the worker library.", *lines] if lines else []
+
+
+def _proxies(rows: list[Row]) -> list[str]:
+    """Return a table of calls through proxies."""
+    lines = [
+        "",
+        "## Proxies",
+        "",
+        "`tools/call` of add: calls per second (p50 in ms; CPU time of the process per call in µs; time that a proxy",
+        "adds to the p50 of the server itself, in ms).",
+        "",
+    ]
+    names = list(dict.fromkeys(name for row in rows for name in row["rate"]))
+    lines += [f"| upstream | {' | '.join(names)} |", "|" + "---|" * (len(names) + 1)]
+    for row in rows:
+        label = f"{row['upstream']} {row['era']} c={row['connections']}"
+        lines.append(f"| {label} | {' | '.join(_proxied(row, name) for name in names)} |")
+    return lines if rows else []
+
+
+def _proxied(row: Row, name: str) -> str:
+    if name not in row["rate"]:
+        return "-"
+    figures = [f"{row['p50_ms'][name]}", f"{row['cpu_microseconds'][name]}"]
+    if name in row.get("added_ms", {}):
+        figures.append(f"+{row['added_ms'][name]}")
+    return f"{row['rate'][name]:.0f} ({'; '.join(figures)})"
 
 
 def _growth(rows: list[Row]) -> list[str]:

@@ -32,6 +32,7 @@ MEASUREMENTS = (
     "callers",
     "growth",
     "azure",
+    "proxies",
 )
 
 
@@ -60,6 +61,7 @@ def measure(plan: Plan, names: tuple[str, ...]) -> dict[str, list[dict[str, Any]
     """Return the rows of the named measurements."""
     import callers
     import growth
+    import proxies
     import startup
     import streams
     import throughput
@@ -79,6 +81,7 @@ def measure(plan: Plan, names: tuple[str, ...]) -> dict[str, list[dict[str, Any]
         "callers": callers.signed,
         "growth": growth.growing,
         "azure": workers.function_apps,
+        "proxies": proxies.calls,
     }
     with no_sleep():
         return {name: kinds[name](plan) for name in names}

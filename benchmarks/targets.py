@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 HERE = Path(__file__).parent
 SERVERS = HERE / "servers"
@@ -43,23 +43,39 @@ class Target:
     """One running server.
 
     Args:
-        name: which one, such as `funcmcp`. All but `funcmcp run` and `funcmcp run_tasks` are served by uvicorn.
+        name: which one, such as `funcmcp`. Names that begin with `funcmcp run` are served by that command, others by
+            uvicorn.
+        command: Returns another command for a port.
+        core: The core that it runs on.
         settings: its environment variables: BENCH_TOOLS, BENCH_PLAIN, BENCH_BODY.
     """
 
-    def __init__(self, name: str, **settings: object) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Callable[[int], list[str]] | None = None,
+        *,
+        core: int = SERVER_CORE,
+        **settings: object,
+    ) -> None:
         self.name = name
         self.port = free_port()
         self.started = time.perf_counter()
-        command = ["taskset", "-c", str(SERVER_CORE), sys.executable, "-m"]
-        if name.startswith(RUN):
-            file = f"funcmcp{name.removeprefix(RUN)}_server.py"
-            command += ["funcmcp", "run", f"{file}:app", "--port", str(self.port)]
-        else:
-            command += ["uvicorn", f"{name}_server:app", "--port", str(self.port)]
-            command += ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]
-            command += ["--timeout-keep-alive", "60"]  # clients of tasks wait longer than uvicorn's five seconds
-        self._process = subprocess.Popen(command, cwd=SERVERS, env=environment(settings), stdout=subprocess.DEVNULL)
+        arguments = (command or self._command)(self.port)
+        self._process = subprocess.Popen(
+            ["taskset", "-c", str(core), *arguments],
+            cwd=SERVERS,
+            env=environment(settings),
+            stdout=subprocess.DEVNULL,
+        )
+
+    def _command(self, port: int) -> list[str]:
+        if self.name.startswith(RUN):
+            file = f"funcmcp{self.name.removeprefix(RUN).replace(' ', '_')}_server.py"
+            return [sys.executable, "-m", "funcmcp", "run", f"{file}:app", "--port", str(port)]
+        command = [sys.executable, "-m", "uvicorn", f"{self.name}_server:app", "--port", str(port)]
+        command += ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]
+        return [*command, "--timeout-keep-alive", "60"]  # clients of tasks wait longer than uvicorn's five seconds
 
     def wait(self, seconds: float = 60) -> Self:
         """Wait until the server accepts connections."""
@@ -95,7 +111,7 @@ class Target:
 @contextlib.contextmanager
 def running(names: tuple[str, ...], **settings: object) -> Iterator[dict[str, Target]]:
     """Run several targets at once; the ones that are not under load cost nothing."""
-    targets = {name: Target(name, **settings) for name in names}
+    targets = {name: Target(name, None, core=SERVER_CORE, **settings) for name in names}
     try:
         for target in targets.values():
             target.wait()

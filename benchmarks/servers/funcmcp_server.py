@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from models import Customer, Line, Receipt, dish_of, receipt_of, review_of
-from settings import JWK, PLAIN, STREAMS, TOOLS, filler
+from settings import JWK, PLAIN, REVISIONS, STREAMS, TOOLS, filler
 
-from funcmcp import Limits, MCPServer
+from funcmcp import Limits, MCPServer, ProtocolOptions
 
 if TYPE_CHECKING:
     from funcmcp.auth import Authenticator
@@ -27,7 +27,9 @@ def authenticator() -> Authenticator | None:
 # One client holds thousands of streams, which is more than the share of a caller.
 LIMITS = Limits(memory_bytes_per_principal=256 * 1024 * 1024)
 
-app = MCPServer("bench", version="1.0.0", auth=authenticator(), limits=LIMITS)
+PROTOCOL = ProtocolOptions(revisions=REVISIONS) if REVISIONS else None
+
+app = MCPServer("bench", version="1.0.0", auth=authenticator(), limits=LIMITS, protocol=PROTOCOL)
 
 if PLAIN:
 

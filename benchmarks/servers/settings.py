@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 TOOLS = int(os.environ.get("BENCH_TOOLS", "2"))
@@ -15,6 +16,12 @@ STREAMS = os.environ.get("BENCH_STREAMS") == "1"
 
 JWK = os.environ.get("BENCH_JWK")
 """The public key that callers' tokens are signed for; None for a server that asks nobody."""
+
+REVISIONS = os.environ.get("BENCH_REVISIONS", "").split()
+"""The only revisions that the server speaks; all of its own if there are none."""
+
+UPSTREAM: str | list[str] = json.loads(os.environ.get("BENCH_UPSTREAM", '""'))
+"""Where a proxy finds its server: a URL, or a command."""
 
 
 def filler(number: int, a: int, b: str, c: float = 1.0) -> str:
