@@ -70,7 +70,7 @@ def running_browser(name: str = "chromium") -> Iterator[Browser]:
     program = nodejs.browser() if name == "chromium" else nodejs.firefox()
     for package in ("axe-core", "playwright-core", "playwright-firefox"):
         nodejs.package(package)
-    command = [str(nodejs.node()), str(HERE / "driver.mjs"), str(nodejs.HOME), name, str(program)]
+    command = [str(nodejs.node()), str(HERE / "driver.mjs"), str(nodejs.HOME), name, str(program), str(PATIENCE)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     ) as process:

@@ -1,12 +1,12 @@
 // A headless Chromium or Firefox for tests. Arguments: the folder whose node_modules has the packages, "chromium" or
-// "firefox", and the browser's program.
+// "firefox", the browser's program, and the seconds after which a script gives up what has to come.
 // Each line on stdin is {script, args, options}: the body of an async function of `page`, `args` and `violations`, which
 // runs in a new context with these options. The answer is one line: {value, failure, errors, requests}.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import readline from "node:readline";
 
-const [packages, name, program] = process.argv.slice(2);
+const [packages, name, program, patience] = process.argv.slice(2);
 const require = createRequire(`${packages}/package.json`);
 // The Playwright that knows the commands of Firefox ESR. The newest one needs a newer Firefox.
 const browsers = {
@@ -15,7 +15,6 @@ const browsers = {
 };
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf-8");
 const AsyncFunction = (async () => {}).constructor;
-const SECONDS = 10_000;
 
 // What is not on this machine can't be reached: other names than those of *.example.test do not resolve, or belong to a
 // proxy that does not exist. Firefox is the one of the machine, which WebDriver BiDi drives.
@@ -50,7 +49,7 @@ async function play({ script, args, options }) {
   const seen = { value: null, failure: null, errors: [], requests: [] };
   const context = await browser.newContext({ timezoneId: "Europe/Berlin", ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(SECONDS);
+  page.setDefaultTimeout(1000 * patience);
   page.on("pageerror", (error) => seen.errors.push(`page: ${error.message}`));
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) seen.errors.push(message.text());

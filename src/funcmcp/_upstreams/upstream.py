@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._objects.public_names import public
 from funcmcp._providers.remote import RemoteProvider
+from funcmcp._server.handlers.lists import Caching
 from funcmcp._upstreams.auth import auth_of
 from funcmcp._upstreams.features import UpstreamFeatures
 from funcmcp._upstreams.forwarding import Forwarding
@@ -104,7 +105,7 @@ class Upstream(RemoteProvider):
         if sessions not in ("client", "shared", "call"):
             raise ValueError(f"sessions must be 'client', 'shared' or 'call'; got {sessions!r}.")
         self._auth = None if auth is None else auth_of(auth)
-        self.per_caller = self._auth is not None and self._auth.per_caller
+        self.per_caller: bool = self._auth is not None and self._auth.per_caller
         self._changes = UpstreamChanges(self.changed, self.resource_updated)
         self._links = Links(
             target,
@@ -118,9 +119,11 @@ class Upstream(RemoteProvider):
             limits=limits,
         )
         self._forwarding = Forwarding(self._links)
-        self.name = self._links.name
-        self.is_optional = optional
-        self.adds_instructions = instructions
+        self.name: str = self._links.name
+        self.is_optional: bool = optional
+        self.adds_instructions: bool = instructions
+        self.caching: Caching = Caching()
+        self.refresh: float | None = None
         self._selection = Selection(only, self.name)
         self._pins = None if pinned is None else Pins(pinned, self.name)
         self._name_lengths = NameLengths(self.name, shortens=short_names)
