@@ -1,8 +1,8 @@
 """Server cards: documents that say what a server is and where it is, before a client connects.
 
 Source: SEP-2127 (Final, Extensions Track), which leaves the format to the repository experimental-ext-server-card:
-docs/discovery.md (path, CORS, caches) and schema.json (members and their limits), both of 2026-07-24. The format is
-experimental, so it may change.
+its page "Discovery" (path, CORS, caches) and its JSON Schema (members and their limits), both of 2026-07-24. The format
+is experimental, so it may change.
 """
 
 from __future__ import annotations
