@@ -33,6 +33,7 @@ class Results:
 
     Attributes:
         instructions: Instructions for the model; None without.
+        server_info: The Implementation of the server, in the newest revision's shape.
     """
 
     def __init__(self, options: ServerOptions, revisions: Sequence[Revision], *, cache_scope: CacheScope) -> None:
@@ -45,7 +46,7 @@ class Results:
 
     def describe_as(self, implementation: dict[str, Any]) -> None:
         """Send another Implementation from now on: that of the server whose features are passed on."""
-        self._implementation = implementation
+        self.server_info = implementation
         self._meta = {envelope.SERVER_INFO: implementation}
         self._end = b"," + encode({"_meta": self._meta})[1:]
         self._end_of_read = b"," + encode({**self._caching(self.read_ttl, "private"), "_meta": self._meta})[1:]
@@ -129,7 +130,7 @@ class Results:
 
     def implementation(self, revision: Revision) -> dict[str, Any]:
         """Return the server's Implementation with the members that a revision has."""
-        return adaptation.implementation(self._implementation, revision)
+        return adaptation.implementation(self.server_info, revision)
 
     def _caching(self, ttl: int, scope: CacheScope) -> dict[str, Any]:
         return {"ttlMs": ttl, "cacheScope": scope}
