@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -33,7 +32,7 @@ from funcmcp._client.requests import Requests
 from funcmcp._client.target_transports import check_kind, transport_for
 from funcmcp._client.targets import HTTPEndpoint, StdioCommand
 from funcmcp._client.transport import Transport
-from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.errors import METHOD_NOT_FOUND, MCPError
 from funcmcp._server.calls.upstream_call import around_all
 from funcmcp._server.load import Budget, principal_caller
 from funcmcp._server.log import quote
@@ -258,8 +257,12 @@ class Links:
             return not self.health.is_away
         link = await self._base(None)
         if self.health.is_away or self.health.now() > link.used + CHECK_SECONDS:
-            with suppress(MCPError):  # a server that does not have `ping` has answered as well
+            try:
                 await link.request("server/discover" if link.revision.per_request else "ping", {})
+            except MCPError as error:
+                if error.code != METHOD_NOT_FOUND:  # a server without `ping` has answered as well
+                    self.log_error(error)
+                    return False
         return not self.health.is_away
 
     def end(self, subject: str) -> None:
