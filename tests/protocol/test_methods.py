@@ -33,13 +33,13 @@ def test_2026_07_28_has_no_method_that_it_removed(method: str) -> None:
 
 
 def test_the_mirrored_members_are_those_of_the_specification() -> None:
-    mirrored = {row.name: row.named_by for row in METHODS.values() if row.mirror is not None}
+    mirrored = {row.name: member.member for row in METHODS.values() for member in row.repeats}
     tasks = dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
     assert mirrored == {"tools/call": "name", "prompts/get": "name", "resources/read": "uri", **tasks}
 
 
 def test_only_the_header_of_tasks_may_be_missing() -> None:
-    optional = {row.name for row in METHODS.values() if row.mirror == "optional"}
+    optional = {row.name for row in METHODS.values() for member in row.repeats if member.is_optional}
     assert optional == {"tasks/get", "tasks/update", "tasks/cancel"}
 
 
