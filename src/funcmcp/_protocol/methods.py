@@ -145,19 +145,13 @@ def can_be_asked(method: str, revision: str) -> bool:
 
 def methods_of(revision: str) -> dict[str, Method]:
     """Return the rows of `METHODS` that a revision has, by name."""
-    # Revisions are dates in ISO format, so they sort as text.
-    return {
-        row.name: row
-        for row in METHODS.values()
-        if row.since <= revision and (row.removed_in is None or revision < row.removed_in)
-    }
+    return {row.name: row for row in METHODS.values() if _is_in(row, revision)}
 
 
 def members_repeated_in(revision: str) -> dict[str, tuple[RepeatedMember, ...]]:
     """Return what requests of a revision repeat in headers, by method, of those methods that repeat something."""
-    # Revisions are dates in ISO format, so they sort as text.
-    rows = {row.name: tuple(member for member in row.repeats if member.since <= revision) for row in METHODS.values()}
-    return {method: members for method, members in rows.items() if members}
+    repeated = {name: _repeated(row, revision) for name, row in methods_of(revision).items()}
+    return {method: members for method, members in repeated.items() if members}
 
 
 def repeating_headers() -> set[str]:
@@ -168,9 +162,17 @@ def repeating_headers() -> set[str]:
 def repeated_members(method: str, params: Mapping[str, Any], revision: str) -> dict[str, str]:
     """Return the values that a request of a revision repeats in headers, by the header's name in lower case."""
     row = METHODS.get(method)
-    repeated: dict[str, str] = {}
-    for member in () if row is None else row.repeats:
-        value = params.get(member.member)
-        if isinstance(value, str) and member.since <= revision:
-            repeated[member.header] = value
-    return repeated
+    if row is None or not row.repeats or not _is_in(row, revision):
+        return {}
+    values = {member.header: params.get(member.member) for member in _repeated(row, revision)}
+    return {header: value for header, value in values.items() if isinstance(value, str)}
+
+
+def _repeated(row: Method, revision: str) -> tuple[RepeatedMember, ...]:
+    # Revisions are dates in ISO format, so they sort as text.
+    return tuple(member for member in row.repeats if member.since <= revision)
+
+
+def _is_in(row: Method, revision: str) -> bool:
+    # Revisions are dates in ISO format, so they sort as text.
+    return row.since <= revision and (row.removed_in is None or revision < row.removed_in)
