@@ -594,7 +594,11 @@ class Requests:
             if error.code != UNSUPPORTED_PROTOCOL_VERSION or self._transport.is_http:
                 raise
             self.date = _shared_revision(_supported_by(error)) or newest(REVISIONS)
-            await self._discover(self._timeout)
+            try:
+                await self._discover(self._timeout)
+            except _OtherRevisionsError as other:
+                if not await self._discover_in_one_of(other.supported):
+                    raise
 
     async def _agree_without_handshake(self) -> bool:
         """Agree on a revision that has no handshake. Return False if the server may have one with a handshake."""
