@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funcmcp._client.errors import ConnectionFailedError, HTTPStatusError
-from funcmcp._client.requests import LATEST_HANDSHAKE
 from funcmcp._protocol.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -24,7 +23,7 @@ from funcmcp._protocol.errors import (
     InvalidResponseError,
     MCPError,
 )
-from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._protocol.revisions import NEWEST_HANDSHAKE, REVISIONS
 from funcmcp._upstreams.status import UpstreamError
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class Eras:
     @property
     def session_revision(self) -> str | None:
         """The revision in which a session begins; None to ask the upstream."""
-        return LATEST_HANDSHAKE if self.handshake is None and self.per_request else self.handshake
+        return NEWEST_HANDSHAKE if self.handshake is None and self.per_request else self.handshake
 
     def agreed(self, requests: Requests) -> None:
         """Note the outcome of a connection on which the upstream was asked for its revisions."""
