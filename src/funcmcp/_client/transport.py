@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable, Mapping
 
     Message: TypeAlias = dict[str, Any]
@@ -59,10 +60,13 @@ class Transport(Protocol):
 class StandingStreams(Protocol):
     """A transport that can open a stream for what the server sends outside of requests, beside those of requests."""
 
-    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None]) -> None:
-        """Open the stream in the background, and again whenever it ends. It replaces an earlier one.
+    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None] | None) -> asyncio.Event:
+        """Open the stream in the background, and again whenever it ends, unless the session has it already.
 
         Args:
             headers: Header fields of the requests.
-            on_gap: Is called when messages may be missing.
+            on_gap: Is called when messages may be missing. None leaves that of an open stream as it is.
+
+        Returns:
+            Is set when the server has answered: the stream is open, or there is none.
         """

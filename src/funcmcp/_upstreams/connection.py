@@ -45,6 +45,9 @@ _current_limit: ContextVar[TimeLimit | None] = ContextVar("funcmcp_upstream_time
 """The time limit of the request whose response the task reads."""
 
 
+_STREAM_SECONDS = 1.0
+"""Seconds that a request waits for the stream of its session. Some servers answer only with their first message."""
+
 URL_ELICITATION_REQUIRED = -32042
 
 _AWAY = frozenset({502, 503, 504})
@@ -202,6 +205,8 @@ class Link:
         self._opening: asyncio.Task[Requests] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._limits: dict[str | int, TimeLimit] = {}
+        self._stream: asyncio.Event | None = None  # of the present session
+        self._needs_stream = False
 
     @property
     def name(self) -> str:
@@ -425,7 +430,7 @@ class Link:
             on_notification=self._notified,
             on_session=self._session_began,
         )
-        self._new = requests
+        self._new, self._stream = requests, None
         try:
             stored = await links.stored_session(self)
             if stored is None:
@@ -449,9 +454,33 @@ class Link:
             self.changes = LinkChanges(report, kinds=())
             self.changes.session_began(self._requests)
 
+    async def open_stream(self) -> None:
+        """Open the stream for what the upstream sends outside of responses, also for what belongs to a request.
+
+        Servers of the official TypeScript SDK send most questions and log messages there. Without the stream these are
+        lost, and the call that asks waits in vain.
+        """
+        self._needs_stream = True
+        requests = await self.open()
+        stream = self._stream
+        if stream is None:
+            stream = self._stream = requests.open_stream(None)
+        if stream is None or stream.is_set():
+            return
+        try:
+            async with asyncio.timeout(_STREAM_SECONDS):
+                await stream.wait()
+        except TimeoutError:
+            stream.set()  # no other request waits for it
+
     def _session_began(self) -> None:
-        if self.changes is not None and self._new is not None:
+        self._stream = None
+        if self._new is None:
+            return
+        if self.changes is not None:
             self.changes.session_began(self._new)
+        if self._needs_stream:
+            self._stream = self._new.open_stream(None)
 
     async def _send(self, method: str, params: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request; send it again if the process had ended before it was written."""
