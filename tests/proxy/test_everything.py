@@ -141,14 +141,16 @@ PLAN = {
 
 CHANGES = [
     Step("watch", {"resourceSubscriptions": [DOCUMENT]}),
-    tool("all_toggle-subscriber-updates"),
-    hear(("resources/updated", {"uri": DOCUMENT})),
+    hear(("resources/updated", {"uri": DOCUMENT}), again=["all_toggle-subscriber-updates"]),
     Step("resources/unsubscribe", {"uri": DOCUMENT}),
 ]
+"""The tool sends updates when it is called for the first, the third and the fifth time in a session. Clients of
+2026-07-28 share one, as they have the same address, so the first call of a client may end the updates of another one.
+"""
+
 LOGGING = [
     Step("logging/setLevel", {"level": "debug"}),
-    tool("all_toggle-simulated-logging"),
-    hear(("message", {})),
+    hear(("message", {}), again=["all_toggle-simulated-logging"]),
 ]
 
 
@@ -287,11 +289,12 @@ def test_arguments_are_completed_by_the_server(session: Session) -> None:
 def test_log_messages_of_the_session_arrive(player: Player, served: Served) -> None:
     *_, heard = player.play(Target("http", served.url), LOGGING).calls
     assert heard.result is not None, heard.error
-    assert any("-level message" in str(message["params"].get("data")) for message in heard.result["heard"])
+    texts = [str(message["params"].get("data")) for message in heard.result["heard"]]
+    assert any("level message" in text.replace("-", " ") for text in texts)  # that of the level alert is misspelled
 
 
 @pytest.mark.parametrize("player", PLAYERS, ids=lambda player: player.name)
 def test_updates_of_a_resource_arrive_under_the_uri_of_the_proxy(player: Player, served: Served) -> None:
-    heard = player.play(Target("http", served.url), CHANGES).calls[2]
+    heard = player.play(Target("http", served.url), CHANGES).calls[1]
     assert heard.result is not None, heard.error
     assert DOCUMENT in [(message.get("params") or {}).get("uri") for message in heard.result["heard"]]

@@ -2,7 +2,8 @@
 
 How it works: an upstream may list other features for a client that can be asked than for one that can't. So the lists
 are read for a client with all capabilities and for one without any, at the same time. Only if they differ, they are
-read once more without each capability: a feature needs those without which it is not listed (`Feature.needs`).
+read once more without each capability: a feature needs those without which it is not listed (`Feature.needs`). Lists
+that are too long to be read to their end are not compared, because they may differ by the place of that end alone.
 
 Later, only those without any are read as long as they do not change and the upstream announces no change.
 
@@ -153,8 +154,11 @@ class UpstreamFeatures:
             if await self._listed(None, {}) == last[0]:
                 return last[1], last[2]
         every, plain = await asyncio.gather(self._listed(caller, _capabilities()), self._listed_or_none(caller, {}))
-        needs = {} if plain is None or plain.keys == every.keys else await self._needs(caller, plain, every)
-        self._last = None if plain is None or caller is not None else (plain, every, needs)
+        if plain is None or plain.is_cut or every.is_cut:
+            self._last = None
+            return every, {}
+        needs = {} if plain.keys == every.keys else await self._needs(caller, plain, every)
+        self._last = None if caller is not None else (plain, every, needs)
         return every, needs
 
     async def _needs(self, caller: Principal | None, plain: UpstreamLists, every: UpstreamLists) -> Needs:
