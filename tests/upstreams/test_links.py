@@ -296,8 +296,7 @@ def contents_of(folder: Path) -> bytes:
 
 
 async def test_many_sessions_go_on_at_any_instance(tmp_path: Path) -> None:
-    """tests/proxy/test_sessions.py does the same with processes, and with many more clients."""
-    clients = 200
+    clients = 200  # `tests/proxy/test_sessions.py` opens more, all at once
     limits = UpstreamLimits(sessions=2 * clients, sessions_per_caller=2 * clients)
     async with scripted_server() as scripted, instances(scripted.url, tmp_path, 3, limits=limits) as desks:
         places = asyncio.Semaphore(20)
@@ -421,25 +420,13 @@ async def test_a_connection_for_one_call_gives_its_place_back_when_it_can_not_be
 
 async def test_a_connection_for_one_call_lasts_for_all_requests_of_the_call() -> None:
     async with scripted_server() as scripted:
-        answer = scripted._answer
-
-        async def log(exchange: Exchange, method: str) -> None:
-            if method == "initialize":
-                scripted.sessions += 1
-                scripted.open_sessions.add(f"session-{scripted.sessions}")
-                info = {"name": "scripted", "version": "1"}
-                capabilities: dict[str, Any] = {"tools": {}, "logging": {}}
-                result = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info}
-                exchange.result(result, mcp_session_id=f"session-{scripted.sessions}")
-            else:
-                await answer(exchange, method)
-
-        scripted._answer = log  # type: ignore[method-assign]
+        scripted.capabilities = {"tools": {}, "logging": {}}
         mcp, upstream = desk(scripted.url, sessions="call")
         async with Client(mcp, revision="2025-11-25", log_level="debug") as client:
             session = await act(client)
-            assert [method for method, name in scripted.requests if name == session][-2:] == [
+            assert [method for method, name in scripted.requests if name == session][-3:] == [
                 "logging/setLevel",
+                "GET",
                 "tools/call",
             ]
             assert upstream._links._of_loop()._single_use == set()
