@@ -20,6 +20,7 @@ import os
 from dataclasses import replace
 from functools import partial
 from threading import Lock
+from time import time
 from typing import TYPE_CHECKING, cast
 from weakref import WeakSet
 
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.store import TaskStore
     from funcmcp._state.uploads import Uploads
     from funcmcp._transports.http.admission.authentication import Authentication
+    from funcmcp._transports.http.admission.proofs import RequestProofs
     from funcmcp._transports.http.endpoints.custom_routes import CustomRoute, CustomRoutes
     from funcmcp._transports.http.endpoints.streamable_headers import PageOf
     from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
@@ -574,10 +576,32 @@ class ServerRuntime(HTTPRuntime):
     def _make_authentication(self) -> Authentication | None:
         if self._auth is None or self.server.guard is None:
             return None
+        from funcmcp._auth.dpop import dpop_of  # noqa: PLC0415 - as above
         from funcmcp._transports.http.admission.authentication import Authentication  # noqa: PLC0415 - not without `auth`
 
-        metadata_url = None if self.metadata is None else self.metadata.metadata_url
-        return Authentication(self.server, self.server.guard, self._auth.authenticator, metadata_url=metadata_url)
+        resource = self.metadata
+        dpop = dpop_of(self._auth.authenticator)
+        return Authentication(
+            self.server,
+            self.server.guard,
+            self._auth.authenticator,
+            metadata_url=None if resource is None else resource.metadata_url,
+            dpop=dpop,
+            proofs=None if dpop is None or resource is None else self._make_proofs(resource.resource),
+        )
+
+    def _make_proofs(self, url: str) -> RequestProofs:
+        """Return what checks the proofs that tokens are presented by those to whose keys they are bound."""
+        from funcmcp._auth.dpop import needs_nonces  # noqa: PLC0415 - as above
+        from funcmcp._auth.tokens.proofs import Proofs  # noqa: PLC0415 - few servers take such tokens
+        from funcmcp._state.replays import Nonces, Replays  # noqa: PLC0415 - as above
+        from funcmcp._transports.http.admission.proofs import RequestProofs  # noqa: PLC0415 - as above
+
+        auth = cast("Auth", self._auth)
+        store = self.state if self.state is not None and self.state.shared else None
+        nonces = Nonces(self.server.keys, time) if needs_nonces(auth.authenticator) else None
+        proofs = Proofs(Replays(self.server.load.proofs, time, store), time, nonces)
+        return RequestProofs(proofs, url, self.path)
 
     def _make_endpoints(self) -> None:
         http = self.http_options
