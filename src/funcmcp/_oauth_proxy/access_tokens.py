@@ -5,8 +5,7 @@ are published. So a rotation of the server's keys rotates them, too, and instanc
 of each other.
 
 Source: RFC 9068 section 2 (the token), RFC 9449 section 6.1 (`cnf`), RFC 7517 and RFC 7638 (keys and their names), RFC
-7518 section 3.4 (ES256);
-NIST FIPS 186-5 appendix A.2.1 (a private key from extra random bits).
+7518 section 3.4 (ES256); NIST FIPS 186-5 appendix A.2.1 (a private key from extra random bits).
 """
 
 from __future__ import annotations
