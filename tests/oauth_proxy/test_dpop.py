@@ -127,7 +127,7 @@ async def test_required_proofs_and_nonces() -> None:
     challenge = await stage.exchange(code, proof=fresh())
     assert error_of(challenge) == "use_dpop_nonce"
     nonce = challenge.header("dpop-nonce")
-    assert key_of(await stage.exchange(code, proof=fresh(nonce=nonce, iat=1))) == OWN.thumbprint()
+    assert key_of(await stage.exchange(code, proof=fresh(nonce=nonce))) == OWN.thumbprint()
     other = stage.instance()  # with the same keys
     stage.proxy, instance = other, stage.proxy
     assert key_of(await stage.exchange(await stage.code(), proof=fresh(nonce=nonce))) == OWN.thumbprint()

@@ -214,6 +214,7 @@ class OAuthProxy:
         issues_tokens: True: the proxy issues the tokens that it accepts.
         dpop: As above.
         dpop_nonces: As above.
+        nonces: Issues the nonces, for the endpoint as well: to a client, both are one server. None without nonces.
 
     Raises:
         TypeError: *scopes* is not a dict, or *clients* is one string.
@@ -263,6 +264,7 @@ class OAuthProxy:
             raise ValueError(f"OAuthProxy.access_seconds must be between 1 and {_MAX_ACCESS_SECONDS}.")
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
+        self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
         exchanger = token_exchanger_of(upstream)
         sign_ins = None if store is None else StoredSignIns(store, own_keys, upstream, refresh_seconds, clock)
         self._settings = settings = ProxySettings(
@@ -282,7 +284,7 @@ class OAuthProxy:
             sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
             dpop=dpop,
-            proofs=None if dpop is None else _proofs(own_keys, store, clock, has_nonces=dpop_nonces),
+            proofs=None if dpop is None else _proofs(store, clock, self.nonces),
             clock=clock,
         )
         self._bearer = _check_of_tokens(settings)
@@ -418,11 +420,11 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
     return bearer
 
 
-def _proofs(keys: KeyRing, store: SignInStore | None, clock: Callable[[], float], *, has_nonces: bool) -> Proofs:
+def _proofs(store: SignInStore | None, clock: Callable[[], float], nonces: Nonces | None) -> Proofs:
     """Return what checks the proofs of token requests."""
     account = FixedAccount(_PROOF_BYTES, _PROOF_BYTES // 4)
     used = Replays(account, clock, store if store is not None and store.shared else None)
-    return Proofs(used, clock, Nonces(keys, clock) if has_nonces else None)
+    return Proofs(used, clock, nonces)
 
 
 def _assertions(

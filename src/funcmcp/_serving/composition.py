@@ -599,7 +599,9 @@ class ServerRuntime(HTTPRuntime):
 
         auth = cast("Auth", self._auth)
         store = self.state if self.state is not None and self.state.shared else None
-        nonces = Nonces(self.server.keys, time) if needs_nonces(auth.authenticator) else None
+        nonces = None if self.proxy is None else self.proxy.nonces
+        if nonces is None and needs_nonces(auth.authenticator):
+            nonces = Nonces(self.server.keys.of("dpop"), time)
         proofs = Proofs(Replays(self.server.load.proofs, time, store), time, nonces)
         return RequestProofs(proofs, url, self.path)
 

@@ -219,7 +219,7 @@ def test_the_time_may_differ_by_five_minutes_and_has_no_bearing_on_a_repeated_re
     assert proofs(clock).read(value, "POST", AUDIENCE, TOKEN, is_repeated=True).jkt == key("P-256").thumbprint()
 
 
-def test_with_nonces_the_time_is_that_of_the_nonce() -> None:
+def test_with_nonces_a_proof_is_as_old_as_its_nonce() -> None:
     clock = Clock()
     checks = proofs(clock, has_nonces=True)
     with pytest.raises(ProofError) as refused:
@@ -228,8 +228,10 @@ def test_with_nonces_the_time_is_that_of_the_nonce() -> None:
     assert refused.value.error == "use_dpop_nonce"
     assert nonce is not None
     clock.now += 200
-    read = checks.read(proof(TOKEN, nonce=nonce, iat=5), "POST", AUDIENCE, TOKEN)
-    assert read.until == NOW + 300
+    for issued, until in ((NOW + 250, NOW + 300), (NOW - 50, NOW + 250)):
+        assert checks.read(proof(TOKEN, nonce=nonce, iat=issued), "POST", AUDIENCE, TOKEN).until == until
+    with pytest.raises(ProofError, match="too old"):
+        checks.read(proof(TOKEN, nonce=nonce, iat=5), "POST", AUDIENCE, TOKEN)
     sealed_for_another_purpose = KEYS.seal("session", str(int(clock.now)).encode())
     of_another_key = Nonces(KeyRing([b"another key" * 4]), clock).new()
     changed = nonce[:-1] + ("A" if nonce[-1] != "A" else "E")
@@ -241,8 +243,9 @@ def test_with_nonces_the_time_is_that_of_the_nonce() -> None:
         checks.read(proof(TOKEN, nonce=nonce, htm="GET"), "POST", AUDIENCE, TOKEN)
     assert refused.value.error == "invalid_dpop_proof"
     clock.now += 100
+    value = proof(TOKEN, nonce=nonce, iat=clock.now)
     with pytest.raises(ProofError, match="nonce"):
-        checks.read(proof(TOKEN, nonce=nonce), "POST", AUDIENCE, TOKEN)
+        checks.read(value, "POST", AUDIENCE, TOKEN)
     clock.now = NOW - 61  # the clock of the instance that has issued it is ahead
     with pytest.raises(ProofError, match="nonce"):
         checks.read(proof(TOKEN, nonce=nonce), "POST", AUDIENCE, TOKEN)

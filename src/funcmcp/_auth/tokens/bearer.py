@@ -67,8 +67,8 @@ class BearerTokens:
         dpop: Which tokens that are bound to a key of the client are accepted (RFC 9449). ``"allowed"``: they and
             others. ``"required"``: only they. None: none. Each request with one needs a proof, and `Auth` needs
             `resource`: proofs are for its URL. A bound token is never accepted as a bearer token.
-        dpop_nonces: Whether proofs need a nonce of the server. Then the clocks of clients don't matter, and no proof
-            can be made in advance. It takes one request more at first, and every five minutes.
+        dpop_nonces: Whether proofs need a nonce of the server, so that no proof can be made in advance. It takes one
+            request more at first, and every five minutes.
         clock: A function that returns seconds since 1970.
 
     Attributes:

@@ -94,8 +94,7 @@ class Proofs:
     Args:
         used: Remembers used proofs.
         clock: Returns seconds since 1970.
-        nonces: Issues the nonces that proofs must have, which then date the proof in place of ``iat``. None: proofs
-            need none.
+        nonces: Issues the nonces that proofs must have. None: they need none.
     """
 
     def __init__(self, used: UsedProofs, clock: Callable[[], float], nonces: NonceSource | None = None) -> None:
@@ -138,14 +137,14 @@ class Proofs:
         issued = claims.get("iat")
         if isinstance(issued, bool) or not isinstance(issued, int | float) or not 0 <= issued < _MAX_TIME:
             raise ProofError("The proof needs the time at which it was made (iat).")
-        if self._nonces is not None:
-            end = self._nonces.end_of(claims.get("nonce"))
-            if end is None:
-                raise ProofError("The proof needs the nonce of this answer.", "use_dpop_nonce", self._nonces.new())
-            return end
         if abs(self._clock() - issued) > WINDOW_SECONDS:
             raise ProofError("The proof is too old, or the clock of the client is wrong.")
-        return issued + WINDOW_SECONDS
+        if self._nonces is None:
+            return issued + WINDOW_SECONDS
+        end = self._nonces.end_of(claims.get("nonce"))
+        if end is None:
+            raise ProofError("The proof needs the nonce of this answer.", "use_dpop_nonce", self._nonces.new())
+        return min(issued + WINDOW_SECONDS, end)
 
 
 def is_key_of(jkt: object, proof: Proof) -> bool:
