@@ -150,6 +150,7 @@ class ServerRuntime(HTTPRuntime):
     _fixed_routes: str | None = None
     _has_warned_of_key = False
     _logs_requests = False
+    _seals_nonces = False
     _shows_tracebacks = False
 
     def __init__(  # noqa: PLR0913 - one parameter for each concern
@@ -602,8 +603,9 @@ class ServerRuntime(HTTPRuntime):
         nonces = None if self.proxy is None else self.proxy.nonces
         if nonces is None and needs_nonces(auth.authenticator):
             nonces = Nonces(self.server.keys.of("dpop"), time)
+            self._seals_nonces = True
         proofs = Proofs(Replays(self.server.load.proofs, time, store), time, nonces)
-        return RequestProofs(proofs, url, self.path)
+        return RequestProofs(proofs, url, lambda: self.path)
 
     def _make_endpoints(self) -> None:
         http = self.http_options
@@ -753,7 +755,9 @@ class ServerRuntime(HTTPRuntime):
         """Warn once that what the server seals belongs to this process."""
         if not self._has_warned_of_key:
             uploads = self.services.uploads
-            self._has_warned_of_key = warn_of_random_key(self.server, self._store, self.state, uploads, reason)
+            self._has_warned_of_key = warn_of_random_key(
+                self.server, self._store, self.state, uploads, reason, has_nonces=self._seals_nonces
+            )
 
 
 def _with_environment(http: HTTPOptions) -> HTTPOptions:

@@ -205,6 +205,13 @@ async def test_custom_routes_are_below_the_public_url(resource: str, path: str, 
     assert await shop.status(fresh(htu=route)) == 401
 
 
+async def test_the_endpoint_may_get_another_path_before_the_server_begins() -> None:
+    shop = Shop(resource="https://orders.example.com/api/shop")
+    runtime_of(shop.mcp).change_endpoints(HTTPOptions(path="/shop", allowed_hosts=["*"]))
+    assert await shop.status(fresh(htu="https://orders.example.com/api/shop"), path="/shop") == 200
+    assert await shop.status(fresh(htu="https://orders.example.com/api/report"), path="/report") == 200
+
+
 async def test_a_nonce_is_asked_for_and_good_for_several_proofs() -> None:
     shop = Shop(nonces=True)
     response = await shop.send(("dpop", fresh()))

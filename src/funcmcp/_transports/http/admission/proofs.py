@@ -18,6 +18,8 @@ from funcmcp._auth.tokens.proofs import ProofError, Proofs, is_key_of
 from funcmcp._transports.http.admission.caller import caller_of_principal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from funcmcp._auth.principal import Principal
     from funcmcp._transports.http.messages import HttpRequest
 
@@ -31,15 +33,12 @@ class RequestProofs:
     Args:
         proofs: Checks proofs.
         resource: The public URL of the endpoint.
-        path: The path of the endpoint, below where the server is mounted.
+        path: Returns the path of the endpoint, below where the server is mounted.
     """
 
-    def __init__(self, proofs: Proofs, resource: str, path: str) -> None:
-        parts = urlsplit(resource)
-        below = parts.path.removesuffix(path) if parts.path.endswith(path) else ""
+    def __init__(self, proofs: Proofs, resource: str, path: Callable[[], str]) -> None:
         self._proofs = proofs
-        self._resource = resource.partition("?")[0]
-        self._base = f"{parts.scheme}://{parts.netloc}{below}"
+        self._resource = urlsplit(resource)
         self._path = path
 
     async def check(
@@ -73,6 +72,9 @@ class RequestProofs:
         return None
 
     def _url_of(self, request: HttpRequest) -> str:
-        if request.path == self._path:
-            return self._resource
-        return self._base + quote(request.path, safe=_PATH_CHARACTERS)
+        resource, endpoint = self._resource, self._path()
+        path = resource.path
+        if request.path != endpoint:
+            below = path.removesuffix(endpoint) if path.endswith(endpoint) else ""
+            path = below + quote(request.path, safe=_PATH_CHARACTERS)
+        return f"{resource.scheme}://{resource.netloc}{path}"
