@@ -102,6 +102,7 @@ class BearerTokens:
         if secret == self._algorithms.isdisjoint(SHARED_SECRET_ALGORITHMS):
             raise ValueError("Algorithms HS... require secrets in StaticKeys, and secrets require these algorithms.")
         self._verified: dict[bytes, _Verified] = {}
+        self._has_warned = False
 
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
         """Return the caller of the token, a challenge for an invalid token, or None without a token."""
@@ -122,7 +123,7 @@ class BearerTokens:
             return Challenge("invalid_token", "The token can't be verified.", name)
         refusal = self._refusal(verified, has_proof=has_proof)
         if refusal is None and has_proof:
-            refusal = await _check_proof(headers, token, verified.principal)
+            refusal = await self._check_proof(headers, token, verified.principal)
         return verified.principal if refusal is None else refusal
 
     def recall(self, digest: bytes) -> Principal | None:
@@ -152,11 +153,20 @@ class BearerTokens:
     def _refusal(self, verified: _Verified, *, has_proof: bool) -> Challenge | None:
         """Return why a valid token can't be presented in this way."""
         if verified.is_bound and not has_proof:
-            text = "The token is bound to a key, so it can't be a bearer token. Use the scheme DPoP with a proof."
+            text = "The token is bound to a key, so it can't be a bearer token."
             return Challenge("invalid_token", text, "Bearer" if self.dpop is None else "DPoP")
         if not verified.is_bound and (has_proof or self.dpop == "required"):
             return Challenge("invalid_token", "The token is not bound to a key (cnf.jkt).", "DPoP")
         return None
+
+    async def _check_proof(self, headers: Mapping[str, str], token: str, principal: Principal) -> Challenge | None:
+        """Return why a request has no valid proof for its token."""
+        if isinstance(headers, ProvableHeaders):
+            return await headers.check_proof(token, principal)
+        if not self._has_warned:  # clients can cause it
+            self._has_warned = True
+            _logger.warning("event=dpop_unavailable: pass BearerTokens to Auth itself, or in first_of.")
+        return Challenge("invalid_dpop_proof", _NO_PROOFS, "DPoP")
 
     async def _check(self, token: str, now: float) -> tuple[Principal, float]:
         """Return the caller and the expiry of a token; raise TokenError if the token is invalid."""
@@ -180,14 +190,6 @@ def _is_bound(principal: Principal) -> bool:
     if not isinstance(confirmation, dict) or not isinstance(confirmation.get("jkt", ""), str):
         raise TokenError("The confirmation (cnf) of the token is malformed.")
     return "jkt" in confirmation
-
-
-async def _check_proof(headers: Mapping[str, str], token: str, principal: Principal) -> Challenge | None:
-    """Return why a request has no valid proof for its token."""
-    if not isinstance(headers, ProvableHeaders):
-        _logger.warning("event=dpop_unavailable: pass BearerTokens to Auth itself, or in first_of.")
-        return Challenge("invalid_dpop_proof", _NO_PROOFS, "DPoP")
-    return await headers.check_proof(token, principal)
 
 
 def _names(parameter: str, values: str | Sequence[str]) -> frozenset[str]:

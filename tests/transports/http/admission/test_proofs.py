@@ -226,6 +226,13 @@ async def test_a_nonce_is_asked_for_and_good_for_several_proofs() -> None:
     assert error_of(await shop.send(("dpop", fresh(nonce=nonce, htm="GET")))) == "invalid_dpop_proof"
 
 
+def test_nonces_of_a_random_key_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    for has_nonces, count in ((False, 0), (True, 1)):
+        runtime = runtime_of(Shop(nonces=has_nonces).mcp)
+        runtime.on_listening("192.0.2.1")
+        assert caplog.text.count("its nonces can only be used by this process") == count
+
+
 async def test_beside_bearer_tokens_each_challenge_names_both_schemes() -> None:
     shop = Shop("allowed")
     assert await shop.status(fresh()) == 200
