@@ -260,6 +260,17 @@ async def test_files_can_be_left_out_and_hidden_ones_served(folder: Path) -> Non
     assert deploy.files == [".git/config", "SKILL.md", "references/first%20steps.md"]
 
 
+def test_a_folder_without_skills_and_links_to_skills_are_logged(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path / "other", {"deploy.md": manifest("deploy")})
+    (tmp_path / "other/deploy").symlink_to(folder / "deploy")
+    serving(tmp_path / "other")
+    assert "other/deploy is a link to a folder, or leads" in caplog.text
+    assert "left out. Pass the folder that has it" in caplog.text
+    assert "other has no skills" in caplog.text
+
+
 async def test_links_out_of_the_folder_are_not_served(folder: Path) -> None:
     (folder / "deploy/secret.txt").symlink_to(folder.parent / "secret.txt")
     (folder / "deploy/passwd").symlink_to("/etc/passwd")
@@ -426,11 +437,25 @@ async def test_the_last_skills_remain_while_one_is_not_valid(
 ) -> None:
     async with Client(serving(folder, reload=True)) as client:
         assert len(await client.list_skills()) == 2
-        (folder / "deploy/SKILL.md").write_bytes(b"---\nname: [\n")
+        write(folder, {"deploy/SKILL.md": b"---\nname: [\n", "deploy/new.md": b"new", "ops/roll-back/new.md": b"new"})
         clock.move()
-        assert [skill.name for skill in await client.list_skills()] == ["deploy", "roll-back"]
+        assert [skill.files for skill in await client.list_skills()] == [
+            ["SKILL.md", "new.md"],
+            ["SKILL.md", "assets/bom.txt", "assets/broken.txt", "assets/logo.png", "references/first%20steps.md"],
+        ]
         assert "frontmatter" in caplog.text
         assert await is_changed(client, "skill://deploy/SKILL.md")
+        (folder / "deploy/SKILL.md").write_bytes(manifest("deploy"))
+        clock.move()
+        assert "new.md" in (await client.get_skill("skill://deploy/SKILL.md")).files
+
+
+async def test_a_skill_that_is_not_valid_any_more_can_be_left_out(folder: Path, clock: Clock) -> None:
+    async with Client(serving(folder, reload=True, skip_invalid=True)) as client:
+        assert len(await client.list_skills()) == 2
+        (folder / "deploy/SKILL.md").write_bytes(b"---\nname: [\n")
+        clock.move()
+        assert [skill.name for skill in await client.list_skills()] == ["roll-back"]
 
 
 async def test_only_files_that_have_changed_are_read_again(

@@ -60,6 +60,8 @@ def frontmatter_error(frontmatter: object) -> str | None:
     if not isinstance(frontmatter, dict):
         return "its frontmatter is not a mapping with name and description"
     name, description = frontmatter.get("name"), frontmatter.get("description")
+    if name is None:
+        return "its frontmatter has no name"
     if not is_name(name):
         return f"its name must have 1 to {MAX_NAME} lower-case letters, digits and single hyphens; got {name!r:.80}"
     if not isinstance(description, str) or not description.strip():
