@@ -385,8 +385,9 @@ async def test_a_mounted_server_has_its_skills_under_the_prefix(folder: Path) ->
 async def test_some_values_are_named_that_other_programs_reject(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    serving(write(tmp_path / "s", {"a/SKILL.md": manifest("a", "metadata:\n  pinned: no\n")}))
+    serving(write(tmp_path / "s", {"a/SKILL.md": manifest("a", "metadata:\n  pinned: no\n"), "a/b:c.md": b"x"}))
     assert "another value of metadata" in caplog.text
+    assert "a/b%3Ac.md: some clients reject the skill" in caplog.text
 
 
 class Clock:
@@ -422,10 +423,14 @@ async def test_changes_are_served_with_reload(folder: Path, clock: Clock) -> Non
             await client.read_resource("skill://ops/roll-back/SKILL.md")
 
 
-async def test_a_changed_file_is_read_again_with_reload(folder: Path, clock: Clock) -> None:
+async def test_a_changed_file_is_read_again_with_reload(
+    folder: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     async with Client(serving(folder, reload=True)) as client:
         before = await client.get_skill("skill://deploy/SKILL.md")
         (folder / "deploy/SKILL.md").write_bytes(manifest("deploy", "license: BSD\n"))
+        assert await is_changed(client, "skill://deploy/SKILL.md")
+        assert caplog.text == ""
         clock.move()
         after = await client.get_skill("skill://deploy/SKILL.md")
         assert (before.frontmatter["license"], after.frontmatter["license"]) == ("MIT", "BSD")

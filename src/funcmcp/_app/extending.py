@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._authoring.features.extensions import Extension, MethodOptions, checked_method, make_method
+from funcmcp._authoring.features.extensions import Extension, MethodOptions, checked_method, make_method, methods_of
 from funcmcp._authoring.features.options import checked_options
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -26,7 +26,7 @@ def add_extensions(server: Server, services: Services, extensions: Iterable[Exte
         if extension.identifier in declared:
             raise RegistrationError(f"The extension {extension.identifier} is there twice. Remove one of the two.")
         declared[extension.identifier] = extension.settings
-        for function, name, options in extension.use():
+        for function, name, options in methods_of(extension):
             add_method(server, services, function, name, options)
 
 

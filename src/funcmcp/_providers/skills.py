@@ -130,6 +130,7 @@ class SkillFolder:
         rules = file_rules({**file_options, "file_bytes": MAX_BYTES})
         self._folder = Folder(self.place, f"{SCHEME}{'/'.join(segments)}", rules)
         self._skips_invalid = options.get("skip_invalid", False)
+        self._reloads = options.get("reload", False)
         shared: Any = {"name": "skills", **only(options, _FEATURE_OPTIONS)}
         self._reader = make_resource(self._read, uri=_READER, options=shared, services=services)
         self._files: dict[PurePosixPath, _File] = {}
@@ -237,6 +238,11 @@ class SkillFolder:
         if data is None:
             return None
         entry = {"uri": self._folder.uri(path), "digest": digest_of(data), "size": len(data)}
+        if "\\" in path.name or ":" in path.name:
+            self._log_once(
+                logging.WARNING,
+                f"{entry['uri']}: some clients reject the skill, because no file of Windows has this name. Rename it.",
+            )
         if path.name != MANIFEST:
             return _File(stamp, self._resource_of(path, entry, {}), entry)
         try:
@@ -290,10 +296,11 @@ class SkillFolder:
             data = None
         if data is None or digest_of(data) != digest:
             uri = self._folder.uri(relative)
-            self._log_once(
-                logging.WARNING,
-                f"{uri} has changed since the server has read it, and is not served. Use reload=True, or restart.",
-            )
+            if not self._reloads:  # otherwise the file is read again within a second
+                self._log_once(
+                    logging.WARNING,
+                    f"{uri} has changed since the server has read it, and is not served. Use reload=True, or restart.",
+                )
             raise ResourceNotFound(uri, "The file has changed since its skill was listed.")
         return contents_of_file(data, _media_type_of(relative))
 

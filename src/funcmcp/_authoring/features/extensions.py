@@ -119,11 +119,6 @@ class Extension:
         self._methods: list[tuple[Callable[..., Any], str, MethodOptions]] = []
         self._is_used = False
 
-    def use(self) -> list[tuple[Callable[..., Any], str, MethodOptions]]:
-        """Return the methods for a server. The extension can have no others afterwards."""
-        self._is_used = True
-        return self._methods
-
     def method(self, name: str, /, **options: Unpack[MethodOptions]) -> Callable[[F], F]:
         """Return a decorator for a method of the extension, for clients that declare the extension.
 
@@ -145,6 +140,12 @@ class Extension:
             return function
 
         return add
+
+
+def methods_of(extension: Extension) -> list[tuple[Callable[..., Any], str, MethodOptions]]:
+    """Return the methods of an extension for a server. The extension can have no others afterwards."""
+    extension._is_used = True  # noqa: SLF001 - a part of it
+    return extension._methods  # noqa: SLF001 - as above
 
 
 def checked_method(name: object, options: MethodOptions) -> str:
