@@ -384,8 +384,11 @@ class MCPServer(DirectCalls, ASGIApplication):
         if options.get("reload"):
             self.add_provider(SkillsProvider(skills))
             return
-        for feature in features:
-            self._server.catalog.add(feature)
+        try:
+            for feature in features:
+                self._server.catalog.add(feature)
+        except RegistrationError as error:
+            raise RegistrationError(f"{error} For skills, pass prefix= to add_skills.") from None
 
     @on_instance
     def add(self, owner: object) -> None:
