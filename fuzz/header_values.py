@@ -65,7 +65,7 @@ def _check_agreement(value: bytes, expected: str) -> None:
         headers = {name.decode("latin-1"): text.decode("latin-1") for name, text in fields.items()}
         message = {"mcp-protocol-version": _VERSION, "mcp-method": "tools/call", "mcp-name": expected}
         differs = mismatch(headers, message) is not None
-        assert not (differs and agree(fields, _VERSION, "tools/call", expected))
+        assert not (differs and agree(fields, _VERSION, "tools/call", {b"mcp-name": expected}))
         assert differs or decode_value(received.decode("latin-1")) == expected
     assert mismatch({"mcp-name": encode_value(expected)}, {"mcp-name": expected}) is None
 

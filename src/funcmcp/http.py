@@ -1,4 +1,4 @@
-"""Requests and responses of custom HTTP routes, see `MCPServer.custom_route`, and uploads of files."""
+"""Requests and responses of custom HTTP routes, see `MCPServer.custom_route`, uploads of files, and the server card."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from funcmcp._objects.public_names import lazy_names
 if TYPE_CHECKING:
     from funcmcp._state.uploads import Uploads
     from funcmcp._transports.http.endpoints.custom_routes import Request, Response
+    from funcmcp._transports.http.options import ServerCard
 
-__all__ = ["Request", "Response", "Uploads"]
+__all__ = ["Request", "Response", "ServerCard", "Uploads"]
 
 _HOMES = {
     "_state.uploads": ["Uploads"],
     "_transports.http.endpoints.custom_routes": ["Request", "Response"],
+    "_transports.http.options": ["ServerCard"],
 }
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have

@@ -20,7 +20,7 @@ from funcmcp._authoring.calling.lifespans import CannotStartError
 from funcmcp._client.errors import one_line
 from funcmcp._client.streamable_http import MemoryTransport
 from funcmcp._protocol.durations import seconds_text
-from funcmcp._protocol.methods import FEATURE_LISTS, METHODS
+from funcmcp._protocol.methods import FEATURE_LISTS, METHODS, repeating_headers
 from funcmcp._protocol.objects import Tool
 from funcmcp._serving.composition import runtime_of
 from funcmcp._text.visible import visible_url
@@ -82,7 +82,7 @@ _SUGGESTIONS = 10
 _UNAUTHORIZED = 401
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
 _CLIENT_HEADERS = {"accept", "accept-encoding", "content-length", "content-type", "host", "transfer-encoding"}
-_CLIENT_HEADERS |= {"mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"}
+_CLIENT_HEADERS |= {"mcp-method", "mcp-protocol-version", "mcp-session-id", *repeating_headers()}
 
 
 @dataclass(frozen=True, slots=True)

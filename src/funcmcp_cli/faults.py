@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from funcmcp import RegistrationError
-from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._protocol.revisions import NEWEST, REVISIONS
 from funcmcp._server.handlers.lists import encoded_definition
 from funcmcp._serving.composition import runtime_of
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from funcmcp import MCPServer
     from funcmcp._server.dispatch import Server
-
-_NEWEST = REVISIONS[max(REVISIONS)]
 
 
 class Fault(NamedTuple):
@@ -42,7 +40,7 @@ def descriptions_of(server: Server) -> Iterator[tuple[str, bytes] | Fault]:
     for features in server.routes.lists.values():
         for feature in features.registry:
             try:
-                definition = encoded_definition(features.registry, feature, features.shape, _NEWEST)
+                definition = encoded_definition(features.registry, feature, features.shape, REVISIONS[NEWEST])
             except RegistrationError as error:
                 features.left_out.add(feature.key)  # the log need not name it again
                 yield Fault(features.registry.kind, feature.key, str(error))

@@ -66,6 +66,9 @@ def test_the_frontmatter_has_each_member_as_the_author_wrote_it() -> None:
         (skill("", "name: deploy\n"), "no description"),
         (skill("", "description: x\n"), "no name"),
         (skill("x: " + "y" * 70_000 + "\n"), "65,536"),
+        (b"---\n" + b"---x\n" * 20_000, "65,536"),
+        (b"\xef\xbb\xbf---" + b" " * 70_000, "65,536"),
+        (b"x" * 70_000, "does not begin with frontmatter"),
     ],
 )
 def test_frontmatter_that_programs_could_read_differently_is_refused(data: bytes, error: str) -> None:
@@ -111,6 +114,23 @@ def test_an_entry_with_another_value_does_not_fit(yaml: str, members: dict[str, 
 def test_members_that_yaml_1_1_reads_differently_are_named() -> None:
     assert ambiguous_names(skill("a: no\nb: 2026-01-02\nc: 010\nd: text\ne: 5\n")) == ["a", "b", "c"]
     assert ambiguous_names(skill("a: 2026-13-45\n")) == []
+
+
+def test_the_quick_parser_reads_both_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 KiB take the other one half a second, in which a client of a hostile server would do nothing else."""
+    scanner = pytest.importorskip("yaml.scanner")
+    monkeypatch.setattr(scanner.Scanner, "fetch_more_tokens", lambda _scanner: pytest.fail("It is slow."))
+    data = skill("x: [" + "[]," * 20_000 + "]\n")
+    assert fits(data, {"name": "other"}) is False
+    assert ambiguous_names(data) == []
+
+
+@pytest.mark.parametrize("value", ["1" + ":1" * 30_000 + ".", "0001-01-01T00:00:00+23:00", "2026-02-30", "0x_"])
+def test_a_value_that_pyyaml_cannot_make_is_named(value: str) -> None:
+    data = skill(f"x: {value}\n")
+    assert frontmatter_of(data)["x"] == value
+    assert fits(data, frontmatter_of(data))
+    assert not fits(data, {"name": "other"})
 
 
 def test_without_pyyaml_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from funcmcp import MCPServer
+from funcmcp._protocol.revisions import NEWEST, NEWEST_HANDSHAKE
 from tests.python_calls import calls_of, modules_in
 
 CALLS, MODULES = 57, 28
 """What one warm call of an async tool runs, from ASGI to ASGI. A change that needs more says why it is worth it."""
 
-HANDSHAKE, PER_REQUEST = "2025-11-25", "2026-07-28"
+HANDSHAKE, PER_REQUEST = NEWEST_HANDSHAKE, NEWEST
 HEADERS = {
     "host": "127.0.0.1:8000",
     "content-type": "application/json",

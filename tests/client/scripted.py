@@ -8,12 +8,13 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._protocol.revisions import NEWEST_HANDSHAKE
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-NEWEST = "2025-11-25"
+NEWEST = NEWEST_HANDSHAKE
 
 
 @dataclass

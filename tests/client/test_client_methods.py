@@ -7,7 +7,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import AnyUrl
 
+from funcmcp import MCPServer
 from funcmcp._transports.http.messages import HttpResponse
 from funcmcp.client import Client, HTTPEndpoint
 from tests.client.scripted import Exchange, handshake_server, scripted
@@ -260,3 +262,16 @@ async def test_a_cursor_that_repeats_ends_a_list(pages: list[dict[str, Any]], ca
     assert tools == list(dict.fromkeys(name for page in pages for name in page["tools"]))
     assert results == []
     assert caplog.text.count("repeats") == 1
+
+
+async def test_a_uri_may_be_an_object_of_pydantic() -> None:
+    mcp = MCPServer("Notes")
+
+    @mcp.resource("notes://today")
+    def today() -> str:
+        return "Rain."
+
+    async with Client(mcp) as client:
+        assert (await client.read_resource(AnyUrl("notes://today"))).text == "Rain."
+        await client.subscribe(AnyUrl("notes://today"))
+        await client.unsubscribe(AnyUrl("notes://today"))

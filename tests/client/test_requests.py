@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from funcmcp import MCPError
 from funcmcp._protocol.revisions import REVISIONS
-from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.messages import HttpResponse
-from funcmcp.client import Client, InvalidResponseError, SessionEndedError, StdioCommand
-from tests.client import next_revision as next_module
-from tests.client.next_revision import NEXT, VARIABLE, server_of, with_next
+from funcmcp.client import Client, InvalidResponseError, SessionEndedError
 from tests.patience import PATIENCE
 from tests.server.parts import NEWEST, PER_REQUEST
-from tests.serving import REPOSITORY, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
     from funcmcp.testing import MemoryRequest
 
@@ -123,95 +116,11 @@ async def test_a_result_of_an_unknown_type_is_an_error() -> None:
         assert (await client.request("x/y"))["resultType"] == "riddle"  # an extension may have types of its own
 
 
-@pytest.fixture
-def next_revision(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Add a made-up revision to the tables of this process."""
-    for date, revision in with_next().items():
-        monkeypatch.setitem(REVISIONS, date, revision)
-
-
-OLD_SERVERS = [
-    ([NEWEST, PER_REQUEST], PER_REQUEST),
-    ([PER_REQUEST], PER_REQUEST),
-    ([NEWEST], NEWEST),
-]
-NEW_SERVERS = [
-    ([NEWEST, PER_REQUEST, NEXT], PER_REQUEST),
-    ([PER_REQUEST, NEXT], PER_REQUEST),
-    ([NEWEST, NEXT], NEWEST),
-]
-
-
 async def agreed(target: Any) -> str:
     """Return the revision that a client agrees on, after a call in it."""
     async with Client(target, timeout=PATIENCE) as client:
         assert (await client.call_tool("add", {"a": 1, "b": 2})).structured_content == {"result": 3}
         return client.revision
-
-
-@contextlib.contextmanager
-def http_runtime_of(revisions: list[str], transport: str) -> Iterator[Any]:
-    """Serve in a process of its own; yield the target for a client."""
-    environment = {VARIABLE: ",".join(revisions)}
-    if transport == "stdio":
-        yield StdioCommand(sys.executable, "-m", "tests.client.next_revision", env=environment, cwd=REPOSITORY)
-    else:
-        with serve(Path(next_module.__file__), env=environment) as server:
-            yield server.url
-
-
-@pytest.mark.usefixtures("next_revision")
-@pytest.mark.parametrize(("revisions", "expected"), [*OLD_SERVERS, ([NEWEST, NEXT], NEXT), ([NEXT], NEXT)])
-async def test_a_new_client_uses_the_newest_revision_of_a_server_in_memory(revisions: list[str], expected: str) -> None:
-    assert await agreed(server_of(revisions)) == expected
-
-
-@pytest.mark.usefixtures("next_revision")
-@pytest.mark.parametrize(("revisions", "expected"), NEW_SERVERS)
-async def test_an_old_client_uses_an_older_revision_of_a_new_server_in_memory(
-    revisions: list[str], expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = server_of(revisions)
-    old = {date: revision for date, revision in REVISIONS.items() if date != NEXT}
-    monkeypatch.setattr("funcmcp._client.requests.REVISIONS", old)
-    assert await agreed(server) == expected
-
-
-@pytest.mark.usefixtures("next_revision")
-@pytest.mark.parametrize("transport", ["http", "stdio"])
-async def test_a_new_client_uses_a_revision_of_an_old_process(transport: str) -> None:
-    with http_runtime_of([NEWEST, PER_REQUEST], transport) as target:
-        assert await agreed(target) == PER_REQUEST
-
-
-@pytest.mark.parametrize("transport", ["http", "stdio"])
-async def test_an_old_client_uses_a_revision_of_a_new_process(transport: str) -> None:
-    with http_runtime_of([PER_REQUEST, NEXT], transport) as target:
-        assert await agreed(target) == PER_REQUEST
-    with http_runtime_of([NEWEST, PER_REQUEST, NEXT], transport) as target:
-        assert await agreed(target) == PER_REQUEST
-
-
-@pytest.mark.usefixtures("next_revision")
-@pytest.mark.parametrize("revision", [None, NEXT])
-async def test_a_request_that_reaches_an_older_instance_is_sent_in_its_revision(revision: str | None) -> None:
-    instances = [server_of([NEWEST, PER_REQUEST, NEXT]), server_of([NEWEST, PER_REQUEST])]
-    used = [runtime_of(mcp).exchange for mcp in instances]
-
-    async def exchange(request: MemoryRequest) -> HttpResponse:
-        return await used[0](request)
-
-    async with Client(exchange, revision=revision) as client:  # type: ignore[arg-type]
-        assert client.revision == NEXT
-        used.reverse()
-        if revision is not None:
-            with pytest.raises(MCPError, match="Unsupported protocol version"):
-                await client.call_tool("add", {"a": 1, "b": 2})
-            return
-        for _ in range(2):
-            assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
-            assert client.revision == PER_REQUEST
-            used.reverse()
 
 
 def refusing(supported: object) -> Callable[[MemoryRequest], Awaitable[HttpResponse]]:

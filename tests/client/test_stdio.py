@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,7 +24,12 @@ from funcmcp.client import (
     StdioCommand,
 )
 from tests import schemas
+from tests.client.next_revision import added
 from tests.patience import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
 pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
 
@@ -299,7 +305,10 @@ async def test_a_server_that_leaves_an_unknown_method_unanswered_is_asked_for_th
         assert client.revision == "2025-06-18"
 
 
-async def test_a_slow_start_does_not_choose_an_old_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("age", [contextlib.nullcontext, added])
+async def test_a_slow_start_does_not_choose_an_old_revision(
+    age: Callable[[], AbstractContextManager[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The official SDK refuses the handshake after it has answered ``server/discover``, however late."""
     monkeypatch.setattr("funcmcp._client.requests._PROBE_SECONDS", 0.1)
     command = script(
@@ -312,8 +321,9 @@ async def test_a_slow_start_does_not_choose_an_old_revision(monkeypatch: pytest.
         "        answer = {'result': {'supportedVersions': ['2026-07-28'], 'capabilities': {}}}",
         "    if 'id' in message: print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], **answer}), flush=True)",
     )
-    async with Client(command) as client:
-        assert client.revision == "2026-07-28"
+    with age():
+        async with Client(command) as client:
+            assert client.revision == "2026-07-28"
 
 
 async def test_a_program_that_never_answers_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:

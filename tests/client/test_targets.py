@@ -19,6 +19,27 @@ def test_a_command_needs_a_program() -> None:
         StdioCommand()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "problem"),
+    [
+        (("serve", 8000), {}, TypeError, "takes strings, one for each argument.*Got 8000"),
+        ((["python", "server.py"],), {}, TypeError, r"Got \['python', 'server.py'\]"),
+        (("serve",), {"env": {"PORT": 8000}}, TypeError, r"env\['PORT'\] must be a string; got int"),
+        (("serve",), {"start_seconds": 0}, ValueError, "start_seconds must be positive; got 0"),
+        (("serve",), {"stop_seconds": float("nan")}, ValueError, "stop_seconds must be positive; got nan"),
+    ],
+)
+def test_a_command_that_no_process_can_have_is_an_error_at_once(
+    arguments: tuple[Any, ...], options: dict[str, Any], error: type[Exception], problem: str
+) -> None:
+    with pytest.raises(error, match=problem):
+        StdioCommand(*arguments, **options)
+
+
+def test_a_path_may_be_a_part_of_a_command() -> None:
+    assert StdioCommand(Path("a") / "b", Path("c")).command == (str(Path("a") / "b"), "c")
+
+
 def test_the_representation_of_a_target_has_no_secrets() -> None:
     endpoint = HTTPEndpoint("http://ada:secret@127.0.0.1/mcp?code=secret", headers={"authorization": "Bearer secret"})
     assert repr(endpoint) == "HTTPEndpoint('http://ada:***@127.0.0.1/mcp?***')"

@@ -275,4 +275,5 @@ def test_headers_agree_only_where_they_say_it_literally(
 ) -> None:
     values = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", **changed}
     fields = {header.encode(): value.encode() for header, value in values.items() if value is not None}
-    assert headers.agree(fields, "2026-07-28", "tools/call", name) is agrees
+    repeated = {} if name is None else {b"mcp-name": name}
+    assert headers.agree(fields, "2026-07-28", "tools/call", repeated) is agrees

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from funcmcp._protocol.methods import CLIENT_METHODS, FEATURE_LISTS, METHODS, methods_of
+from funcmcp._protocol.methods import (
+    CLIENT_METHODS,
+    FEATURE_LISTS,
+    METHODS,
+    members_repeated_in,
+    methods_of,
+    repeated_members,
+    repeating_headers,
+)
 from tests import schemas
 from tests.protocol import official
 
@@ -33,14 +43,41 @@ def test_2026_07_28_has_no_method_that_it_removed(method: str) -> None:
 
 
 def test_the_mirrored_members_are_those_of_the_specification() -> None:
-    mirrored = {row.name: row.named_by for row in METHODS.values() if row.mirror is not None}
+    mirrored = {row.name: member.member for row in METHODS.values() for member in row.repeats}
     tasks = dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
     assert mirrored == {"tools/call": "name", "prompts/get": "name", "resources/read": "uri", **tasks}
 
 
 def test_only_the_header_of_tasks_may_be_missing() -> None:
-    optional = {row.name for row in METHODS.values() if row.mirror == "optional"}
+    optional = {row.name for row in METHODS.values() for member in row.repeats if member.is_optional}
     assert optional == {"tasks/get", "tasks/update", "tasks/cancel"}
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "revision", "repeated"),
+    [
+        ("tools/call", {"name": "add"}, "2026-07-28", {"mcp-name": "add"}),
+        ("tools/call", {"name": 1}, "2026-07-28", {}),
+        ("tools/call", {}, "2026-07-28", {}),
+        ("tools/call", {"name": "add"}, "2025-11-25", {}),
+        ("tasks/update", {"taskId": "t"}, "2026-07-28", {"mcp-name": "t"}),
+        ("tasks/update", {"taskId": "t"}, "2025-11-25", {}),
+        ("tools/list", {"name": "add"}, "2026-07-28", {}),
+        ("x/y", {"name": "add"}, "2026-07-28", {}),
+    ],
+)
+def test_a_request_repeats_texts_in_the_revisions_of_its_method(
+    method: str, params: dict[str, Any], revision: str, repeated: dict[str, str]
+) -> None:
+    assert repeated_members(method, params, revision) == repeated
+    if method in methods_of(revision):
+        assert {row.header for row in members_repeated_in(revision).get(method, ())} >= repeated.keys()
+    else:
+        assert method not in members_repeated_in(revision)
+
+
+def test_the_headers_that_repeat_members_are_known() -> None:
+    assert repeating_headers() == {"mcp-name"}
 
 
 @pytest.mark.parametrize("revision", schemas.REVISIONS)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp._protocol.revisions import ASSUMED, REVISIONS, handshake_revision
+from funcmcp._protocol.revisions import (
+    ASSUMED,
+    NEWEST,
+    NEWEST_HANDSHAKE,
+    REVISIONS,
+    Revision,
+    handshake_revision,
+    newest,
+    released,
+    with_handshake,
+)
 from tests import schemas
 from tests.protocol import official
 
@@ -68,3 +78,27 @@ def test_structured_content_is_what_the_schema_takes(date: str) -> None:
     structured = official.definitions(date)["CallToolResult"]["properties"].get("structuredContent")
     expected = None if structured is None else ("object" if structured.get("type") == "object" else "any")
     assert REVISIONS[date].structured_content == expected
+
+
+@pytest.mark.parametrize("date", schemas.REVISIONS)
+def test_the_members_that_results_must_have_are_those_of_the_schema(date: str) -> None:
+    schema, revision = official.definitions(date), REVISIONS[date]
+    assert set(revision.result_members) == set(schema["Result"].get("required", ()))
+    for name in ("ListToolsResult", "ReadResourceResult"):
+        added = {*revision.result_members, *revision.cache_members}
+        assert added == set(schema[name]["required"]) - {"tools", "contents"}
+
+
+@pytest.mark.parametrize("date", schemas.REVISIONS)
+def test_a_question_with_a_url_has_an_id_where_the_schema_has_it(date: str) -> None:
+    params = official.definitions(date).get("ElicitRequestURLParams", {"properties": {}})
+    assert REVISIONS[date].elicitation_ids == ("elicitationId" in params["properties"])
+
+
+def test_drafts_are_not_among_the_released_revisions() -> None:
+    columns = {name: getattr(REVISIONS[NEWEST], name) for name in Revision.__annotations__}
+    draft = Revision(**{**columns, "date": "2098-01-01", "draft": True})
+    older_draft = Revision("2097-01-01", draft=True)
+    revisions = {draft.date: draft, **REVISIONS, older_draft.date: older_draft}
+    assert released(revisions) == list(REVISIONS)
+    assert (newest(revisions), with_handshake(revisions)[-1]) == (NEWEST, NEWEST_HANDSHAKE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -282,6 +283,22 @@ async def test_links_out_of_the_folder_are_not_served(folder: Path) -> None:
     async with Client(serving(folder)) as client:
         [deploy, _] = await client.list_skills()
         assert [name for name in deploy.files if "/" not in name] == ["SKILL.md", "inside.md"]
+
+
+async def test_odd_things_that_are_called_skills_are_none(folder: Path, tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere", {"linked/SKILL.md": manifest("linked")})
+    for name in ("linked", "pipe", "folder/SKILL.md"):
+        (folder / name).mkdir(parents=True)
+    (folder / "linked/SKILL.md").symlink_to(tmp_path / "elsewhere/linked/SKILL.md")
+    os.mkfifo(folder / "pipe/SKILL.md")
+    (folder / "other").symlink_to(folder / "deploy")
+    with suppress(OSError):  # macOS has no such names
+        (folder / os.fsdecode(b"deploy/\xff.md")).write_bytes(b"x")
+    assert await uris_of(serving(folder)) == ["skill://deploy/SKILL.md", "skill://ops/roll-back/SKILL.md"]
+    (folder / "deploy/disk.img").touch()
+    os.truncate(folder / "deploy/disk.img", 2**40)  # a file with a hole
+    with pytest.raises(RegistrationError, match=r"1,099,511,[\d,]+ bytes"):
+        serving(folder)
 
 
 async def is_changed(client: Client, uri: str) -> bool:

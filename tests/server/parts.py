@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._protocol.completion import Completion
 from funcmcp._protocol.jsonrpc import Request
-from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._protocol.revisions import NEWEST as NEWEST_REVISION
+from funcmcp._protocol.revisions import NEWEST_HANDSHAKE, REVISIONS
 from funcmcp._protocol.uri_template import URITemplate
 from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.store import TaskStore
 
 
-NEWEST = "2025-11-25"
-PER_REQUEST = "2026-07-28"
+NEWEST = NEWEST_HANDSHAKE
+PER_REQUEST = NEWEST_REVISION
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 KEYS = KeyRing([b"k" * 32])

@@ -7,6 +7,9 @@ from typing import Any
 from funcmcp._adapters.yaml_text import plain_value_of_yaml, with_texts, yaml_1_1_value
 from funcmcp._protocol.skills import MAX_FRONTMATTER_BYTES, frontmatter_error, frontmatter_in
 
+_BEGINNING = MAX_FRONTMATTER_BYTES + 1024
+"""Characters of a SKILL.md in which its frontmatter is, with the two lines around it."""
+
 
 def frontmatter_of(data: bytes) -> dict[str, Any]:
     """Return the frontmatter of a SKILL.md as JSON.
@@ -48,14 +51,17 @@ def fits(data: bytes, frontmatter: dict[str, Any]) -> bool:
 
 
 def _yaml_in(data: bytes) -> str:
+    """Return the YAML of the frontmatter. The rest of the file may be large, and is not searched for its end."""
     try:
-        text = frontmatter_in(data.decode())
+        beginning = data.decode()[:_BEGINNING]
     except UnicodeDecodeError:
         raise ValueError("it is not a text in UTF-8") from None
+    text = frontmatter_in(beginning)
+    is_cut = text is None and len(beginning) == _BEGINNING and beginning.startswith(("---", "\ufeff---"))
+    if is_cut or (text is not None and len(text) > MAX_FRONTMATTER_BYTES):
+        raise ValueError(f"its frontmatter has more than {MAX_FRONTMATTER_BYTES:,} characters")
     if text is None:
         raise ValueError("it does not begin with frontmatter between two lines '---'")
-    if len(text) > MAX_FRONTMATTER_BYTES:
-        raise ValueError(f"its frontmatter has more than {MAX_FRONTMATTER_BYTES:,} characters")
     return text
 
 

@@ -94,8 +94,8 @@ def yaml_1_1_value(text: str) -> Any:
     """
     yaml = _yaml_of_skills()
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
+        return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, ValueError, ArithmeticError):  # the last one for numbers and times out of range
         return None
 
 

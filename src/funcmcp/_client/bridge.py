@@ -20,7 +20,7 @@ from funcmcp._client.messages import encode_message, is_response, parse_message
 from funcmcp._protocol import headers as header_names
 from funcmcp._protocol.envelope import PROTOCOL_VERSION
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, ClientError
-from funcmcp._protocol.methods import mirrored_name
+from funcmcp._protocol.methods import repeated_members
 from funcmcp._transports.http.admission.origin import OriginCheck
 from funcmcp._transports.http.messages import BodyTooLargeError, HttpResponse
 from funcmcp._transports.http.options import HTTPOptions
@@ -223,11 +223,11 @@ class Bridge:
         headers = {header_names.VERSION: version}
         if isinstance(method, str):
             headers[header_names.METHOD] = header_names.encode_value(method)
-            name = mirrored_name(method, params)
-            if name is not None:
-                headers[header_names.NAME] = header_names.encode_value(name)
-                if method == "tools/call" and isinstance(params.get("arguments"), dict):
-                    headers |= header_names.encode_mirrored(params["arguments"], self._mirrored.get(name, ()))
+            for header, value in repeated_members(method, params, version).items():
+                headers[header] = header_names.encode_value(value)
+            if method == "tools/call" and isinstance(params.get("arguments"), dict):
+                mirrored = self._mirrored.get(str(params.get("name")), ())
+                headers |= header_names.encode_mirrored(params["arguments"], mirrored)
         return headers
 
 

@@ -31,7 +31,7 @@ from funcmcp._objects.mappings import only, without
 from funcmcp._objects.public_names import public
 from funcmcp._protocol import headers as header_names
 from funcmcp._protocol.errors import ClientError
-from funcmcp._protocol.methods import FEATURE_LISTS
+from funcmcp._protocol.methods import FEATURE_LISTS, repeating_headers
 from funcmcp._state.outage import Outage
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ _MIN_SECRET = 6
 _MIN_VARIABLE = 8
 """The same of an environment variable, which may have the name of a secret by accident."""
 
-_FIELDS_OF_A_CALL = (header_names.NAME, header_names.PARAM_PREFIX)
+_FIELDS_OF_A_CALL = (*sorted(repeating_headers()), header_names.PARAM_PREFIX)
 
 _TRACE = ("traceparent", "tracestate", "baggage")
 

@@ -11,6 +11,7 @@ import asyncio
 import ssl
 from contextlib import aclosing
 from functools import partial
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -123,6 +124,9 @@ class HTTPTransport(StreamableHTTP):
             self._with_place.discard(request_id)
             self._places.release()
 
+    def _url_of(self, path: str) -> str:
+        return self._http_exchange.url_of(path)
+
     async def _open_http_sse(self, refusal: HttpResponse) -> HTTPWithSSE | None:
         """Return the transport of 2024-11-05 if the endpoint has it, after the response to ``initialize``."""
         if refusal.status not in _NO_STREAMABLE_HTTP or _has_reason(refusal):
@@ -203,7 +207,9 @@ class HTTPExchange:
         self._connections = self._direct_connections(self._url)
         if self._connections is not None:
             return
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # `StreamableHTTP` has those of its session
         self._client = httpx2.AsyncClient(
+            cookies=no_cookies,
             verify=True if context is None else context,
             limits=httpx2.Limits(
                 max_keepalive_connections=endpoint.max_connections, keepalive_expiry=endpoint.keep_alive_seconds

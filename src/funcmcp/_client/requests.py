@@ -45,9 +45,9 @@ from funcmcp._protocol.errors import (
     InvalidResponseError,
     MCPError,
 )
-from funcmcp._protocol.methods import FEATURE_LISTS, mirrored_name
+from funcmcp._protocol.methods import FEATURE_LISTS, repeated_members
 from funcmcp._protocol.objects import Tool, objects_of
-from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._protocol.revisions import NEWEST_HANDSHAKE, REVISIONS, newest, released, with_handshake
 from funcmcp._protocol.tasks import EXTENSION
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ _MAX_ANSWERING = 100
 _CANCEL_SECONDS = 2.0
 """Seconds that sending ``notifications/cancelled`` may take."""
 
-_HANDSHAKES = [date for date, revision in REVISIONS.items() if not revision.per_request]
-_LATEST_HANDSHAKE = max(_HANDSHAKES)
+_HANDSHAKES = with_handshake(REVISIONS)
 _KNOWS_PER_REQUEST = {INTERNAL_ERROR, HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY}
 """Error codes of ``server/discover`` after which the client does not try ``initialize``."""
 
@@ -143,6 +142,8 @@ class Requests:
         server_info: The server's Implementation.
         capabilities: The server's capabilities, by name.
         instructions: The server's instructions for the model. None if the server does not send any.
+        supported: The revisions that the server has named in the result of ``server/discover``; none without one. Many
+            servers leave out those with a handshake.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only options
@@ -161,6 +162,7 @@ class Requests:
         self.server_info: dict[str, Any] = {}
         self.capabilities: dict[str, Any] = {}
         self.instructions: str | None = None
+        self.supported: list[str] = []
         self._transport = transport
         self._requested_revision = revision
         self._log_level = log_level
@@ -236,14 +238,18 @@ class Requests:
             task.cancel()
         await self._transport.aclose()
 
-    def open_stream(self, on_gap: Callable[[], None]) -> None:
+    def open_stream(self, on_gap: Callable[[], None]) -> asyncio.Event | None:
         """Open the stream for what the server sends outside of requests, if the transport has one.
 
         Args:
             on_gap: Is called when messages may be missing.
+
+        Returns:
+            Is set when the server has answered the first request for the stream; None if there is none.
         """
         if isinstance(self._transport, StandingStreams):
-            self._transport.open_stream(self._headers(), on_gap)
+            return self._transport.open_stream(self._headers(), on_gap)
+        return None
 
     async def send(
         self,
@@ -544,12 +550,11 @@ class Requests:
         if not self.repeats_arguments:
             return fields
         fields[header_names.METHOD] = header_names.encode_value(method)
-        name = mirrored_name(method, params)
-        if name is not None:
-            fields[header_names.NAME] = header_names.encode_value(name)
+        for header, value in repeated_members(method, params, self.date).items():
+            fields[header] = header_names.encode_value(value)
         arguments = params.get("arguments")
         if method == "tools/call" and isinstance(arguments, dict):
-            parameters = await self._mirrored_parameters(str(name)) if mirrored is None else mirrored
+            parameters = await self._mirrored_parameters(str(params.get("name"))) if mirrored is None else mirrored
             fields |= header_names.encode_mirrored(arguments, parameters)
             fields |= self._headers()  # the list of tools may have come in another revision
         return fields
@@ -574,7 +579,7 @@ class Requests:
             else:
                 await self._initialize()
         elif not await self._agree_without_handshake():
-            self.date = _LATEST_HANDSHAKE
+            self.date = NEWEST_HANDSHAKE
             await self._handshake_or_discover()
 
     async def _handshake_or_discover(self) -> None:
@@ -595,12 +600,16 @@ class Requests:
                 return
             if error.code != UNSUPPORTED_PROTOCOL_VERSION or self._transport.is_http:
                 raise
-            self.date = _shared_revision(_supported_by(error)) or max(REVISIONS)
-            await self._discover(self._timeout)
+            self.date = _shared_revision(_supported_by(error)) or newest(REVISIONS)
+            try:
+                await self._discover(self._timeout)
+            except _OtherRevisionsError as other:
+                if not await self._discover_in_one_of(other.supported):
+                    raise
 
     async def _agree_without_handshake(self) -> bool:
         """Agree on a revision that has no handshake. Return False if the server may have one with a handshake."""
-        self.date = max(REVISIONS)
+        self.date = newest(REVISIONS)
         seconds = self._timeout
         if not self._transport.is_http:
             seconds = _PROBE_SECONDS if seconds is None else min(seconds, _PROBE_SECONDS)
@@ -640,6 +649,7 @@ class Requests:
         supported = _dates_in(result.get("supportedVersions", [self.date]))
         if self.date not in supported:
             raise _OtherRevisionsError(self.date, supported)
+        self.supported = supported
         meta = result.get("_meta")
         self._learn(result, meta.get(envelope.SERVER_INFO) if isinstance(meta, dict) else None, method)
         self._report_session()
@@ -653,7 +663,7 @@ class Requests:
         params = {"protocolVersion": self.date, "capabilities": capabilities, "clientInfo": _CLIENT_INFO}
         result = await self._send_once(method, params, self._timeout)
         date = member_of(result, "protocolVersion", str, method)
-        if date not in REVISIONS or REVISIONS[date].per_request:
+        if date not in {*_HANDSHAKES, self.date}:
             raise InvalidResponseError(
                 f"The server chose the revision {date!r:.50}, which this client does not support in a handshake. "
                 f"The client supports: {_list_of(_HANDSHAKES)}."
@@ -707,10 +717,11 @@ def _supported_by(error: MCPError) -> list[str]:
 
 def _refuse_other_revisions(supported: Sequence[str]) -> None:
     """Raise InvalidResponseError if a server names the revisions that it supports, and the client supports none."""
-    if supported and not any(date in REVISIONS for date in supported):
+    dates = released(REVISIONS)
+    if supported and not any(date in dates for date in supported):
         raise InvalidResponseError(
             f"The server supports no revision of this client. It supports: {_list_of(supported)}. "
-            f"The client supports: {_list_of(REVISIONS)}."
+            f"The client supports: {_list_of(dates)}."
         )
 
 
@@ -741,4 +752,5 @@ def _dates_in(value: object) -> list[str]:
 
 def _shared_revision(supported: Sequence[str]) -> str | None:
     """Return the newest of these revisions that the client supports and that has no handshake, or None."""
-    return max((date for date in supported if date in REVISIONS and REVISIONS[date].per_request), default=None)
+    dates = [date for date in released(REVISIONS) if REVISIONS[date].per_request and date in supported]
+    return dates[-1] if dates else None

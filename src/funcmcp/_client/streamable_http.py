@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
     from funcmcp._client.http_sse import HTTPWithSSE
+    from funcmcp._client.session_cookies import SessionCookies
     from funcmcp._client.transport import Message, Receive
     from funcmcp._serving.composition import ServerRuntime
     from funcmcp._transports.http.messages import Exchange, HttpResponse
@@ -78,7 +79,10 @@ class StreamableHTTP:
         self._headers = lower_names(headers)
         self._receive: Receive = _ignore
         self._standing: asyncio.Task[None] | None = None
+        self._stream: StandingStream | None = None
+        self._stream_session: str | None = None
         self._http_sse: HTTPWithSSE | None = None
+        self._cookies: SessionCookies | None = None
 
     @property
     def credentials(self) -> str | None:
@@ -93,6 +97,7 @@ class StreamableHTTP:
         """Remember who handles messages. The first request opens the connection."""
         self._receive = receive
         self.session_id = None
+        self._cookies = None
 
     async def request(self, message: Message, headers: Mapping[str, str]) -> Message:
         """Send a request and return its response; see `Transport.request`."""
@@ -136,20 +141,26 @@ class StreamableHTTP:
             kind = message.get("method", "a response")
             raise InvalidResponseError(f"The server does not accept {kind} (HTTP status {http_response.status}).")
 
-    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None]) -> None:
+    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None]) -> asyncio.Event | None:
         """Open the stream for what the server sends outside of requests, in the background; see `StandingStreams`."""
-        self._close_stream()
         if self._http_sse is not None:
-            return
+            return None
+        if self._stream is not None and self._stream_session == self.session_id:
+            self._stream.on_gap = on_gap
+            return self._stream.answered
+        self._close_stream()
 
         def get(fields: Mapping[str, str]) -> Awaitable[HttpResponse]:
             return self._get({**headers, **fields})
 
-        stream = StandingStream(get, self._receive, on_gap)
+        stream = self._stream = StandingStream(get, self._receive, on_gap)
+        self._stream_session = self.session_id
         # It belongs to no request, and so has no context variables of the one that begins it.
         self._standing = asyncio.create_task(stream.run(), context=Context())
+        return stream.answered
 
     def _close_stream(self) -> None:
+        self._stream = None
         if self._standing is not None:
             self._standing.cancel()
             self._standing = None
@@ -171,7 +182,7 @@ class StreamableHTTP:
         self.session_id = None
         with suppress(ClientError, TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
-                await discard(await post(self._exchange, self._path, b"", fields, method="DELETE"))
+                await discard(await self._exchanged("DELETE", b"", fields))
 
     async def _open_http_sse(self, refusal: HttpResponse) -> HTTPWithSSE | None:
         """Return the transport of 2024-11-05 if the endpoint has it, after the response to ``initialize``."""
@@ -182,8 +193,7 @@ class StreamableHTTP:
         self, http_response: HttpResponse, method: str, headers: Mapping[str, str]
     ) -> AsyncGenerator[Message, None]:
         """Return the messages of a request: those of its response, and of the streams that continue it."""
-        revision = REVISIONS.get(headers.get(header_names.VERSION, ""))
-        if revision is None or revision.per_request:
+        if header_names.VERSION not in headers or _is_stateless(headers):
             return read_messages(http_response)
         return self._resumable_messages(http_response, method, headers)
 
@@ -251,7 +261,7 @@ class StreamableHTTP:
         fields = {**self._headers, **headers}
         if session_id is not None:
             fields[header_names.SESSION_ID] = session_id
-        http_response = await post(self._exchange, path or self._path, encode_message(message), fields)
+        http_response = await self._exchanged("POST", encode_message(message), fields, path)
         error = self._error_of(http_response, session_id)
         if error is not None:
             await discard(http_response)
@@ -264,12 +274,41 @@ class StreamableHTTP:
         fields = {**self._headers, **headers, "accept": EVENT_STREAM}
         if session_id is not None:
             fields[header_names.SESSION_ID] = session_id
-        http_response = await post(self._exchange, path or self._path, b"", fields, method="GET")
+        http_response = await self._exchanged("GET", b"", fields, path)
         error = self._error_of(http_response, session_id)
         if error is not None:
             await discard(http_response)
             raise error
         return http_response
+
+    async def _exchanged(
+        self, method: str, body: bytes, fields: dict[str, str], path: str | None = None
+    ) -> HttpResponse:
+        """Send an HTTP request with the cookies of the session, and keep those of its response."""
+        path = path or self._path
+        if _is_stateless(fields):
+            return await post(self._exchange, path, body, fields, method=method)
+        cookies = None if self._cookies is None else self._cookies.header_for(self._url_of(path))
+        if cookies is not None:
+            fields["cookie"] = f"{fields['cookie']}; {cookies}" if "cookie" in fields else cookies
+        http_response = await post(self._exchange, path, body, fields, method=method)
+        self._keep_cookies(path, http_response)
+        return http_response
+
+    def _url_of(self, path: str) -> str:
+        """Return the URL that cookies of a path are for."""
+        return f"http://127.0.0.1{path}"
+
+    def _keep_cookies(self, path: str, http_response: HttpResponse) -> None:
+        """Keep the cookies of a response for the next requests of the session."""
+        lines = [value for name, value in http_response.headers if name == "set-cookie"]
+        if not lines:
+            return
+        if self._cookies is None:
+            from funcmcp._client.session_cookies import SessionCookies  # noqa: PLC0415 - few servers set cookies
+
+            self._cookies = SessionCookies()
+        self._cookies.add(self._url_of(path), lines)
 
     def _error_of(self, http_response: HttpResponse, session_id: str | None) -> ClientError | None:
         """Return the error that a response's status stands for. Return None if its body decides.
@@ -324,6 +363,12 @@ class MemoryTransport(StreamableHTTP):
             if self._is_connected:
                 self._is_connected = False
                 await self._runtime.services.lifespans.leave()
+
+
+def _is_stateless(headers: Mapping[str, str]) -> bool:
+    """Return whether a request is of a revision without sessions."""
+    revision = REVISIONS.get(headers.get(header_names.VERSION, ""))
+    return revision is not None and revision.per_request
 
 
 async def _ignore(_message: Message) -> None:

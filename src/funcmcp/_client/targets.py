@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from os import PathLike, fspath
 from typing import IO, TYPE_CHECKING, Any
 
 from funcmcp._objects.public_names import public
@@ -127,12 +128,13 @@ class StdioCommand:
         stderr: A file, or the number of an open file, for the process's stderr. None for this process's stderr.
 
     Raises:
-        ValueError: The command is empty.
+        TypeError: The program, an argument, or a variable of *env* is not a string.
+        ValueError: The command is empty, or a number of seconds is not positive.
     """
 
     def __init__(
         self,
-        *command: str,
+        *command: str | PathLike[str],
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
         start_seconds: float = 60.0,
@@ -141,8 +143,13 @@ class StdioCommand:
     ) -> None:
         if not command:
             raise ValueError('StdioCommand needs a program, such as StdioCommand("python", "server.py").')
-        self.command = command
+        for name, seconds in (("start_seconds", start_seconds), ("stop_seconds", stop_seconds)):
+            if not seconds > 0:
+                raise ValueError(f"StdioCommand.{name} must be positive; got {seconds!r}.")
+        self.command: tuple[str, ...] = tuple(map(_part, command))
         self.env: dict[str, str] = dict(env or {})
+        for name, value in self.env.items():
+            _check_variable(name, value)
         self.cwd = cwd
         self.start_seconds = start_seconds
         self.stop_seconds = stop_seconds
@@ -150,3 +157,19 @@ class StdioCommand:
 
     def __repr__(self) -> str:
         return f"StdioCommand({', '.join(map(repr, self.command))})"
+
+
+def _check_variable(name: str, value: Any) -> None:
+    """Raise TypeError if a process can't have a value as a variable of its environment."""
+    if not isinstance(value, str):
+        kind = type(value).__name__
+        raise TypeError(f"StdioCommand.env[{name!r}] must be a string; got {kind}. Write it in quotes.")
+
+
+def _part(part: Any) -> str:
+    """Return the program or an argument as the process gets it."""
+    text = fspath(part) if isinstance(part, PathLike) else part
+    if not isinstance(text, str):
+        example = 'StdioCommand("python", "server.py", "--port", "8000")'
+        raise TypeError(f"StdioCommand takes strings, one for each argument: {example}. Got {part!r}.")
+    return text

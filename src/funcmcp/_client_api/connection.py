@@ -52,6 +52,8 @@ from funcmcp._server.run import require_asyncio
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
+    from pydantic import AnyUrl
+
     from funcmcp._client.answers import Callback
     from funcmcp._client.notifications import Change, LogMessage, ProgressUpdate
     from funcmcp._client.skills import Skill, SkillFile
@@ -386,7 +388,12 @@ class Client:
             with suppress(ClientError, MCPError):
                 await self._subscriptions.remove(listener, seconds)
 
-    async def subscribe(self, uri: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as in `call_tool`
+    async def subscribe(
+        self,
+        uri: str | AnyUrl,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - as in `call_tool`
+    ) -> None:
         """Ask the server to report changes of a resource to `on_resource_updated`, also after a new connection.
 
         Args:
@@ -397,18 +404,24 @@ class Client:
             MCPError: The server refuses it.
             ClientError: The request failed, or the server does not report changes of resources.
         """
-        if uri in self._listener.uris:
+        text = str(uri)
+        if text in self._listener.uris:
             return
-        self._listener.uris.add(uri)
+        self._listener.uris.add(text)
         try:
             await self._subscriptions.follow(self._requests.seconds(timeout))
         except BaseException:
-            self._listener.uris.discard(uri)
+            self._listener.uris.discard(text)
             raise
 
-    async def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as above
+    async def unsubscribe(
+        self,
+        uri: str | AnyUrl,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - as in `call_tool`
+    ) -> None:
         """End what `subscribe` began. The arguments and errors are the same."""
-        self._listener.uris.discard(uri)
+        self._listener.uris.discard(str(uri))
         await self._subscriptions.follow(self._requests.seconds(timeout))
 
     async def list_skills(self) -> list[Skill]:
@@ -565,7 +578,7 @@ class Client:
 
     async def read_resource(
         self,
-        uri: str,
+        uri: str | AnyUrl,
         *,
         meta: Mapping[str, Any] | None = None,
         on_progress: OnProgress | None = None,
@@ -579,7 +592,7 @@ class Client:
             on_progress: Receives the progress of this request.
             timeout: Seconds that each request may take.
         """
-        result = await self._in_rounds("resources/read", {"uri": uri}, meta, on_progress, timeout)
+        result = await self._in_rounds("resources/read", {"uri": str(uri)}, meta, on_progress, timeout)
         return ReadResourceResult(result)
 
     async def get_prompt(

@@ -31,6 +31,7 @@ from urllib.parse import urlsplit
 from funcmcp._page.app_frame import app_frame
 from funcmcp._page.mcp_clients import page_clients
 from funcmcp._protocol.content_blocks import MEDIA_TYPES
+from funcmcp._protocol.http_rules import is_cached
 from funcmcp._transports.http.admission.origin import is_on_loopback
 from funcmcp._transports.http.endpoints.tracebacks import gets_tracebacks
 from funcmcp._transports.http.messages import HttpResponse
@@ -116,7 +117,7 @@ class Page:
             ("cross-origin-resource-policy", "same-origin"),
             ("origin-agent-cluster", "?1"),
         )
-        if _is_cached(request.fields.get(b"if-none-match"), document.etag):
+        if is_cached(request.fields.get(b"if-none-match"), document.etag):
             return HttpResponse(_NOT_MODIFIED, headers)
         return HttpResponse(_OK, (("content-type", f"{HTML}; charset=utf-8"), *headers), document.body)
 
@@ -177,11 +178,3 @@ def _source_of(text: str) -> str:
 def _origin_of(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
-
-
-def _is_cached(header: bytes | None, etag: str) -> bool:
-    """Return whether If-None-Match lists an entity tag, by weak comparison."""
-    if header is None:
-        return False
-    tags = [tag.strip().removeprefix("W/") for tag in header.decode("latin-1").split(",")]
-    return etag in tags or "*" in tags

@@ -94,22 +94,24 @@ def _count_marks(node: object) -> int:
     return marks
 
 
-def agree(fields: Mapping[bytes, bytes], version: str, method: str, name: str | None) -> bool:
+def agree(fields: Mapping[bytes, bytes], version: str, method: str, repeated: Mapping[bytes, str]) -> bool:
     """Return whether headers literally equal the values in a message. If they do not, `mismatch` decides.
 
     Args:
         fields: Header values by name in lower case, as received.
         version: The revision in the message.
         method: The method in the message.
-        name: The value for ``Mcp-Name``. None: the method has none.
+        repeated: The other values in the message that headers repeat, by the header's name in lower case.
     """
     if fields.get(b"mcp-protocol-version") != version.encode() or fields.get(b"mcp-method") != method.encode():
         return False
-    if name is None:
-        return True
-    value = fields.get(b"mcp-name")
-    literal = value is not None and value == name.encode() and value.isascii() and not value.startswith(b"=?")
-    return literal and name.isprintable() and name.strip(" ") == name
+    for header, text in repeated.items():
+        value = fields.get(header)
+        if value is None or value != text.encode() or not value.isascii() or value.startswith(b"=?"):
+            return False
+        if not text.isprintable() or text.strip(" ") != text:
+            return False
+    return True
 
 
 def mismatch(headers: Mapping[str, str], message: Mapping[str, str]) -> str | None:

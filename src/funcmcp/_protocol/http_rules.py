@@ -18,3 +18,11 @@ WITHOUT_CONTENT = frozenset({204, 205, 304})
 
 WITHOUT_LENGTH = WITHOUT_CONTENT - {205}
 """Those of them without Content-Length (section 8.6): its value could only be that of another response."""
+
+
+def is_cached(header: bytes | None, etag: str) -> bool:
+    """Return whether If-None-Match lists an entity tag, by weak comparison (section 13.1.2)."""
+    if header is None:
+        return False
+    tags = [tag.strip().removeprefix("W/") for tag in header.decode("latin-1").split(",")]
+    return etag in tags or "*" in tags

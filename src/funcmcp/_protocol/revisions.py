@@ -5,6 +5,7 @@ Code that depends on the revision reads a field of this table. It never compares
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from funcmcp._objects.definitions import definition
@@ -40,6 +41,8 @@ class Revision:
 
     Attributes:
         date: The name of the revision in messages and headers.
+        draft: Whether the revision may still change. Neither servers nor clients use it unless its date is named in
+            their options.
         per_request: Whether each request has its version and capabilities in ``_meta`` (2026-07-28). No handshake.
         priming: Whether a resumable stream begins with an event without data (2025-11-25).
         batches: Whether a body may be an array of messages, a JSON-RPC batch (2025-03-26).
@@ -51,10 +54,14 @@ class Revision:
         capabilities: Members of ServerCapabilities.
         not_found: The error code for a resource that does not exist.
         structured_content: JSON values that structuredContent may have: none at all, ``"object"`` or ``"any"``.
+        elicitation_ids: Whether a question that opens a URL has an id.
+        result_members: Members with the same value in every result.
+        cache_members: Members of results that clients may cache; `_server/results.py` has their values.
         tasks: How the revision has tasks. None: it has no tasks.
     """
 
     date: str
+    draft: bool = False
     per_request: bool = False
     priming: bool = False
     batches: bool = False
@@ -66,6 +73,9 @@ class Revision:
     capabilities: frozenset[str] = frozenset()
     not_found: int = RESOURCE_NOT_FOUND
     structured_content: str | None = None
+    elicitation_ids: bool = False
+    result_members: Mapping[str, str] = field(default_factory=dict)
+    cache_members: tuple[str, ...] = ()
     tasks: TaskRules | None = None
 
 
@@ -141,6 +151,7 @@ REVISIONS: dict[str, Revision] = {
             info_fields=_INFO_2025_11,
             capabilities=_CAPABILITIES_2025_11,
             structured_content="object",
+            elicitation_ids=True,
             tasks=_TASKS_2025_11,
         ),
         Revision(
@@ -154,17 +165,41 @@ REVISIONS: dict[str, Revision] = {
             capabilities=_CAPABILITIES_2026_07,
             not_found=INVALID_PARAMS,
             structured_content="any",
+            result_members={"resultType": "complete"},
+            cache_members=("ttlMs", "cacheScope"),
             tasks=_TASKS_2026_07,
         ),
     )
 }
 
+
+def released(revisions: Mapping[str, Revision]) -> list[str]:
+    """Return the dates of the revisions that are not drafts, oldest first."""
+    return sorted(date for date, revision in revisions.items() if not revision.draft)
+
+
+def with_handshake(revisions: Mapping[str, Revision]) -> list[str]:
+    """Return the dates of the revisions with a handshake that are not drafts, oldest first."""
+    return [date for date in released(revisions) if not revisions[date].per_request]
+
+
+def newest(revisions: Mapping[str, Revision]) -> str:
+    """Return the date of the newest revision that is not a draft."""
+    return released(revisions)[-1]
+
+
+NEWEST = newest(REVISIONS)
+"""The newest revision that is not a draft."""
+
+NEWEST_HANDSHAKE = with_handshake(REVISIONS)[-1]
+"""The newest revision with a handshake that is not a draft."""
+
 ASSUMED = "2025-03-26"
 """The revision of a request without MCP-Protocol-Version and session (2025-11-25 "basic/transports")."""
 
-ASSUMED_BY_AZURE = "2025-06-18"
-"""The revision in which Azure's MCP extension answers such a request: the newest one that it speaks, as its clients
-expect (extension 1.6.0, which does not read the header)."""
+NEWEST_OF_AZURE = "2025-06-18"
+"""The newest revision that Azure's MCP extension speaks. It does not say which one a client has chosen, and answers in
+this one where a request names none, as its clients expect (extension 1.6.0, which does not read the header)."""
 
 
 def handshake_revision(revisions: Mapping[str, Revision], preferred: str | None = None) -> Revision | None:

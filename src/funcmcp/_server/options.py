@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._objects.definitions import definition, options_by_name
 from funcmcp._objects.mappings import without_none
 from funcmcp._objects.public_names import public
-from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._protocol.revisions import REVISIONS, released
 from funcmcp._server.limits import Limits
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ProtocolOptions:
 
     Attributes:
         revisions: Dates of the protocol revisions that the server supports, such as ``["2025-11-25", "2026-07-28"]``.
-            The default is all revisions that funcmcp knows.
+            The default is all revisions that funcmcp knows, without drafts.
         offer_tools: Whether the server offers tools. True offers them even while there is none, and None does while
             there are any. The lists of what a server does not have are empty. False switches tools off: their methods
             are answered with -32601.
@@ -69,7 +69,7 @@ class ProtocolOptions:
         TypeError: `revisions` is one string, or an option has the wrong type.
     """
 
-    revisions: Sequence[str] = tuple(REVISIONS)
+    revisions: Sequence[str] = tuple(released(REVISIONS))
     offer_tools: bool | None = True
     offer_resources: bool | None = None
     offer_prompts: bool | None = None

@@ -1,20 +1,20 @@
 """Results as each revision has them: what the server adds to the result of a handler.
 
-In the handshake era nothing is added. In the per-request era (2026-07-28) each result has a ``resultType`` and the
-server's Implementation in ``_meta``, and lists and resources say how long clients may cache them. These parts hardly
-ever change, so they are encoded once.
+The table of revisions names the members. In the handshake era nothing is added. In the per-request era each result has
+a ``resultType`` and the server's Implementation in ``_meta``, and lists and resources say how long clients may cache
+them. These parts hardly ever change, so they are encoded once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from funcmcp._protocol import adaptation, envelope
 from funcmcp._protocol.codec import encode
 from funcmcp._server.catalog.features import JSONResult, RawResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from funcmcp._protocol.revisions import Revision
     from funcmcp._server.catalog.features import EncodedResult
@@ -33,6 +33,7 @@ class Results:
 
     Attributes:
         instructions: Instructions for the model; None without.
+        server_info: The Implementation of the server, in the newest revision's shape.
     """
 
     def __init__(self, options: ServerOptions, revisions: Sequence[Revision], *, cache_scope: CacheScope) -> None:
@@ -45,11 +46,9 @@ class Results:
 
     def describe_as(self, implementation: dict[str, Any]) -> None:
         """Send another Implementation from now on: that of the server whose features are passed on."""
-        self._implementation = implementation
+        self.server_info = implementation
         self._meta = {envelope.SERVER_INFO: implementation}
-        self._end = b"," + encode({"_meta": self._meta})[1:]
-        self._end_of_read = b"," + encode({**self._caching(self.read_ttl, "private"), "_meta": self._meta})[1:]
-        self._tool_frames = {revision.date: self._tool_frames_of(revision) for revision in self._revisions}
+        self._frames = {revision.date: self._frames_of(revision) for revision in self._revisions}
 
     def complete(self, result: dict[str, Any], revision: Revision) -> dict[str, Any]:
         """Return a result with the members that every result of its revision has."""
@@ -57,7 +56,7 @@ class Results:
             return result
         meta = result.get("_meta")
         return {
-            "resultType": "complete",
+            **revision.result_members,
             **result,
             "_meta": {**meta, **self._meta} if meta else self._meta,
         }
@@ -68,24 +67,26 @@ class Results:
         """Return the result of a tool as a revision has it; encoded if its parts are."""
         if not isinstance(result, JSONResult):
             return result if isinstance(result, RawResponse) else adaptation.tool_result(result, revision)
-        text_only, with_structured_content = self._tool_frames[revision.date]
-        if result.structured is None or with_structured_content is None:
-            return text_only % result.text
-        return with_structured_content % (result.text, result.structured)
+        frames = self._frames[revision.date]
+        if result.structured is None or frames.structured_tool is None:
+            return frames.tool % result.text
+        return frames.structured_tool % (result.text, result.structured)
 
     def prompt(self, result: EncodedResult, revision: Revision) -> bytes:
         """Return the messages of a prompt, encoded."""
-        return _completed(result.text, self._end) if revision.per_request else result.text
+        frame = self._frames[revision.date].prompt
+        return result.text if frame is None else frame % result.text[1:-1]
 
     def read(self, result: EncodedResult, revision: Revision) -> bytes:
         """Return the contents of a resource, encoded."""
-        return _completed(result.text, self._end_of_read) if revision.per_request else result.text
+        frame = self._frames[revision.date].read
+        return result.text if frame is None else frame % result.text[1:-1]
 
     def cacheable(
         self, result: dict[str, Any], revision: Revision, ttl: int, scope: CacheScope | None = None
     ) -> dict[str, Any]:
         """Return a result that clients may cache for so many milliseconds."""
-        return {**result, **self._caching(ttl, scope or self.cache_scope)} if revision.per_request else result
+        return {**result, **_caching(revision, ttl, scope or self.cache_scope)} if revision.cache_members else result
 
     def list(
         self,
@@ -129,31 +130,57 @@ class Results:
 
     def implementation(self, revision: Revision) -> dict[str, Any]:
         """Return the server's Implementation with the members that a revision has."""
-        return adaptation.implementation(self._implementation, revision)
+        return adaptation.implementation(self.server_info, revision)
 
-    def _caching(self, ttl: int, scope: CacheScope) -> dict[str, Any]:
-        return {"ttlMs": ttl, "cacheScope": scope}
-
-    def _tool_frames_of(self, revision: Revision) -> tuple[bytes, bytes | None]:
-        """Return the result of a tool with places for a text, and with places for a text and structured content."""
-        begin = b'{"content":[{"type":"text","text":%b}]'
-        end = b"}"
+    def _frames_of(self, revision: Revision) -> _Frames:
+        """Return what a revision has around the encoded members of results."""
+        text, structured = b'"content":[{"type":"text","text":%b}]', b',"structuredContent":%b'
+        frames = _Frames(tool=self._frame(text, {}, revision))
+        if revision.structured_content is not None:
+            frames = frames._replace(structured_tool=self._frame(text + structured, {}, revision))
         if revision.per_request:
-            begin = b'{"resultType":"complete",' + begin[1:]
-            end = self._end.replace(b"%", b"%%")
-        if revision.structured_content is None:
-            return begin + end, None
-        return begin + end, begin + b',"structuredContent":%b' + end
+            cached = _caching(revision, self.read_ttl, "private")
+            frames = frames._replace(prompt=self._frame(b"%b", {}, revision), read=self._frame(b"%b", cached, revision))
+        return frames
+
+    def _frame(self, members: bytes, added: Mapping[str, object], revision: Revision) -> bytes:
+        """Return a template of a result.
+
+        Args:
+            members: The result's own members, at least one, as the inner part of a JSON object, with places for texts.
+            added: Members that follow them.
+            revision: The revision.
+        """
+        last = {**added, "_meta": self._meta} if revision.per_request else added
+        first, end = (encode({**part})[1:-1].replace(b"%", b"%%") for part in (revision.result_members, last))
+        return b"{%b}" % b",".join(part for part in (first, members, end) if part)
 
 
-def _completed(members: bytes, end: bytes) -> bytes:
-    """Return the result of the per-request era.
+class _Frames(NamedTuple):
+    """Templates of results, in which the texts that a feature returns are inserted with ``%``.
 
-    Args:
-        members: The result's own members, at least one, as a JSON object.
-        end: The JSON text that follows them, from the comma to the closing brace.
+    Attributes:
+        tool: For the text of a tool.
+        structured_tool: For a tool's text and structured content. None: the revision has none.
+        prompt: For the members of a prompt's result. None: the revision adds none.
+        read: The same for the contents of a resource.
     """
-    return b'{"resultType":"complete",%b%b' % (members[1:-1], end)
+
+    tool: bytes
+    structured_tool: bytes | None = None
+    prompt: bytes | None = None
+    read: bytes | None = None
+
+
+CACHE_MEMBERS: dict[str, Callable[[int, CacheScope], object]] = {
+    "ttlMs": lambda ttl, _: ttl,
+    "cacheScope": lambda _, scope: scope,
+}
+"""The values of `Revision.cache_members`, for the milliseconds and for those who may cache the result."""
+
+
+def _caching(revision: Revision, ttl: int, scope: CacheScope) -> dict[str, object]:
+    return {name: CACHE_MEMBERS[name](ttl, scope) for name in revision.cache_members}
 
 
 def _milliseconds(seconds: float) -> int:

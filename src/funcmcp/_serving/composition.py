@@ -29,6 +29,7 @@ from funcmcp._page.page import page_of
 from funcmcp._protocol.errors import INTERNAL_ERROR
 from funcmcp._protocol.loopback import address_of, is_loopback
 from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._protocol.server_card import PATH as CARD_PATH
 from funcmcp._server.connections.hub import RESOURCES, updated
 from funcmcp._server.dispatch import Server
 from funcmcp._server.log import log_failure, logger, quote
@@ -226,9 +227,7 @@ class ServerRuntime(HTTPRuntime):
         self.server.catalog.add(template)
         self.upload_features = None, template
         if options.tool_name is not None:
-            url = options.url
-            if url is None and self.metadata is not None and self.metadata.resource.endswith(self.path):
-                url = self.metadata.resource
+            url = options.url or self._url_of_auth()
             keys = self.server.keys
             tool = upload_tool(options.tool_name, store, self.services, keys=keys, endpoint=lambda: self.path, url=url)
             self.server.catalog.add(tool)
@@ -299,6 +298,11 @@ class ServerRuntime(HTTPRuntime):
         return self.http_options.uploads is not None
 
     @property
+    def has_card(self) -> bool:
+        """Whether the server has a card below the endpoint."""
+        return self.http_options.server_card is not None
+
+    @property
     def routes(self) -> list[CustomRoute]:
         """The custom routes."""
         return [] if self._routes is None else self._routes.routes
@@ -332,6 +336,8 @@ class ServerRuntime(HTTPRuntime):
         paths = [self.path, self.path.rstrip("/"), self._sse, self.http_options.websocket]
         if self.services.uploads is not None:
             paths.append(f"{self.path.rstrip('/')}/uploads")
+        if self.has_card:
+            paths.append(self.path.rstrip("/") + CARD_PATH)
         if self.metadata is not None:
             paths += self.metadata.paths
         if self.proxy is not None:
@@ -633,12 +639,28 @@ class ServerRuntime(HTTPRuntime):
             exchange = CORS(self.http_options, otherwise=exchange)
         if self.services.lifespans:
             exchange = partial(self._start_and_answer, exchange)
+        exchange = self._with_card(exchange)
         for wrap in self._wrappers:
             exchange = wrap(exchange)
         if self.has_health:
             self._health.otherwise = exchange  # probes come often, and have no lines in the log of requests
             return self._health
         return exchange
+
+    def _with_card(self, otherwise: Exchange) -> Exchange:
+        """Return what also answers the requests for the card, outside of CORS: pages of every origin may read it."""
+        card = self.http_options.server_card
+        if card is None:
+            return otherwise
+        from funcmcp._transports.http.endpoints.server_card import ServerCardEndpoint  # noqa: PLC0415 - few servers have one
+
+        return ServerCardEndpoint(self.server, self.http_options, card, url=self._url_of_auth(), otherwise=otherwise)
+
+    def _url_of_auth(self) -> str | None:
+        """Return the URL of the endpoint in the metadata for clients that need a token; None if it is not there."""
+        if self.metadata is None or not self.metadata.resource.endswith(self.path):
+            return None
+        return self.metadata.resource
 
     def exchange_for_user(self) -> Exchange:
         """Return what answers requests of the user of this process, who has access to everything, as on stdio."""

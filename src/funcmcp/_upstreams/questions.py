@@ -33,7 +33,7 @@ from funcmcp._protocol.errors import (
     MCPError,
     ToolError,
 )
-from funcmcp._protocol.methods import CLIENT_CAPABILITIES_SINCE, CLIENT_METHODS, can_be_asked
+from funcmcp._protocol.methods import CLIENT_METHODS, can_be_asked, has_part
 from funcmcp._protocol.tasks import EXTENSION
 from funcmcp._server.calls.context import missing_capability
 from funcmcp._server.load import Budget
@@ -81,8 +81,7 @@ def passable_capabilities(client: ConnectedClient, *, tasks: bool = False) -> di
             passed[name] = {
                 member: declared[member]
                 for member in members
-                if isinstance(declared.get(member), dict)
-                and client.revision.date >= CLIENT_CAPABILITIES_SINCE.get(f"{name}.{member}", "")
+                if isinstance(declared.get(member), dict) and has_part(name, member, client.revision.date)
             }
     for row in CLIENT_METHODS.values():
         if not can_be_asked(row.name, client.revision.date):

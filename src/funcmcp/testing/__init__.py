@@ -23,6 +23,7 @@ from funcmcp._client.cassettes import Cassette, CassetteError
 from funcmcp._client.http_messages import MemoryRequest, post, read_messages
 from funcmcp._client_api.connection import Client
 from funcmcp._protocol.revisions import REVISIONS as _REVISIONS
+from funcmcp._protocol.revisions import released as _released
 from funcmcp.testing._cassette_server import CassetteServer
 
 if TYPE_CHECKING:
@@ -52,8 +53,11 @@ __all__ = [
 
 _STATE_RULES = "funcmcp.testing._state_stores"
 _TASK_RULES = "funcmcp.testing._task_stores"
-REVISIONS = tuple(sorted(_REVISIONS))
-"""The dates of all protocol revisions, oldest first, for ``@pytest.mark.parametrize("revision", REVISIONS)``."""
+REVISIONS = tuple(_released(_REVISIONS))
+"""The dates of the protocol revisions, oldest first, for ``@pytest.mark.parametrize("revision", REVISIONS)``.
+
+Drafts are left out.
+"""
 
 
 def accept(*contents: Any) -> Callback:

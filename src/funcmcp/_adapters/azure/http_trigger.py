@@ -25,6 +25,7 @@ from funcmcp._adapters.azure.task_trigger import check_store
 from funcmcp._adapters.azure.task_trigger import register as register_tasks
 from funcmcp._adapters.azure.worker_lifetime import HasLifetime, WorkerLifetime
 from funcmcp._auth.well_known import WELL_KNOWN
+from funcmcp._protocol.server_card import PATH as CARD_PATH
 from funcmcp._transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp._transports.http.endpoints.health import LIVE, READY
 from funcmcp._transports.http.messages import READ_METHODS, HttpRequest, HttpResponse
@@ -68,6 +69,10 @@ class FunctionAppServer(HasLifetime, Protocol):
     @property
     def takes_uploads(self) -> bool:
         """Whether it has a place for files below the endpoint."""
+
+    @property
+    def has_card(self) -> bool:
+        """Whether it has a card below the endpoint."""
 
     @property
     def routes(self) -> list[CustomRoute]:
@@ -287,13 +292,13 @@ class Site:
 
         return uploads
 
-    def health_function(self, path: str) -> Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]:
-        """Return a function for a health endpoint."""
+    def function_at(self, path: str) -> Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]:
+        """Return a function for one path of the server."""
 
-        async def health(req: func.HttpRequest) -> func.HttpResponse:
+        async def answer(req: func.HttpRequest) -> func.HttpResponse:
             return await self.answer(req, path)
 
-        return health
+        return answer
 
 
 def _checked_routes(server: FunctionAppServer, app: func.FunctionApp, endpoint: str) -> list[tuple[CustomRoute, str]]:
@@ -315,13 +320,20 @@ def _register_uploads(site: Site, add: Callable[..., None], endpoint: str, level
         add(function, "_addresses", f"{endpoint}/uploads/to/{{*ticket}}", AuthLevel.ANONYMOUS, "POST", "PUT")
 
 
+def _register_card(server: FunctionAppServer, site: Site, add: Callable[..., None], endpoint: str) -> None:
+    """Register the card, if there is one. It needs no key, as it needs no credentials elsewhere."""
+    if server.has_card:
+        function = site.function_at(server.path.rstrip("/") + CARD_PATH)
+        add(function, "_card", endpoint + CARD_PATH, AuthLevel.ANONYMOUS, *READ_METHODS, "OPTIONS")
+
+
 def _register_health(site: Site, app: func.FunctionApp, name: str, taken: list[str]) -> None:
     """Register the health endpoints that are on and whose route no function of the app has."""
     routes = {route.lower() for route in taken}
     for path in (LIVE, READY) if site.has_health else ():
         route = path.strip("/")
         if route not in routes and not _has_route(app, route):
-            function = app.function_name(f"{name}_{route}")(site.health_function(path))
+            function = app.function_name(f"{name}_{route}")(site.function_at(path))
             app.route(route=route, methods=READ_METHODS, auth_level=AuthLevel.ANONYMOUS)(function)
 
 
@@ -389,6 +401,7 @@ def register(
         level = AuthLevel.ANONYMOUS if custom_route.access.allow_anonymous else auth_level
         add(site.custom_function(), f"_route_{number}", path, level, *custom_route.methods)
     _register_uploads(site, add, route, auth_level)
+    _register_card(server, site, add, route)
     add(preflight, "_preflight", route, AuthLevel.ANONYMOUS, "OPTIONS")  # browsers send no key with it
     if metadata_route is not None:
         add(metadata, "_metadata", metadata_route, AuthLevel.ANONYMOUS, *READ_METHODS)

@@ -51,8 +51,6 @@ _NO_SIGN_IN = (
     "This needs a sign-in of the user through the server's own sign-in page, in the call itself. A task, an API key "
     "and a token of another issuer have none."
 )
-_ELICITATION_ID_REVISION = "2025-11-25"
-"""The only revision in which an elicitation of a URL has an id."""
 
 
 @public("funcmcp")
@@ -525,7 +523,7 @@ class Context:
 
     async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Elicited[None]:
         """Ask the user to visit a page, for data that must not pass through the client, such as a password."""
-        elicitation_id = uuid4().hex if self.protocol_version == _ELICITATION_ID_REVISION else None
+        elicitation_id = uuid4().hex if self._context.client.revision.elicitation_ids else None
         question = ElicitURL(message, url, elicitation_id=elicitation_id)
         answer: Elicited[None] = await self._ask_one(question, key)
         return answer

@@ -14,7 +14,7 @@ from funcmcp._protocol.envelope import LOG_LEVEL
 from funcmcp._protocol.errors import CannotAskError, MissingClientCapability, capability_names
 from funcmcp._protocol.jsonrpc import without_nulls
 from funcmcp._protocol.levels import LEVELS
-from funcmcp._protocol.methods import CLIENT_CAPABILITIES_SINCE, CLIENT_METHODS, can_be_asked
+from funcmcp._protocol.methods import CLIENT_METHODS, can_be_asked, has_part
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -321,8 +321,7 @@ def missing_capability(client: ConnectedClient, question: Mapping[str, Any]) -> 
         return {}  # a client that names no mode can show forms
     missing: dict[str, Any] = {}
     for name in needed:
-        is_newer = client.revision.date < CLIENT_CAPABILITIES_SINCE.get(f"{capability}.{name}", "")
-        if name not in declared or is_newer:
+        if name not in declared or not has_part(capability, name, client.revision.date):
             missing[name] = {}
     return {capability: missing} if missing else {}
 

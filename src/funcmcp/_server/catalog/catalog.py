@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._protocol.apps import is_page
+from funcmcp._protocol.methods import METHODS
 from funcmcp._protocol.uri_template import with_lower_scheme
 from funcmcp._server.catalog.features import (
     ExtensionMethod,
@@ -77,6 +78,7 @@ class Catalog:
         self._transformed: TransformedFeatures | None = None
         self._promises: dict[object, frozenset[str]] = {}
         self._promised: frozenset[str] = frozenset()
+        self._always_offered = {str(row.capability) for row in METHODS.values() if row.is_always_offered}
         self._derived: set[Addable] = set()
         self._anonymous = 0  # features for callers without credentials
         self._interactive = 0
@@ -244,7 +246,7 @@ class Catalog:
             self._publish(change)
 
     def _update_offered(self) -> None:
-        offered = {"logging", *self._promised, *self._offered_lists()}
+        offered = {*self._always_offered, *self._promised, *self._offered_lists()}
         completes_prompts = "prompts" in offered and self._completing_prompts > 0
         completes_resources = "resources" in offered and self._completing_templates > 0
         if completes_prompts or completes_resources:

@@ -7,8 +7,9 @@ import re
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING
 
-from funcmcp._objects.definitions import options_by_name
+from funcmcp._objects.definitions import definition, options_by_name
 from funcmcp._objects.public_names import public
+from funcmcp._protocol.server_card import is_card_name, is_remote_url
 from funcmcp._server.drain import whole_seconds
 
 if TYPE_CHECKING:
@@ -125,6 +126,36 @@ def hosts_of_platform() -> list[str]:
     return [name for name in names if name]
 
 
+@public("funcmcp.http")
+@definition
+class ServerCard:
+    """A document that says what a server is and where it is, at ``/server-card`` below the path of its endpoint.
+
+    Its title, version, description, icons and website are those of `MCPServer` and `ServerInfo`.
+
+    Attributes:
+        name: The name of the server for catalogues, in reverse DNS, such as ``"com.example/orders"``.
+        url: The URL of the endpoint as clients reach it. By default it is that of `auth`, or else that of the request.
+
+    Raises:
+        ValueError: `name` or `url` is invalid.
+    """
+
+    name: str
+    url: str | None = None
+
+    def __post_init__(self) -> None:
+        if not is_card_name(self.name):
+            raise ValueError(
+                f"ServerCard.name must be a domain in reverse order, a slash and a name, such as 'com.example/orders'; "
+                f"got {self.name!r:.60}."
+            )
+        if self.url is not None and not is_remote_url(self.url):
+            raise ValueError(
+                f"ServerCard.url must be an absolute URL, such as 'https://example.com/mcp'; got {self.url!r:.60}."
+            )
+
+
 @public("funcmcp")
 @options_by_name
 class HTTPOptions:
@@ -155,11 +186,13 @@ class HTTPOptions:
             ``FUNCMCP_PAGE`` (``on`` or ``off``) overrides it. See docs/guides/page.md.
         uploads: The place for files of callers, as `funcmcp.http.Uploads`, below the path of the endpoint. None: there
             is no such place. See docs/guides/files.md.
+        server_card: The card of the server, as `funcmcp.http.ServerCard`, which every caller may read. None serves no
+            card. The format is experimental. See docs/guides/server-cards.md.
 
     Raises:
         ValueError: A path does not begin with a slash, `proxies` is negative, or a host or an origin is malformed.
         TypeError: `allowed_hosts` or `allowed_origins` is one string, `proxies` is not an integer, `page` or `health`
-            is not a boolean, `ready` is not a list of async functions, or `uploads` has another type.
+            is not a boolean, `ready` is not a list of async functions, or `uploads` or `server_card` has another type.
     """
 
     path: str = "/mcp"
@@ -175,6 +208,7 @@ class HTTPOptions:
     health: bool = True
     ready: Sequence[Callable[[], Awaitable[object]]] = ()
     uploads: Uploads | None = None
+    server_card: ServerCard | None = None
 
     def __post_init__(self) -> None:
         self._check_paths()
@@ -208,6 +242,11 @@ class HTTPOptions:
             raise TypeError(f"HTTPOptions.health must be True or False; got {self.health!r}.")
         if self.uploads is not None and not hasattr(self.uploads, "file_bytes"):
             raise TypeError(f"HTTPOptions.uploads must be funcmcp.http.Uploads(...); got {self.uploads!r:.40}.")
+        if self.server_card is not None and not isinstance(self.server_card, ServerCard):
+            raise TypeError(
+                "HTTPOptions.server_card must be funcmcp.http.ServerCard('com.example/orders'); "
+                f"got {self.server_card!r:.40}."
+            )
         if not isinstance(self.ready, list | tuple) or not all(map(iscoroutinefunction, self.ready)):
             raise TypeError(
                 f"HTTPOptions.ready must be a list of async functions without arguments; got {self.ready!r:.80}."

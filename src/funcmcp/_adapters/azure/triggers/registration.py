@@ -34,6 +34,7 @@ from funcmcp._adapters.azure.worker_lifetime import WorkerLifetime
 from funcmcp._protocol.codec import InvalidJSONError, decode
 from funcmcp._protocol.errors import CannotAskError
 from funcmcp._protocol.jsonrpc import Request
+from funcmcp._protocol.revisions import NEWEST_OF_AZURE
 from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.catalog.registry import RegistrationError
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.endpoints.custom_routes import CustomRoute
 
 __all__ = ["FunctionApp", "TriggerContext", "register"]
-
-REVISION = "2025-06-18"
-"""The newest revision that the functions host speaks. It does not say which one a client has chosen."""
 
 _TRIGGER = "context"
 _LONGEST_NAME = 120
@@ -140,7 +138,7 @@ def register(served: TriggerServer, app: FunctionApp, bindings: Mapping[str, Seq
         RegistrationError: something in the server is beyond the functions host; the text names it and says what to do.
     """
     server, lifetime = served.server, WorkerLifetime(_Behind(served))
-    check_features(server, REVISION)
+    check_features(server, NEWEST_OF_AZURE)
     if served.routes:
         raise RegistrationError(
             f"Azure's MCP triggers can't serve the custom route {served.routes[0].path}. Write it as an HTTP function "
@@ -278,7 +276,8 @@ def _prompt(server: Server, prompt: Prompt) -> Callable[[Invocation], Awaitable[
 
 
 async def _answer(server: Server, method: str, params: dict[str, Any], invocation: Invocation) -> dict[str, Any]:
-    client = ConnectedClient(server.revisions[REVISION], {}, invocation.client_info, session_id=invocation.session_id)
+    revision = server.revisions[NEWEST_OF_AZURE]
+    client = ConnectedClient(revision, {}, invocation.client_info, session_id=invocation.session_id)
     request = Request(next(_ids), method, params)
     reply = await server.answer(TriggerContext(server.routes.route(request), client, _NO_STREAM, invocation.http))
     try:

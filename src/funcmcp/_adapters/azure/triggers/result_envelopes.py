@@ -14,9 +14,10 @@ from typing import Any
 from funcmcp._objects.mappings import only
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.content_blocks import members_of
+from funcmcp._protocol.revisions import NEWEST_OF_AZURE
 
 _CONTENTS_MEMBERS = frozenset({"uri", "mimeType", "text", "blob", "_meta"})
-_BLOCK_MEMBERS = members_of("2025-06-18")
+_BLOCK_MEMBERS = members_of(NEWEST_OF_AZURE)
 """The members of content blocks in the newest revision that the host speaks."""
 
 

@@ -144,6 +144,11 @@ def is_on_loopback(request: HttpRequest) -> bool:
     return address.is_loopback and is_loopback(match[1])
 
 
+def names_host(request: HttpRequest) -> bool:
+    """Return whether the Host of a request is a name or an address, with or without a port."""
+    return _AUTHORITY.fullmatch(_text(request.fields.get(b"host", b""))) is not None
+
+
 def _text(field: bytes) -> str:
     return field.decode("latin-1").strip(" \t")
 

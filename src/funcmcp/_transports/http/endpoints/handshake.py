@@ -28,7 +28,7 @@ from funcmcp._protocol import headers
 from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
 from funcmcp._protocol.jsonrpc import Malformed, Notification, Response
 from funcmcp._protocol.replies import Reply, error_reply
-from funcmcp._protocol.revisions import ASSUMED, ASSUMED_BY_AZURE, handshake_revision
+from funcmcp._protocol.revisions import ASSUMED, NEWEST_OF_AZURE, handshake_revision
 from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.calls.route import RoutedRequest
@@ -99,7 +99,7 @@ class HandshakeEra:
         self._sessions = sessions
         self._is_stateless = isinstance(sessions, NoSessions)
         self._require_session = require_session
-        self._assumed = ASSUMED if require_session else ASSUMED_BY_AZURE
+        self._assumed = ASSUMED if require_session else NEWEST_OF_AZURE
         self._is_live = isinstance(sessions, LiveSessions)
         self._clients: Clients[HandshakeClient] = Clients(on_end=server.client_ended)
         self._finished_streams = FinishedStreams(memory=server.load.memory)

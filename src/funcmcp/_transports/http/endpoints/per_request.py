@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from funcmcp._protocol import envelope, headers
 from funcmcp._protocol.errors import HEADER_MISMATCH, INVALID_REQUEST, MCPError
 from funcmcp._protocol.jsonrpc import Notification, Response
-from funcmcp._protocol.methods import METHODS
+from funcmcp._protocol.methods import METHODS, members_repeated_in, repeating_headers
 from funcmcp._protocol.replies import error_reply
+from funcmcp._protocol.revisions import NEWEST
 from funcmcp._server.calls.channel import ClosedChannel
 from funcmcp._server.calls.context import RequestContext
 from funcmcp._server.calls.route import RoutedRequest
@@ -33,6 +34,9 @@ from funcmcp._transports.http.streams.early_response import commenting
 from funcmcp._transports.http.streams.request_stream import BufferedChannel, StreamChannel, stream_response
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
     from funcmcp._protocol.jsonrpc import Malformed
     from funcmcp._protocol.replies import Reply
     from funcmcp._server.calls.route import RoutedBody
@@ -40,7 +44,10 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.endpoints.streamable_headers import CheckedHeaders
     from funcmcp._transports.http.messages import HttpRequest
 
-_ROUTING = tuple(name.encode() for name in (headers.VERSION, headers.METHOD, headers.NAME))
+    _Repeated: TypeAlias = dict[str, tuple[tuple[bytes, str, bool], ...]]
+    """By method: the name of a header, the member of ``params``, and whether the header is optional."""
+
+_ROUTING = {name.encode() for name in (headers.VERSION, headers.METHOD, *repeating_headers())}
 
 
 class PerRequestEra:
@@ -52,6 +59,8 @@ class PerRequestEra:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._repeated = {date: _headers_of(date) for date in server.revisions}
+        self._repeated_by_default = _headers_of(NEWEST)
 
     async def post(self, http: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
         """Answer a POST whose body has been decoded and routed."""
@@ -99,20 +108,20 @@ class PerRequestEra:
         except MCPError as error:
             raise self._first_fault(error, checked) from None
         version = meta[envelope.PROTOCOL_VERSION]
-        name = None
-        if request.method in _MIRRORED:
-            member, is_optional = _MIRRORED[request.method]
-            name = request.params.get(member)
-            if type(name) is not str or (is_optional and headers.NAME not in http.headers):
-                name = None
+        repeating = self._repeated.get(version, self._repeated_by_default)
+        repeated: dict[bytes, str] = {}
+        for header, member, is_optional in repeating.get(request.method, ()):
+            value = request.params.get(member)
+            if type(value) is str and (not is_optional or header in http.fields):
+                repeated[header] = value
         revision = server.revisions.get(version)
         if (
             request.method not in METHODS
             or revision is None
             or len(http.fields) < len(http.pairs)
-            or not headers.agree(http.fields, version, request.method, name)
+            or not headers.agree(http.fields, version, request.method, repeated)
         ):
-            _compare(http, version, request.method, name)
+            _compare(http, version, request.method, repeated)
         if revision is None or not revision.per_request:
             raise envelope.unsupported_version(version, server.supported)
         tool = routed.feature
@@ -130,10 +139,6 @@ class PerRequestEra:
 
 
 _CLOSED = ClosedChannel()
-_MIRRORED = {
-    method: (str(row.named_by), row.mirror == "optional") for method, row in METHODS.items() if row.mirror is not None
-}
-"""Methods whose requests repeat a member of ``params`` in a header: the member, and if the header is optional."""
 
 
 def per_request_response(reply: Reply) -> HttpResponse:
@@ -157,11 +162,18 @@ def _check_mirrored_arguments(http: HttpRequest, routed: RoutedRequest, tool: To
             raise MCPError(HEADER_MISMATCH, fault)
 
 
-def _compare(http: HttpRequest, version: str, method: str, name: str | None) -> None:
-    """Compare the mirrored headers with the message; raise MCPError for the first difference."""
+def _headers_of(revision: str) -> _Repeated:
+    """Return the headers that repeat a member of ``params`` in a revision, by method."""
+    return {
+        method: tuple((row.header.encode(), row.member, row.is_optional) for row in rows)
+        for method, rows in members_repeated_in(revision).items()
+    }
+
+
+def _compare(http: HttpRequest, version: str, method: str, repeated: Mapping[bytes, str]) -> None:
+    """Compare the headers that repeat something with the message; raise MCPError for the first difference."""
     expected = {headers.VERSION: version, headers.METHOD: method}
-    if name is not None:
-        expected[headers.NAME] = name
+    expected |= {header.decode(): value for header, value in repeated.items()}
     fault = _repeated(http) or headers.mismatch(http.headers, expected)
     if fault is not None:
         raise MCPError(HEADER_MISMATCH, fault)
