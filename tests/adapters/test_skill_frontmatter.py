@@ -44,7 +44,8 @@ def test_the_frontmatter_has_each_member_as_the_author_wrote_it() -> None:
     [
         (b"# no frontmatter", "does not begin with frontmatter"),
         (b"---\nname: \xff\n---\n", "UTF-8"),
-        (skill("a: 'x\n"), "not valid YAML"),
+        (skill("a: 'x\n"), "not valid YAML in line 5"),
+        (skill("a: Use it: always\n"), "in this context. Put a text with a colon in quotes"),
         (skill("a: &a [1]\nb: *a\n"), "anchor or an alias"),
         (skill(BOMB), "anchor or an alias"),
         (skill("a: *missing\n"), "anchor or an alias"),
@@ -63,6 +64,7 @@ def test_the_frontmatter_has_each_member_as_the_author_wrote_it() -> None:
         (skill("", "- a\n- b\n"), "not a mapping"),
         (skill("", "name: Deploy\ndescription: x\n"), "lower-case"),
         (skill("", "name: deploy\n"), "no description"),
+        (skill("", "description: x\n"), "no name"),
         (skill("x: " + "y" * 70_000 + "\n"), "65,536"),
         (b"---\n" + b"---x\n" * 20_000, "65,536"),
         (b"\xef\xbb\xbf---" + b" " * 70_000, "65,536"),

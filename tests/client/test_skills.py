@@ -181,6 +181,14 @@ async def test_an_entry_that_is_not_valid_is_left_out(folder: Path, caplog: pyte
     assert "skill://x/SKILL.md" in caplog.text
 
 
+async def test_many_entries_that_are_not_valid_are_few_lines(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    mcp, _ = serving(folder, skills_list=lambda result: result["skills"].extend([5] * 1_000))
+    async with Client(mcp) as client:
+        assert [skill.name for skill in await client.list_skills()] == ["deploy"]
+    assert len(caplog.messages) == 11
+    assert caplog.messages[-1] == "990 more skills can't be used."
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from funcmcp._protocol.errors import ToolError
+from funcmcp._server.catalog.features import ExtensionMethod
 from funcmcp.middleware import Timing, log_requests, time_requests
 from tests.server.parts import answer, context, server, tool
 
@@ -59,6 +60,16 @@ async def test_a_request_is_logged_in_one_line(caplog: pytest.LogCaptureFixture)
         "unknown method: error -32601, T",
         "tools/list: ok, T",
     ]
+
+
+async def test_a_method_of_an_extension_is_logged_with_its_name_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def handler(_context: Any, _params: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    served = server(ExtensionMethod("com.example/search", handler), middleware=[log_requests()])
+    with caplog.at_level(logging.INFO, "funcmcp.requests"):
+        await answer(served, context("com.example/search"))
+    assert caplog.messages[0].startswith("com.example/search: ok")
 
 
 async def test_the_logger_and_the_level_can_be_chosen(caplog: pytest.LogCaptureFixture) -> None:

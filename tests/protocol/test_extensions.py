@@ -6,7 +6,8 @@ import pytest
 
 from funcmcp._protocol.extensions import (
     EXTENSIONS,
-    MAX_LENGTH,
+    MAX_IDENTIFIER,
+    MAX_METHOD,
     declared_settings,
     extensions_in,
     has_extensions,
@@ -46,7 +47,7 @@ def test_valid_identifiers_are_accepted(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["search", "/x", "x/", "com..example/x", "-com/x", "com/x/y", "com/-x", "com/x\n", "c" * MAX_LENGTH + "/x", 5],
+    ["search", "/x", "x/", "com..example/x", "-com/x", "com/x/y", "com/-x", "com/x\n", "c" * MAX_IDENTIFIER + "/x", 5],
 )
 def test_other_identifiers_are_refused(name: object) -> None:
     assert not is_identifier(name)
@@ -61,7 +62,7 @@ def test_settings_are_an_object_of_an_extension_that_is_declared() -> None:
     assert declared_settings({}, "com.example/a") is None
 
 
-@pytest.mark.parametrize("value", [None, 5, "", "search", "com.example/", "com.example//x", "a/" + "b" * MAX_LENGTH])
+@pytest.mark.parametrize("value", [None, 5, "", "search", "com.example/", "com.example//x", "a/" + "b" * MAX_METHOD])
 def test_other_values_are_no_methods(value: object) -> None:
     assert not is_method(value)
 

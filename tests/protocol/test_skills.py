@@ -20,6 +20,7 @@ from funcmcp._protocol.skills import (
 
 URI = "skill://team/deploy/SKILL.md"
 DIGEST = "sha256:" + "0" * 64
+VALID: dict[str, Any] = {"name": "a", "description": "d"}
 
 
 def entry(**members: Any) -> dict[str, Any]:
@@ -60,8 +61,18 @@ def test_a_text_without_these_lines_has_no_frontmatter(text: str) -> None:
 @pytest.mark.parametrize(
     ("frontmatter", "error"),
     [
-        ({"name": "a", "description": "d"}, None),
+        (VALID, None),
+        ({**VALID, "license": "MIT", "compatibility": "any", "metadata": {}, "allowed-tools": ["Read"]}, None),
+        ({**VALID, "allowed-tools": "Read Bash(git:*)", "other": None}, None),
         (["a"], "not a mapping"),
+        ({**VALID, "license": 5}, "license"),
+        ({**VALID, "license": None}, "license"),
+        ({**VALID, "compatibility": ""}, "compatibility"),
+        ({**VALID, "compatibility": "c" * 501}, "compatibility"),
+        ({**VALID, "compatibility": ["a"]}, "compatibility"),
+        ({**VALID, "metadata": None}, "metadata"),
+        ({**VALID, "allowed-tools": None}, "allowed-tools"),
+        ({**VALID, "allowed-tools": ["Read", 5]}, "allowed-tools"),
         ({"name": "A", "description": "d"}, "1 to 64"),
         ({"name": "a"}, "no description"),
         ({"name": "a", "description": "  "}, "no description"),

@@ -245,7 +245,7 @@ def test_a_folder_that_is_missing_or_served_twice_is_an_error(folder: Path) -> N
     with pytest.raises(RegistrationError, match="not a folder"):
         serving(folder / "missing")
     mcp = serving(folder)
-    with pytest.raises(RegistrationError, match="Duplicate"):
+    with pytest.raises(RegistrationError, match=r"Duplicate .* pass prefix= to add_skills"):
         mcp.add_skills(folder)
 
 
@@ -259,6 +259,17 @@ async def test_files_can_be_left_out_and_hidden_ones_served(folder: Path) -> Non
     async with Client(serving(folder, ignore=["assets", "*.png"], hidden=True)) as client:
         [deploy, _] = await client.list_skills()
     assert deploy.files == [".git/config", "SKILL.md", "references/first%20steps.md"]
+
+
+def test_a_folder_without_skills_and_links_to_skills_are_logged(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path / "other", {"deploy.md": manifest("deploy")})
+    (tmp_path / "other/deploy").symlink_to(folder / "deploy")
+    serving(tmp_path / "other")
+    assert "other/deploy is a link to a folder, or leads" in caplog.text
+    assert "left out. Pass the folder that has it" in caplog.text
+    assert "other has no skills" in caplog.text
 
 
 async def test_links_out_of_the_folder_are_not_served(folder: Path) -> None:
@@ -391,8 +402,9 @@ async def test_a_mounted_server_has_its_skills_under_the_prefix(folder: Path) ->
 async def test_some_values_are_named_that_other_programs_reject(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    serving(write(tmp_path / "s", {"a/SKILL.md": manifest("a", "metadata:\n  pinned: no\n")}))
+    serving(write(tmp_path / "s", {"a/SKILL.md": manifest("a", "metadata:\n  pinned: no\n"), "a/b:c.md": b"x"}))
     assert "another value of metadata" in caplog.text
+    assert "a/b%3Ac.md: some clients reject the skill" in caplog.text
 
 
 class Clock:
@@ -428,10 +440,14 @@ async def test_changes_are_served_with_reload(folder: Path, clock: Clock) -> Non
             await client.read_resource("skill://ops/roll-back/SKILL.md")
 
 
-async def test_a_changed_file_is_read_again_with_reload(folder: Path, clock: Clock) -> None:
+async def test_a_changed_file_is_read_again_with_reload(
+    folder: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     async with Client(serving(folder, reload=True)) as client:
         before = await client.get_skill("skill://deploy/SKILL.md")
         (folder / "deploy/SKILL.md").write_bytes(manifest("deploy", "license: BSD\n"))
+        assert await is_changed(client, "skill://deploy/SKILL.md")
+        assert caplog.text == ""
         clock.move()
         after = await client.get_skill("skill://deploy/SKILL.md")
         assert (before.frontmatter["license"], after.frontmatter["license"]) == ("MIT", "BSD")
@@ -443,11 +459,25 @@ async def test_the_last_skills_remain_while_one_is_not_valid(
 ) -> None:
     async with Client(serving(folder, reload=True)) as client:
         assert len(await client.list_skills()) == 2
-        (folder / "deploy/SKILL.md").write_bytes(b"---\nname: [\n")
+        write(folder, {"deploy/SKILL.md": b"---\nname: [\n", "deploy/new.md": b"new", "ops/roll-back/new.md": b"new"})
         clock.move()
-        assert [skill.name for skill in await client.list_skills()] == ["deploy", "roll-back"]
+        assert [skill.files for skill in await client.list_skills()] == [
+            ["SKILL.md", "new.md"],
+            ["SKILL.md", "assets/bom.txt", "assets/broken.txt", "assets/logo.png", "references/first%20steps.md"],
+        ]
         assert "frontmatter" in caplog.text
         assert await is_changed(client, "skill://deploy/SKILL.md")
+        (folder / "deploy/SKILL.md").write_bytes(manifest("deploy"))
+        clock.move()
+        assert "new.md" in (await client.get_skill("skill://deploy/SKILL.md")).files
+
+
+async def test_a_skill_that_is_not_valid_any_more_can_be_left_out(folder: Path, clock: Clock) -> None:
+    async with Client(serving(folder, reload=True, skip_invalid=True)) as client:
+        assert len(await client.list_skills()) == 2
+        (folder / "deploy/SKILL.md").write_bytes(b"---\nname: [\n")
+        clock.move()
+        assert [skill.name for skill in await client.list_skills()] == ["roll-back"]
 
 
 async def test_only_files_that_have_changed_are_read_again(

@@ -20,7 +20,7 @@ def frontmatter_of(data: bytes) -> dict[str, Any]:
     """
     text = _yaml_in(data)
     try:
-        frontmatter = plain_value_of_yaml(text)
+        frontmatter = plain_value_of_yaml(text, first_line=2)  # after the line ---
     except ValueError as error:
         raise ValueError(f"its frontmatter can't be used: {error}") from None
     error_text = frontmatter_error(frontmatter)

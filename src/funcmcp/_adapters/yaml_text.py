@@ -59,8 +59,12 @@ def value_of_yaml(text: bytes, source: str) -> Any:
         raise RegistrationError(f"{source} is not valid YAML: {error}") from None
 
 
-def plain_value_of_yaml(text: str) -> Any:
+def plain_value_of_yaml(text: str, first_line: int = 1) -> Any:
     """Return the value of a YAML text without the parts that parsers understand differently.
+
+    Args:
+        text: The text.
+        first_line: The number of its first line, for errors.
 
     Raises:
         ValueError: The text is not valid YAML, or has such a part.
@@ -71,7 +75,16 @@ def plain_value_of_yaml(text: str) -> Any:
         events = yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         return _Values(yaml, max_depth=_MAX_PLAIN_DEPTH).of(_plain(yaml, events))
     except yaml.YAMLError as error:
-        raise ValueError(f"it is not valid YAML: {' '.join(str(error).split())}") from None
+        raise ValueError(f"it is not valid YAML{_place_and_problem(error, first_line)}") from None
+
+
+def _place_and_problem(error: Any, first_line: int) -> str:
+    """Return where a YAML text is wrong, why, and what helps against the most frequent fault."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is None or problem is None:
+        return f": {' '.join(str(error).split())}"
+    advice = ". Put a text with a colon in quotes" if problem.startswith("mapping values are not allowed") else ""
+    return f" in line {first_line + mark.line}: {problem}{advice}"
 
 
 def yaml_1_1_value(text: str) -> Any:

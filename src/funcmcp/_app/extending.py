@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp._authoring.features.extensions import Extension, MethodOptions, checked_method, make_method
+from funcmcp._authoring.features.extensions import Extension, MethodOptions, checked_method, make_method, methods_of
 from funcmcp._authoring.features.options import checked_options
 from funcmcp._server.catalog.registry import RegistrationError
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def add_extensions(server: Server, services: Services, extensions: Iterable[Extension]) -> None:
     """Declare extensions, and serve their methods; see `MCPServer`."""
+    if isinstance(extensions, Extension):
+        raise TypeError(f"extensions must be a list. Write extensions=[...] around {extensions.identifier}.")
     declared = server.catalog.extensions
     for extension in extensions:
         if not isinstance(extension, Extension):
@@ -24,7 +26,7 @@ def add_extensions(server: Server, services: Services, extensions: Iterable[Exte
         if extension.identifier in declared:
             raise RegistrationError(f"The extension {extension.identifier} is there twice. Remove one of the two.")
         declared[extension.identifier] = extension.settings
-        for function, name, options in extension.methods:
+        for function, name, options in methods_of(extension):
             add_method(server, services, function, name, options)
 
 

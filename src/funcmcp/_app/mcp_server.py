@@ -316,7 +316,11 @@ class MCPServer(DirectCalls, ASGIApplication):
         Raises:
             RegistrationError: The name is malformed or taken, an option is invalid, or the function can't be a method.
         """
-        from funcmcp._app.extending import add_method  # noqa: PLC0415 - few servers have extensions
+        # Few servers have extensions.
+        from funcmcp._app.extending import add_method  # noqa: PLC0415
+        from funcmcp._authoring.features.extensions import checked_method  # noqa: PLC0415
+
+        checked_method(name, options)
 
         def register(function: F) -> F:
             add_method(self._server, self._services, function, name, options)
@@ -380,8 +384,11 @@ class MCPServer(DirectCalls, ASGIApplication):
         if options.get("reload"):
             self.add_provider(SkillsProvider(skills))
             return
-        for feature in features:
-            self._server.catalog.add(feature)
+        try:
+            for feature in features:
+                self._server.catalog.add(feature)
+        except RegistrationError as error:
+            raise RegistrationError(f"{error} For skills, pass prefix= to add_skills.") from None
 
     @on_instance
     def add(self, owner: object) -> None:

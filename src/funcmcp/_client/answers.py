@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp._client.errors import one_line
 from funcmcp._objects.public_names import public
+from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import INVALID_PARAMS, InvalidResponseError, MCPError
 from funcmcp._protocol.extensions import is_identifier
 
@@ -32,6 +33,10 @@ def declared_extensions(extensions: Mapping[str, Mapping[str, Any]] | Sequence[s
     for name, settings in declared.items():
         if not is_identifier(name) or not isinstance(settings, Mapping):
             raise ValueError(f"An extension has a name such as 'com.example/search' and a dict; got {name!r:.80}.")
+        try:
+            encode(dict(settings))
+        except ValueError as error:
+            raise ValueError(f"The settings of {name} must be JSON: {error}.") from None
     return declared
 
 

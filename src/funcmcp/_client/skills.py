@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from funcmcp._protocol.objects import ReadResourceResult
 
 _log = logging.getLogger("funcmcp")
+_MAX_LINES = 10
+"""Lines in the log about the entries of one list, because a server may send very many."""
 
 
 @public("funcmcp.client")
@@ -125,13 +127,17 @@ def skill_of(entry: object, requests: Requests) -> Skill:
 
 
 def skills_of(entries: list[Any], requests: Requests) -> list[Skill]:
-    """Return the skills of a list. One that must not be used is left out, which is logged."""
-    skills = []
+    """Return the skills of a list. One that must not be used is left out, which is logged for the first of them."""
+    skills, left_out = [], 0
     for entry in entries:
         try:
             skills.append(skill_of(entry, requests))
         except SkillError as error:
-            _log.warning("%s", error)
+            left_out += 1
+            if left_out <= _MAX_LINES:
+                _log.warning("%s", error)
+    if left_out > _MAX_LINES:
+        _log.warning("%d more skills can't be used.", left_out - _MAX_LINES)
     return skills
 
 

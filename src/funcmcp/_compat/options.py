@@ -47,7 +47,7 @@ _WITHOUT_MEANING = frozenset(
 
 _UNSUPPORTED = {
     "providers": "Call mcp.add_provider(provider) with one of funcmcp.providers for each of them.",
-    "extensions": "Use middleware, or the options of funcmcp.MCPServer.",
+    "extensions": "Use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension.",
     "auth_server_provider": "funcmcp is not an authorization server. Use auth= with an authenticator of funcmcp.auth.",
 }
 """Options of servers that funcmcp has nothing for, and what to do."""

@@ -102,7 +102,7 @@ def log_requests(logger: logging.Logger | None = None, level: int | str = loggin
     def write(timing: Timing) -> None:
         outcome = outcome_of(timing.error, is_tool_error=timing.tool_error)
         subject = timing.method or "unknown method"
-        if timing.feature is not None:
+        if timing.feature is not None and timing.feature != timing.method:  # a method of an extension is the feature
             subject += f" {quote(timing.feature)}"
         log.log(level, "%s: %s, %.1f ms", subject, outcome, timing.seconds * 1000)
 

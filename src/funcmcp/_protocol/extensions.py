@@ -55,8 +55,14 @@ def has_extensions(revision: str) -> bool:
     return revision >= SINCE
 
 
-MAX_LENGTH = 200
-"""Characters of the name of an extension, or of a method of one."""
+MAX_IDENTIFIER = 100
+"""Characters of the name of an extension, which a session keeps for each one that its client declares."""
+
+MAX_METHOD = 200
+"""Characters of the name of a method of an extension."""
+
+NOT_PARAMETERS = frozenset({"_meta", "inputResponses", "requestState"})
+"""Members of params that are never the method's own."""
 
 _LABEL = re.compile(r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
 _PART = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -64,7 +70,7 @@ _PART = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 def is_identifier(value: object) -> bool:
     """Return whether a value is the name of an extension, such as ``com.example/search``."""
-    if not isinstance(value, str) or len(value) > MAX_LENGTH:
+    if not isinstance(value, str) or len(value) > MAX_IDENTIFIER:
         return False
     prefix, _, name = value.partition("/")
     return all(map(_LABEL.fullmatch, prefix.split("."))) and _PART.fullmatch(name) is not None
@@ -72,7 +78,7 @@ def is_identifier(value: object) -> bool:
 
 def is_method(value: object) -> bool:
     """Return whether a value can be a method of an extension, such as ``com.example/search/query``."""
-    if not isinstance(value, str) or len(value) > MAX_LENGTH:
+    if not isinstance(value, str) or len(value) > MAX_METHOD:
         return False
     parts = value.split("/")
     return len(parts) > 1 and all(map(_PART.fullmatch, parts))

@@ -30,6 +30,7 @@ MAX_FILES = 512
 MAX_BYTES = 16 * 1024 * 1024
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
+MAX_COMPATIBILITY = 500
 MAX_FRONTMATTER_BYTES = 64 * 1024
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
@@ -60,12 +61,29 @@ def frontmatter_error(frontmatter: object) -> str | None:
     if not isinstance(frontmatter, dict):
         return "its frontmatter is not a mapping with name and description"
     name, description = frontmatter.get("name"), frontmatter.get("description")
+    if name is None:
+        return "its frontmatter has no name"
     if not is_name(name):
         return f"its name must have 1 to {MAX_NAME} lower-case letters, digits and single hyphens; got {name!r:.80}"
     if not isinstance(description, str) or not description.strip():
         return "its frontmatter has no description"
     if len(description) > MAX_DESCRIPTION:
         return f"its description has more than {MAX_DESCRIPTION:,} characters"
+    return _optional_member_error(frontmatter)
+
+
+def _optional_member_error(frontmatter: dict[Any, Any]) -> str | None:
+    """Return which optional member is wrong. FastMCP's client rejects a whole list for one of them."""
+    if not isinstance(frontmatter.get("license", ""), str):
+        return "its license is not a text"
+    compatibility = frontmatter.get("compatibility", "any")
+    if not isinstance(compatibility, str) or not 0 < len(compatibility) <= MAX_COMPATIBILITY:
+        return f"its compatibility is not a text of 1 to {MAX_COMPATIBILITY} characters"
+    if not isinstance(frontmatter.get("metadata", {}), dict):
+        return "its metadata is not a mapping"
+    tools = frontmatter.get("allowed-tools", "")
+    if not isinstance(tools, str) and not (isinstance(tools, list) and all(isinstance(tool, str) for tool in tools)):
+        return "its allowed-tools are neither a text nor a list of texts"
     return None
 
 

@@ -6,7 +6,8 @@ its bytes still fit the digest in the entry of the skill. Otherwise the file is 
 reject it, or a model would follow instructions that nobody has approved.
 
 With ``reload`` the folder is looked through again before a list is sent and before a file is read, at most once in a
-second. A file whose time and size are those of the last time is not read again.
+second. A file whose time and size are those of the last time is not read again. A skill that is not valid any more
+stays in the list as it was, while its author edits it, and the changes of all others are served.
 """
 
 from __future__ import annotations
@@ -129,42 +130,65 @@ class SkillFolder:
         rules = file_rules({**file_options, "file_bytes": MAX_BYTES})
         self._folder = Folder(self.place, f"{SCHEME}{'/'.join(segments)}", rules)
         self._skips_invalid = options.get("skip_invalid", False)
+        self._reloads = options.get("reload", False)
         shared: Any = {"name": "skills", **only(options, _FEATURE_OPTIONS)}
         self._reader = make_resource(self._read, uri=_READER, options=shared, services=services)
         self._files: dict[PurePosixPath, _File] = {}
         self._skills: dict[str, Skill] = {}
+        self._was_read = False
         self._logged: set[str] = set()
 
     def features(self) -> list[Skill | Resource]:
         """Look through the folder, and return its skills and their files. Those without a change are the same objects.
 
         Raises:
-            RegistrationError: A skill is not valid, or the folder has too many files.
+            RegistrationError: A skill is not valid at the first time, or the folder has too many files.
+            OSError: The folder can't be read.
         """
         stamps = {path: (status.st_mtime_ns, status.st_size) for path, status in self._folder.files()}
         if self._folder.is_cut:
             raise RegistrationError(f"{self.place} has too many files and folders. Use ignore= of add_skills.")
         problems: list[str] = []
         skills: dict[str, Skill] = {}
+        remaining: dict[str, Skill] = {}
         files: dict[PurePosixPath, _File] = {}
-        for folder, members in _by_skill(stamps).items():
+        by_skill = _by_skill(stamps)
+        for folder, members in by_skill.items():
             try:
                 skill = self._skill_of(folder, members, files)
             except ValueError as error:
                 problems.append(f"{self.place / folder}: {error}.")
+                previous = self._skills.get(self._folder.uri(folder / MANIFEST))
+                if previous is not None and not self._skips_invalid:
+                    remaining[previous.uri] = previous
                 continue
             skills[skill.uri] = skill
         self._report(problems)
-        self._files, self._skills = files, skills
-        resources = {file.uri: file for skill in skills.values() for file in skill.files}
-        return [*resources.values(), *skills.values()]
+        self._was_read = True
+        self._files, self._skills = files, {**skills, **remaining}
+        resources = {file.uri: file for skill in (*remaining.values(), *skills.values()) for file in skill.files}
+        self._warn_of_missing_files(is_empty=not by_skill)
+        return [*resources.values(), *self._skills.values()]
 
     def _report(self, problems: list[str]) -> None:
         """Raise RegistrationError for skills that are not valid, or log each of them once."""
-        if problems and not self._skips_invalid:
+        if problems and not self._skips_invalid and not self._was_read:
             raise RegistrationError("\n".join(["Not valid as skills; skip_invalid=True leaves them out:", *problems]))
+        effect = "A skill is left out." if self._skips_invalid else "A skill remains as it was, or is left out."
         for problem in problems:
-            self._log_once(logging.ERROR, f"A skill is left out. {problem}")
+            self._log_once(logging.ERROR, f"{effect} {problem}")
+
+    def _warn_of_missing_files(self, *, is_empty: bool) -> None:
+        """Log the links that are left out, and a folder without skills."""
+        for link in self._folder.links:
+            place = self.place / link
+            advice = " Pass the folder that has it to add_skills." if (place / MANIFEST).is_file() else ""
+            self._log_once(
+                logging.WARNING,
+                f"{place} is a link to a folder, or leads out of the folder, and is left out.{advice}",
+            )
+        if is_empty:
+            self._log_once(logging.WARNING, f"{self.place} has no skills: no {MANIFEST} is in it or below it.")
 
     def _log_once(self, level: int, text: str) -> None:
         if text not in self._logged:
@@ -214,6 +238,11 @@ class SkillFolder:
         if data is None:
             return None
         entry = {"uri": self._folder.uri(path), "digest": digest_of(data), "size": len(data)}
+        if "\\" in path.name or ":" in path.name:
+            self._log_once(
+                logging.WARNING,
+                f"{entry['uri']}: some clients reject the skill, because no file of Windows has this name. Rename it.",
+            )
         if path.name != MANIFEST:
             return _File(stamp, self._resource_of(path, entry, {}), entry)
         try:
@@ -267,10 +296,11 @@ class SkillFolder:
             data = None
         if data is None or digest_of(data) != digest:
             uri = self._folder.uri(relative)
-            self._log_once(
-                logging.WARNING,
-                f"{uri} has changed since the server has read it, and is not served. Use reload=True, or restart.",
-            )
+            if not self._reloads:  # otherwise the file is read again within a second
+                self._log_once(
+                    logging.WARNING,
+                    f"{uri} has changed since the server has read it, and is not served. Use reload=True, or restart.",
+                )
             raise ResourceNotFound(uri, "The file has changed since its skill was listed.")
         return contents_of_file(data, _media_type_of(relative))
 

@@ -231,5 +231,5 @@ def test_an_untyped_context_is_reported(name: str, caplog: pytest.LogCaptureFixt
 def test_a_hand_written_schema_needs_one_parameter_for_all_arguments() -> None:
     def tool(**kwargs: object) -> None: ...
 
-    with pytest.raises(RegistrationError, match=r"With input_schema=, one parameter may .*: arguments: dict\."):
+    with pytest.raises(RegistrationError, match=r"In a tool with input_schema=, one .*: arguments: dict\."):
         tool_of(tool, input_schema={"type": "object"}).describe()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator  # noqa: TC003 - read at run time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,28 @@ class Typed(TypedDict):
 
 def nothing() -> dict[str, Any]:
     return {}
+
+
+def items() -> Iterator[dict[str, Any]]:
+    yield {}
+
+
+async def number() -> int:
+    return 5
+
+
+def texts() -> dict[str, Any] | list[str]:
+    return []
+
+
+def reserved(requestState: str) -> dict[str, Any]:  # noqa: N803 - the member of the protocol
+    return {"state": requestState}
+
+
+def used() -> Extension:
+    search = Extension(SEARCH)
+    MCPServer("s", extensions=[search])
+    return search
 
 
 def server(function: Callable[..., Any], **options: Any) -> MCPServer:
@@ -145,7 +168,7 @@ async def test_errors_of_the_function_are_errors_of_the_protocol() -> None:
 )
 def test_a_name_that_no_extension_can_have_is_an_error(name: Any, error: str) -> None:
     with pytest.raises(RegistrationError, match=error):
-        MCPServer("Shop").method(name)(nothing)
+        MCPServer("Shop").method(name)
 
 
 @pytest.mark.parametrize(
@@ -160,6 +183,11 @@ def test_a_name_that_no_extension_can_have_is_an_error(name: Any, error: str) ->
         (lambda: MCPServer("s").method(QUERY, colour="red")(nothing), "Unknown option"),  # type: ignore[call-arg]
         (lambda: Extension(SEARCH).method(QUERY, colour="red"), "Unknown option"),  # type: ignore[call-arg]
         (lambda: MCPServer("s").method(QUERY, timeout=-1)(nothing), "timeout"),
+        (lambda: MCPServer("s").method(QUERY)(items), "is a generator"),
+        (lambda: MCPServer("s").method(QUERY)(number), "must return an object"),
+        (lambda: MCPServer("s").method(QUERY)(texts), "must return an object"),
+        (lambda: MCPServer("s").method(QUERY)(reserved), "'requestState', which is a member of the protocol"),
+        (lambda: used().method(QUERY), "has com.example/search already"),
     ],
 )
 def test_a_wrong_extension_is_an_error(make: Callable[[], object], error: str) -> None:
@@ -167,9 +195,47 @@ def test_a_wrong_extension_is_an_error(make: Callable[[], object], error: str) -
         make()
 
 
+def test_extensions_are_a_list() -> None:
+    with pytest.raises(TypeError, match="Write extensions="):
+        MCPServer("s", extensions=Extension(SEARCH))  # type: ignore[arg-type]
+
+
+def test_a_later_change_of_the_settings_has_no_effect() -> None:
+    languages = ["en"]
+    search = Extension(SEARCH, {"languages": languages})
+    languages.append("de")
+    assert search.settings == {"languages": ["en"]}
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_function_may_send_notifications_of_an_extension(revision: str) -> None:
+    async def query(context: Context) -> None:
+        for wrong in ("found", "notifications/x", "com.example"):
+            with pytest.raises(ValueError, match="needs a name"):
+                await context.notify(wrong)
+        with pytest.raises(ValueError, match="object"):
+            await context.notify("com.example/search/found", {"hit": object()})
+        await context.notify("com.example/search/found", {"hit": "a"})
+        await context.notify("com.example/search/ended")
+
+    messages: list[dict[str, Any]] = []
+    async with Client(server(query), revision=revision, on_notification=messages.append) as client:
+        await client.request(QUERY)
+    assert [(message["method"], message["params"]) for message in messages] == [
+        ("com.example/search/found", {"hit": "a"}),
+        ("com.example/search/ended", {}),
+    ]
+
+
 @pytest.mark.parametrize(
     ("extensions", "error"),
-    [("com.example/search", TypeError), (["search"], ValueError), ({SEARCH: 5}, ValueError), ([5], ValueError)],
+    [
+        ("com.example/search", TypeError),
+        (["search"], ValueError),
+        ({SEARCH: 5}, ValueError),
+        ([5], ValueError),
+        ({SEARCH: {"depth": object()}}, ValueError),
+    ],
 )
 def test_a_client_declares_extensions_with_valid_names(extensions: Any, error: type[Exception]) -> None:
     with pytest.raises(error):

@@ -37,6 +37,14 @@ async def test_a_client_without_the_extension_gets_an_error_that_names_it(revisi
         assert "error" not in await client.request(QUERY)
 
 
+async def test_a_session_keeps_the_extensions_of_the_server_before_others() -> None:
+    mcp = MCPServer("Shop", extensions=[Extension(SEARCH)])
+    mcp.method(QUERY, extension=SEARCH)(nothing)
+    names = [*(f"com.other/{number}" for number in range(20)), SEARCH]
+    async with Client(mcp, revision="2025-11-25", extensions=names) as client:
+        assert await client.request(QUERY) == {}
+
+
 async def test_older_revisions_have_neither_extensions_nor_their_methods() -> None:
     mcp = MCPServer("Shop", extensions=[Extension(SEARCH)])
     mcp.method(QUERY)(nothing)

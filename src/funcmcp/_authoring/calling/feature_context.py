@@ -25,7 +25,7 @@ from funcmcp._authoring.signatures.signature import parameter_of
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import ToolError
-from funcmcp._protocol.extensions import declared_settings
+from funcmcp._protocol.extensions import declared_settings, is_method
 from funcmcp._protocol.levels import LEVELS
 from funcmcp._server.calls.feature import CallEnd, TimeLimit
 from funcmcp._server.catalog.visibility import visibility_rule
@@ -281,6 +281,26 @@ class Context:
             identifier: The name, such as ``"com.example/search"``.
         """
         return declared_settings(self._context.client.capabilities, identifier)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Send a notification of an extension, on the stream of this request.
+
+        Nothing is sent where notifications can't reach the client before the result. Ask `client_extension` first:
+        other clients ignore the notification, or log a warning.
+
+        Args:
+            method: The name, with a prefix that you own, such as ``"com.example/search/found"``.
+            params: A JSON object.
+
+        Raises:
+            ValueError: The name has no such prefix, or the params are not JSON.
+        """
+        if not is_method(method) or "." not in method.partition("/")[0]:
+            raise ValueError(f"A notification needs a name such as 'com.example/search/found'; got {method!r:.80}.")
+        message = dict(params or {})
+        encode(message)
+        if not self._closed:
+            await self._context.notify(method, message)
 
     @property
     def wants_progress(self) -> bool:

@@ -9,7 +9,7 @@ Source: SEP-2133.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_origin
 
 from funcmcp._authoring.calling.arguments import parts_of, reader_of
 from funcmcp._authoring.calling.function_call import Always, CallKind, FeatureFunction, FunctionCall
@@ -19,12 +19,13 @@ from funcmcp._authoring.features.permissions import AccessOptions
 from funcmcp._authoring.features.registration_checks import feature_members
 from funcmcp._authoring.results.result_writer import ResultWriter, jsonable
 from funcmcp._authoring.schemas.json_values import check_json
-from funcmcp._authoring.signatures.annotations import awaited, without_marks
+from funcmcp._authoring.signatures.annotations import awaited, union_members, without_marks
+from funcmcp._authoring.signatures.partials import generator_kind
 from funcmcp._authoring.signatures.signature import EMPTY
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import decode, encode
 from funcmcp._protocol.errors import InvalidParams, ToolError
-from funcmcp._protocol.extensions import EXTENSIONS, is_identifier, is_method
+from funcmcp._protocol.extensions import EXTENSIONS, NOT_PARAMETERS, is_identifier, is_method
 from funcmcp._protocol.methods import CLIENT_METHODS, METHODS
 from funcmcp._server.catalog.features import ExtensionMethod
 from funcmcp._server.catalog.registry import RegistrationError
@@ -44,6 +45,9 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 _OWN_PREFIXES = frozenset(name.partition("/")[0] for name in (*METHODS, *CLIENT_METHODS)) | {"notifications"}
 """The first segments of the methods of the protocol."""
+
+_NOT_OBJECTS = frozenset({bool, bytes, float, frozenset, int, list, set, str, tuple})
+"""Types of values that are never a result, which is an object."""
 
 
 class MethodOptions(AccessOptions, total=False):
@@ -110,9 +114,10 @@ class Extension:
         if settings is not None and not isinstance(settings, Mapping):
             raise RegistrationError(f"settings of {identifier} must be a dict, not {type(settings).__name__}.")
         self.identifier = identifier
-        self.settings: dict[str, Any] = dict(settings or {})
-        check_json(self.settings, f"settings of {identifier}")
-        self.methods: list[tuple[Callable[..., Any], str, MethodOptions]] = []
+        check_json(dict(settings or {}), f"settings of {identifier}")
+        self.settings: dict[str, Any] = decode(encode(dict(settings or {})))  # a later change has no effect
+        self._methods: list[tuple[Callable[..., Any], str, MethodOptions]] = []
+        self._is_used = False
 
     def method(self, name: str, /, **options: Unpack[MethodOptions]) -> Callable[[F], F]:
         """Return a decorator for a method of the extension, for clients that declare the extension.
@@ -120,16 +125,27 @@ class Extension:
         The arguments are those of `MCPServer.method`. With ``extension=None`` all clients may use the method.
 
         Raises:
-            RegistrationError: The name is malformed, or an option does not exist.
+            RegistrationError: The name is malformed, an option does not exist, or a server has the extension already.
         """
+        if self._is_used:
+            raise RegistrationError(
+                f"A server has {self.identifier} already, and would lack this method. Add it before MCPServer(...), "
+                f'or write @mcp.method({name!r:.80}, extension="{self.identifier}").'
+            )
         checked = checked_options({"extension": self.identifier, **options}, MethodOptions)
         checked_method(name, checked)
 
         def add(function: F) -> F:
-            self.methods.append((function, name, checked))
+            self._methods.append((function, name, checked))
             return function
 
         return add
+
+
+def methods_of(extension: Extension) -> list[tuple[Callable[..., Any], str, MethodOptions]]:
+    """Return the methods of an extension for a server. The extension can have no others afterwards."""
+    extension._is_used = True  # noqa: SLF001 - a part of it
+    return extension._methods  # noqa: SLF001 - as above
 
 
 def checked_method(name: object, options: MethodOptions) -> str:
@@ -161,8 +177,21 @@ def make_method(function: Callable[..., Any], name: str, options: MethodOptions,
     check_common_options(name, options)
     rules = services.argument_rules.with_options(name, options)
     call: MethodCall = FunctionCall(FeatureFunction(name, function, services), METHOD_CALL, rules)
+    _check_function(name, call)
     members: Any = feature_members(call, {**options}, services)  # type: ignore[typeddict-item]  # fewer options
     return ExtensionMethod(name, call.run, options.get("extension"), **members)
+
+
+def _check_function(name: str, call: MethodCall) -> None:
+    """Raise RegistrationError for a function whose parameters or results a method can't have."""
+    if generator_kind(call.function) is not None:
+        raise RegistrationError(f"{name} is a generator. Return an object instead of yielding.")
+    for parameter in NOT_PARAMETERS & call.signature.defaults.keys():
+        raise RegistrationError(f"{name} can't have the parameter {parameter!r}, which is a member of the protocol.")
+    for member in union_members(awaited(call.signature.try_hints().get("return"))):
+        kind = without_marks(member)
+        if (get_origin(kind) or kind) in _NOT_OBJECTS:
+            raise RegistrationError(f"{name} must return an object, such as a dict, and is annotated {member!r:.80}.")
 
 
 def _parts(call: MethodCall) -> list[Part]:

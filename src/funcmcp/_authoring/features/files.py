@@ -180,6 +180,7 @@ class Folder:
         prefix: What the URIs of the files begin with.
         template: The template of these URIs.
         is_cut: Whether the last walk through the folder has ended before it had seen everything.
+        links: The links that the last walk has left out: those to folders, and those that lead out of the folder.
     """
 
     def __init__(self, root: Path, uri: str, rules: FileRules) -> None:
@@ -189,6 +190,7 @@ class Folder:
         self._rules = rules
         self._has_warned = False
         self.is_cut = False
+        self.links: list[PurePosixPath] = []
 
     def read(self, path: str) -> Contents | None:
         """Return the contents of a file; None if there is no file at a path.
@@ -249,6 +251,7 @@ class Folder:
         pending = [PurePosixPath()]
         remaining = _MAX_ENTRIES
         self.is_cut = False
+        self.links = []
         while pending:
             path = pending.pop()
             if path.name and not self._is_folder(path):
@@ -264,7 +267,12 @@ class Folder:
 
     def _is_folder(self, path: PurePosixPath) -> bool:
         place = self._root / path
-        return place.is_dir() and not place.is_symlink()
+        if not place.is_dir():
+            return False
+        if place.is_symlink():
+            self.links.append(path)
+            return False
+        return True
 
     def _names_in(self, path: PurePosixPath) -> list[str]:
         """Return what is in a folder. One below the root that can't be read is empty."""
@@ -277,7 +285,11 @@ class Folder:
 
     def _status_of(self, path: PurePosixPath) -> os.stat_result | None:
         """Return the size and time of a file; None if it can't be read."""
-        file = self._file_at(path) if _matches(path, self._rules.patterns) and self._has_uri(path) else None
+        if not _matches(path, self._rules.patterns) or not self._has_uri(path):
+            return None
+        file = self._file_at(path)
+        if file is None and (self._root / path).is_symlink():
+            self.links.append(path)
         try:
             status = None if file is None else file.stat()
         except OSError:  # it has just been removed

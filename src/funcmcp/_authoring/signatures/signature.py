@@ -271,7 +271,7 @@ def _parameters(function: Any, name: str, *, bound: bool) -> list[inspect.Parame
         if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
             remedy = "Name each parameter, because the arguments' schema lists them."
             if parameter.kind is parameter.VAR_KEYWORD:
-                remedy += " With input_schema=, one parameter may take all arguments: arguments: dict."
+                remedy += " In a tool with input_schema=, one parameter may take all arguments: arguments: dict."
             raise RegistrationError(f"{name} takes {parameter}. {remedy}")
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise RegistrationError(

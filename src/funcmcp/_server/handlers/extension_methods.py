@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp._objects.mappings import without
 from funcmcp._protocol.errors import METHOD_NOT_FOUND, MCPError, MissingClientCapability
-from funcmcp._protocol.extensions import declared_settings, has_extensions
+from funcmcp._protocol.extensions import NOT_PARAMETERS, declared_settings, has_extensions
 from funcmcp._server.calls.route import NO_VALUES, Audience, Interactivity, Route
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from funcmcp._server.calls.feature_call import FeatureCalls
     from funcmcp._server.catalog.catalog import Catalog
     from funcmcp._server.catalog.features import ExtensionMethod
-
-_OF_PROTOCOL = ("_meta", "inputResponses", "requestState")
-"""Members of params that are not the method's own."""
 
 
 class _Calls:
@@ -50,7 +47,7 @@ class _Calls:
         if extension is not None and declared_settings(context.client.capabilities, extension) is None:
             raise MissingClientCapability({"extensions": {extension: {}}})
         self._calls.open_rounds(context, method)
-        work = method.handler(context, without(context.request.params, *_OF_PROTOCOL))
+        work = method.handler(context, without(context.request.params, *NOT_PARAMETERS))
         return self._calls.begin(method, work, _unchanged, context)
 
 

@@ -8,13 +8,13 @@ from funcmcp._auth.owner import lists_tasks
 from funcmcp._objects.mappings import only
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import InvalidParams
-from funcmcp._protocol.extensions import extensions_in
+from funcmcp._protocol.extensions import EXTENSIONS, extensions_in
 from funcmcp._protocol.levels import LEVELS
 from funcmcp._protocol.revisions import handshake_revision
 from funcmcp._state.sessions.store import Handshake
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from funcmcp._protocol.revisions import Revision
     from funcmcp._server.calls.context import RequestContext
@@ -26,7 +26,13 @@ MAX_CLIENT_BYTES = 8192
 """Bytes of the client's info and capabilities, which a session keeps."""
 
 
-def negotiate(params: dict[str, Any], revisions: Mapping[str, Revision], *, owner: str | None = None) -> Handshake:
+def negotiate(
+    params: dict[str, Any],
+    revisions: Mapping[str, Revision],
+    extensions: Collection[str] = (),
+    *,
+    owner: str | None = None,
+) -> Handshake:
     """Return the handshake that an `initialize` request leads to.
 
     The client gets the revision that it requests if the server has it, else the newest one of the handshake era.
@@ -34,6 +40,8 @@ def negotiate(params: dict[str, Any], revisions: Mapping[str, Revision], *, owne
     Args:
         params: The params of the request.
         revisions: The revisions that the server speaks, by date.
+        extensions: The extensions of authors that the server has. A session keeps only few of the client's, so these
+            come first.
         owner: The owner of the session.
 
     Raises:
@@ -51,6 +59,11 @@ def negotiate(params: dict[str, Any], revisions: Mapping[str, Revision], *, owne
     revision = handshake_revision(revisions, requested)
     if revision is None:
         raise InvalidParams("This server needs no initialize.", {"supported": sorted(revisions, reverse=True)})
+    declared = client_capabilities.get("extensions")
+    if isinstance(declared, dict):
+        served = {*EXTENSIONS, *extensions}
+        ordered = {name: declared[name] for name in sorted(declared, key=lambda name: name not in served)}
+        client_capabilities = {**client_capabilities, "extensions": ordered}
     return Handshake(revision.date, client_capabilities, client_info, owner)
 
 

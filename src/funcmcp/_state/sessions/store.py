@@ -62,6 +62,7 @@ _MAX_BYTES = 100
 """Bytes of a text of the client, in UTF-8."""
 
 _MAX_EXTENSIONS = 8
+"""Extensions that a session keeps. `negotiate` puts those that the server has before all others."""
 
 
 def _capabilities(declared: Mapping[str, Any]) -> dict[str, Any]:

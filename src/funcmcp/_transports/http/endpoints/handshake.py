@@ -266,7 +266,7 @@ class HandshakeEra:
     async def _initialize(self, http: HttpRequest, routed: RoutedRequest) -> HttpResponse:
         request, owner = routed.request, owner_of(http.principal)
         try:
-            handshake = negotiate(request.params, self._server.revisions, owner=owner)
+            handshake = negotiate(request.params, self._server.revisions, self._server.catalog.extensions, owner=owner)
         except MCPError as error:
             return handshake_response(error_reply(error, request.id))
         revision = self._server.revisions[handshake.revision]
