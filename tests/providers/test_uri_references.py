@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from funcmcp._providers.uri_references import in_definition, in_prompt_result, in_read_result, in_tool_result
@@ -83,6 +83,7 @@ JSON = st.recursive(
 )
 
 
+@example({"content": [{"type": []}], "messages": [{"content": {"type": {}}}]})
 @given(st.dictionaries(st.sampled_from(["content", "messages", "contents", "_meta"]), JSON))
 def test_no_result_of_another_form_fails_and_none_is_changed_in_place(result: dict[str, Any]) -> None:
     before = repr(result)

@@ -80,18 +80,25 @@ async def in_memory(revision: str, events: asyncio.Queue[str]) -> AsyncIterator[
 
 @asynccontextmanager
 async def over_http(revision: str, events: asyncio.Queue[str]) -> AsyncIterator[str]:
-    config = uvicorn.Config(Everything([revision], events.put_nowait).mcp, port=0, log_level="error")
+    async with serving(Everything([revision], events.put_nowait).mcp) as url:
+        yield url
+
+
+@asynccontextmanager
+async def serving(app: Any) -> AsyncIterator[str]:
+    """Serve an ASGI application in this event loop, and yield the URL of its endpoint."""
+    config = uvicorn.Config(app, port=0, log_level="error")
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     await server.startup()
-    serving = asyncio.create_task(server.main_loop())
+    task = asyncio.create_task(server.main_loop())
     try:
         port = server.servers[0].sockets[0].getsockname()[1]
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         server.should_exit = True
-        await serving
+        await task
         await server.shutdown()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import struct
 from contextlib import asynccontextmanager
@@ -256,6 +257,26 @@ async def test_a_server_without_ping_is_ready(monkeypatch: pytest.MonkeyPatch) -
         scripted.missing.add("ping")
         assert await upstream.check()
         assert ("ping", "session-1") in scripted.requests
+        assert await act(client)
+
+
+async def test_a_server_that_answers_a_check_with_another_error_is_not_ready(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(links_module, "CHECK_SECONDS", -1.0)
+    async with scripted_server() as scripted, client_of(scripted) as (client, upstream):
+        answer = scripted._answer
+
+        async def refuse(exchange: Exchange, method: str) -> None:
+            if method == "ping":
+                error = {"jsonrpc": "2.0", "id": exchange.message["id"], "error": {"code": -32603, "message": "broken"}}
+                exchange.write("200 OK", json.dumps(error).encode())
+            else:
+                await answer(exchange, method)
+
+        scripted._answer = refuse  # type: ignore[method-assign]
+        assert not await upstream.check()
+        assert "broken" in caplog.text
         assert await act(client)
 
 

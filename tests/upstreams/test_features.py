@@ -283,18 +283,53 @@ async def test_a_session_begins_without_the_instructions_of_slow_servers(
 ) -> None:
     monkeypatch.setattr(provided, "FIRST_LIST_SECONDS", 0.01)
     monkeypatch.setattr(provided, "SETTLE_SECONDS", 0.01)
-
-    class Silent(Scripted):
-        async def request(self, message: Any, headers: Any) -> Any:
-            del message, headers
-            await asyncio.Event().wait()
-
     mcp = MCPServer("gateway", instructions="Ours.")
     mcp.mount(Upstream(Scripted(instructions="Use UTC."), name="time", instructions=True))
     for number in range(2):
         mcp.mount(Upstream(Silent(), name=f"silent {number}", instructions=True, optional=optional))
     async with asyncio.timeout(PATIENCE), Client(mcp, revision="2025-11-25") as client:
         assert client.instructions == "Ours.\n\nInstructions of the server time:\n\nUse UTC."
+
+
+class Silent(Scripted):
+    """A server that answers nothing."""
+
+    async def request(self, message: Any, headers: Any) -> Any:
+        del message, headers
+        await asyncio.Event().wait()
+
+
+async def test_only_one_session_waits_for_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provided, "FIRST_LIST_SECONDS", 0.01)
+    monkeypatch.setattr(provided, "SETTLE_SECONDS", 0.01)
+    mcp = MCPServer("gateway")
+    mcp.mount(Upstream(Silent(), name="silent", instructions=True))
+    async with asyncio.timeout(PATIENCE), Client(mcp, revision="2025-11-25"):
+        monkeypatch.setattr(provided, "FIRST_LIST_SECONDS", None)
+        monkeypatch.setattr(provided, "SETTLE_SECONDS", None)
+        for revision in schemas.REVISIONS:
+            async with Client(mcp, revision=revision) as client:
+                assert client.instructions is None
+
+
+async def test_a_call_of_an_unknown_name_does_not_wait_for_long_for_an_optional_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(provided, "FIRST_LIST_SECONDS", 0.01)
+    mcp = gateway(Silent(), optional=True)
+    mcp.mount(Upstream(Scripted({"tools/list": {"tools": [tool("a")]}}), name="other"), prefix="other")
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(MCPError, match=r"up_a is unknown\. docs has not answered yet\."):
+            await mcp.call_tool("up_a")
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await mcp.call_tool("other_b")
+
+
+async def test_a_server_that_is_away_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    upstream = Scripted({"tools/list": {"tools": [tool("a")]}})
+    upstream.is_away = True
+    assert await gateway(upstream, optional=True).list_tools() == []
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["The server 'docs' is away"]
 
 
 async def test_facts_of_the_server_are_there_after_connect() -> None:

@@ -353,6 +353,17 @@ async def test_a_scope_that_the_upstream_lacks_is_requested_from_the_user(desk: 
     assert len(person.urls) == 2
 
 
+@pytest.mark.parametrize("scope", [" ".join(f"docs.{number}" for number in range(60)), "x" * 5_000])
+async def test_a_challenge_can_not_add_any_number_of_scopes(desk: Desk, upstream: Recording, scope: str) -> None:
+    person = Person()
+    await search(desk, person=person)
+    upstream.challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
+    assert "The token lacks: " in await search(desk, person=person)
+    upstream.challenge = None
+    assert await search(desk, person=person) == "found mcp"
+    assert len(person.urls) == 1
+
+
 @pytest.mark.parametrize("kind", ["grant", "pending", "flow", "scopes", "failure"])
 @pytest.mark.parametrize("value", [b"[]", b'{"v": 1}', b'{"v": 2}', b'{"v": 1, "until": "x", "code": 7, "text": null}'])
 async def test_a_record_that_this_version_can_not_read_is_none(desk: Desk, kind: str, value: bytes) -> None:

@@ -89,7 +89,7 @@ _CANCEL_SECONDS = 2.0
 """Seconds that sending ``notifications/cancelled`` may take."""
 
 _HANDSHAKES = [date for date, revision in REVISIONS.items() if not revision.per_request]
-_LATEST_HANDSHAKE = max(_HANDSHAKES)
+LATEST_HANDSHAKE = max(_HANDSHAKES)
 _KNOWS_PER_REQUEST = {INTERNAL_ERROR, HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY}
 """Error codes of ``server/discover`` after which the client does not try ``initialize``."""
 
@@ -143,6 +143,8 @@ class Requests:
         server_info: The server's Implementation.
         capabilities: The server's capabilities, by name.
         instructions: The server's instructions for the model. None if the server does not send any.
+        supported: The revisions that the server has named in the result of ``server/discover``; none without one. Many
+            servers leave out those with a handshake.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only options
@@ -161,6 +163,7 @@ class Requests:
         self.server_info: dict[str, Any] = {}
         self.capabilities: dict[str, Any] = {}
         self.instructions: str | None = None
+        self.supported: list[str] = []
         self._transport = transport
         self._requested_revision = revision
         self._log_level = log_level
@@ -236,14 +239,18 @@ class Requests:
             task.cancel()
         await self._transport.aclose()
 
-    def open_stream(self, on_gap: Callable[[], None]) -> None:
+    def open_stream(self, on_gap: Callable[[], None]) -> asyncio.Event | None:
         """Open the stream for what the server sends outside of requests, if the transport has one.
 
         Args:
             on_gap: Is called when messages may be missing.
+
+        Returns:
+            Is set when the server has answered the first request for the stream; None if there is none.
         """
         if isinstance(self._transport, StandingStreams):
-            self._transport.open_stream(self._headers(), on_gap)
+            return self._transport.open_stream(self._headers(), on_gap)
+        return None
 
     async def send(
         self,
@@ -574,7 +581,7 @@ class Requests:
             else:
                 await self._initialize()
         elif not await self._agree_without_handshake():
-            self.date = _LATEST_HANDSHAKE
+            self.date = LATEST_HANDSHAKE
             await self._handshake_or_discover()
 
     async def _handshake_or_discover(self) -> None:
@@ -640,6 +647,7 @@ class Requests:
         supported = _dates_in(result.get("supportedVersions", [self.date]))
         if self.date not in supported:
             raise _OtherRevisionsError(self.date, supported)
+        self.supported = supported
         meta = result.get("_meta")
         self._learn(result, meta.get(envelope.SERVER_INFO) if isinstance(meta, dict) else None, method)
         self._report_session()

@@ -67,12 +67,17 @@ class StandingStream:
         get: Requests the stream, with header fields.
         receive: Handles the notifications and requests of the server.
         on_gap: Is called when messages may be missing.
+
+    Attributes:
+        on_gap: Is called when messages may be missing.
+        answered: Is set when the server has answered the first request for the stream, or can't be reached.
     """
 
     def __init__(self, get: Get, receive: Receive, on_gap: Callable[[], None]) -> None:
         self._get = get
         self._receive = receive
-        self._on_gap = on_gap
+        self.on_gap = on_gap
+        self.answered = asyncio.Event()
         self._stream = SharedStream(self._received)
         self._reader = EventReader()
         self._failures = 0
@@ -96,11 +101,14 @@ class StandingStream:
         """Read the stream to its end. Return whether to request it again."""
         last_id = self._reader.last_id
         try:
-            http_response = await self._get({} if last_id is None else {LAST_EVENT_ID: last_id})
+            try:
+                http_response = await self._get({} if last_id is None else {LAST_EVENT_ID: last_id})
+            finally:
+                self.answered.set()
             if http_response.status != _OK or not is_event_stream(http_response):
                 return await self._is_temporary(http_response)
             if self._was_open and last_id is None:
-                self._on_gap()
+                self.on_gap()
             self._was_open = True
             await self._read_messages(http_response)
             self._ends += 1

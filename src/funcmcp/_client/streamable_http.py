@@ -78,6 +78,8 @@ class StreamableHTTP:
         self._headers = lower_names(headers)
         self._receive: Receive = _ignore
         self._standing: asyncio.Task[None] | None = None
+        self._stream: StandingStream | None = None
+        self._stream_session: str | None = None
         self._http_sse: HTTPWithSSE | None = None
 
     @property
@@ -136,20 +138,26 @@ class StreamableHTTP:
             kind = message.get("method", "a response")
             raise InvalidResponseError(f"The server does not accept {kind} (HTTP status {http_response.status}).")
 
-    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None]) -> None:
+    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None]) -> asyncio.Event | None:
         """Open the stream for what the server sends outside of requests, in the background; see `StandingStreams`."""
-        self._close_stream()
         if self._http_sse is not None:
-            return
+            return None
+        if self._stream is not None and self._stream_session == self.session_id:
+            self._stream.on_gap = on_gap
+            return self._stream.answered
+        self._close_stream()
 
         def get(fields: Mapping[str, str]) -> Awaitable[HttpResponse]:
             return self._get({**headers, **fields})
 
-        stream = StandingStream(get, self._receive, on_gap)
+        stream = self._stream = StandingStream(get, self._receive, on_gap)
+        self._stream_session = self.session_id
         # It belongs to no request, and so has no context variables of the one that begins it.
         self._standing = asyncio.create_task(stream.run(), context=Context())
+        return stream.answered
 
     def _close_stream(self) -> None:
+        self._stream = None
         if self._standing is not None:
             self._standing.cancel()
             self._standing = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
+    from asyncio import Event
     from collections.abc import Awaitable, Callable, Mapping
 
     Message: TypeAlias = dict[str, Any]
@@ -59,10 +60,13 @@ class Transport(Protocol):
 class StandingStreams(Protocol):
     """A transport that can open a stream for what the server sends outside of requests, beside those of requests."""
 
-    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None]) -> None:
-        """Open the stream in the background, and again whenever it ends. It replaces an earlier one.
+    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None]) -> Event | None:
+        """Open the stream in the background, and again whenever it ends. One that the session has goes on.
 
         Args:
             headers: Header fields of the requests.
-            on_gap: Is called when messages may be missing.
+            on_gap: Is called when messages may be missing, instead of an earlier function.
+
+        Returns:
+            Is set when the server has answered the first request for the stream; None if there is none.
         """

@@ -10,8 +10,9 @@ How it works: there are two kinds of providers, and both change features by tran
 
 Each answer has a time limit. A failure is one line in the log, at most one in a minute, and the last list remains. The
 next attempt is made after `RETRY_SECONDS`. Other servers (`RemoteProvider`) delay nothing but the first list, the
-optional ones for `FIRST_LIST_SECONDS` at most and only once: what comes later is a change of the list. An empty list is
-an error as long as a server that could have some has never answered, unless it is optional.
+optional ones for `FIRST_LIST_SECONDS` at most and only once: what comes later is a change of the list. A call of an
+unknown name waits as long for a list that may have it, of an optional server or one that was read before. An empty list
+is an error as long as a server that could have some has never answered, unless it is optional.
 """
 
 from __future__ import annotations
@@ -203,22 +204,29 @@ class Providers:
         return Caching(min(times, default=None), "private" if is_private else None)
 
     async def settle(self) -> None:
-        """Wait for the first lists of other servers, on which capabilities depend, but not for long."""
-        first = [source.ready() for source in self._remote if source.is_unread]
+        """Wait for the first lists of other servers, on which capabilities depend: not for long, and for each once."""
+        unread = [source for source in self._remote if source.is_unread and not source.is_slow]
+        first = [source.ready() for source in unread]
         first += [source.settle() for source in self._shared if isinstance(source, MountedFeatures)]
         if first:
-            with contextlib.suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(SETTLE_SECONDS):
                     await asyncio.gather(*first)
+            except TimeoutError:
+                for source in unread:
+                    source.is_slow = source.is_unread
 
     async def instructions(self) -> list[str]:
         """Return what other servers add to the instructions, without those of servers that are slow."""
         sources = [source for source in self._remote if source.remote is not None and source.remote.adds_instructions]
-        waiting = [asyncio.ensure_future(source.ready()) for source in sources if source.is_waited_for]
+        waited_for = [source for source in sources if source.is_waited_for and not source.is_slow]
+        waiting = [asyncio.ensure_future(source.ready()) for source in waited_for]
         if waiting:
             await asyncio.wait(waiting, timeout=FIRST_LIST_SECONDS)
             for task in waiting:
                 task.cancel()  # the list that it waits for is read on
+            for source in waited_for:
+                source.is_slow = source.is_unread
         texts = [source.remote.added_instructions() for source in sources if source.remote is not None]
         return [text for text in texts if text is not None]
 
@@ -424,7 +432,8 @@ class _Source:
                 reason = f"no answer in {seconds:g} seconds"
             self.failure = reason
             effect = ", and the last list remains" if has_list else ""
-            self._failures.write("%s.%s has failed%s: %s", self.name, method, effect, reason)
+            if self.remote is None or not self.remote.is_away:  # otherwise the log has the reason already
+                self._failures.write("%s.%s has failed%s: %s", self.name, method, effect, reason)
             return FAILED
 
     async def listed(self, caller: Principal | None) -> list[AnyFeature]:
@@ -498,13 +507,18 @@ class FeaturesOfCaller:
 
 
 class SharedFeatures(_Source):
-    """The features of a provider that serves all callers alike. They are in the server's catalog."""
+    """The features of a provider that serves all callers alike. They are in the server's catalog.
+
+    Attributes:
+        is_slow: Whether a session has waited in vain for the first list of another server: later ones do not wait.
+    """
 
     def __init__(self, server: Server, provider: Provider, transforms: Sequence[AnyTransform]) -> None:
         super().__init__(server, provider, transforms)
         self._features = TransformedFeatures(server.catalog.add, server.catalog.remove, self.transforms)
         self._current: list[AnyFeature] = []
         self._single_features: FeaturesOfCaller | None = self.new_catalog()
+        self.is_slow = False
         self._is_stale = True
         self._next_at = float("-inf")  # the time of the next attempt
         self._expires = float("inf")
@@ -564,12 +578,12 @@ class SharedFeatures(_Source):
         """
         if not (again or self.is_waited_for):
             return
+        is_bounded = self._was_read or (self.remote is not None and self.remote.is_optional)
         self._loop = asyncio.get_running_loop()
         loading = self.start()  # it goes on if this request is cancelled
-        if self.remote is None or again:
+        if self.remote is None:
             await asyncio.wait({loading})
-        elif not self.failure and not (self.remote.is_optional and self._was_missing):
-            is_bounded = self._was_read or self.remote.is_optional
+        elif again or not (self.failure or (self.remote.is_optional and self._was_missing)):
             await asyncio.wait({loading}, timeout=FIRST_LIST_SECONDS if is_bounded else None)
         self._was_missing = self._was_missing or not self._was_read
 
@@ -596,7 +610,7 @@ class SharedFeatures(_Source):
                 self._is_stale, self._next_at = True, monotonic() + self._pause
                 self._pause = min(LONGEST_RETRY_SECONDS, self._pause * 2)
                 return
-            self.failure, self._pause = "", RETRY_SECONDS
+            self.failure, self._pause, self.is_slow = "", RETRY_SECONDS, False
             self.server.catalog.promise(self, self.promised)
             self._replace(features)
             if not self._is_stale:  # otherwise the provider has changed in the meantime
@@ -743,10 +757,9 @@ class CallerFeatures(_Source):
         previous = self._lists.get(owner)
         is_optional = self.remote is not None and self.remote.is_optional
         can_miss = is_optional or (self.remote is not None and previous is not None and not previous.is_unread)
-        if again or not can_miss:
-            await asyncio.wait({loading})
-        elif previous is None or not previous.has_failed:
-            await asyncio.wait({loading}, timeout=FIRST_LIST_SECONDS if is_optional else None)
+        is_bounded = is_optional or (again and can_miss)
+        if again or not can_miss or previous is None or not previous.has_failed:
+            await asyncio.wait({loading}, timeout=FIRST_LIST_SECONDS if is_bounded else None)
         if loading.done():
             return loading.result()
         self._missed.add(owner)

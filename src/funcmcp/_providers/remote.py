@@ -38,6 +38,11 @@ class RemoteProvider(Provider):
         """The names of the capabilities that the server has; None as long as it has never answered."""
         return None
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the server can't be reached, which the log has said."""
+        return False
+
     def unlisted(self, uri: str) -> Resource | None:  # noqa: ARG002 - for subclasses
         """Return a resource for a URI that no listed feature reads, or None if there is none."""
         return None

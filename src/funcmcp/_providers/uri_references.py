@@ -65,14 +65,19 @@ def _in_message(message: Any, rewrite: Rewrite) -> Any:
 
 def _in_blocks(blocks: list[Any], rewrite: Rewrite) -> list[Any]:
     """Return content blocks with other URIs; the same list if it has none."""
-    if not any(isinstance(block, dict) and block.get("type") in _IN_BLOCK for block in blocks):
+    if not any(_type_of(block) in _IN_BLOCK for block in blocks):
         return blocks
     return [_in_block(block, rewrite) for block in blocks]
 
 
 def _in_block(block: Any, rewrite: Rewrite) -> Any:
-    change = _IN_BLOCK.get(block.get("type")) if isinstance(block, dict) else None
+    change = _IN_BLOCK.get(_type_of(block))
     return block if change is None else change(block, rewrite)
+
+
+def _type_of(block: Any) -> str | None:
+    kind = block.get("type") if isinstance(block, dict) else None
+    return kind if isinstance(kind, str) else None
 
 
 def _with_uri(value: Any, rewrite: Rewrite) -> Any:

@@ -22,6 +22,7 @@ from funcmcp._protocol.errors import ClientError, MCPError
 from funcmcp._server.calls.upstream_call import UpstreamCall
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._upstreams.auth import calling, present_caller
+from funcmcp._upstreams.eras import HandshakeRefusedError
 from funcmcp._upstreams.link_changes import LinkChanges
 from funcmcp._upstreams.questions import UpstreamAnswers
 from funcmcp._upstreams.running import RunningRequests
@@ -46,6 +47,12 @@ _current_limit: ContextVar[TimeLimit | None] = ContextVar("funcmcp_upstream_time
 
 
 URL_ELICITATION_REQUIRED = -32042
+
+STREAM_SECONDS = 2.0
+"""Seconds that a request waits for the stream of its session. Few servers answer it with their first message only."""
+
+_QUESTIONS = frozenset({"elicitation", "sampling", "roots"})
+"""Client capabilities that are questions of the upstream."""
 
 _AWAY = frozenset({502, 503, 504})
 """HTTP statuses with which a proxy or a load balancer says that the server behind it is away."""
@@ -128,10 +135,16 @@ class LinkOwner(Protocol):
     def revision_of(self, link: Link) -> str | None:
         """Return the revision of a new session, if it is known; None to ask the upstream."""
 
-    def opened(self, link: Link) -> None:
-        """Note the era of the upstream."""
+    def seconds_to_connect(self, link: Link) -> float | None:
+        """Return the seconds that a link may take to open; None for no limit."""
 
-    def forget_era(self) -> None:
+    def opened(self, link: Link, requests: Requests) -> None:
+        """Note the era of the upstream; raise HandshakeRefusedError if it has begun no session in its other era."""
+
+    def refused(self, link: Link, error: Exception) -> bool:
+        """Note the error of a link that could not be opened, and return whether the upstream refuses the handshake."""
+
+    def forget_eras(self) -> None:
         """Ask the upstream for its revisions again, because it did not accept a connection."""
 
     def log_error(self, error: BaseException) -> None:
@@ -199,6 +212,7 @@ class Link:
         self._new: Requests | None = None  # it may have no session yet
         self._transport: Transport | None = None
         self._session_id: str | None = None
+        self._stream_answered: asyncio.Event | None = None
         self._opening: asyncio.Task[Requests] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._limits: dict[str | int, TimeLimit] = {}
@@ -378,19 +392,15 @@ class Link:
             self._closing = None
         await health.admit()
         began = health.now()
-        scope = asyncio.timeout(links.timeouts.connect)
+        seconds = links.seconds_to_connect(self)
+        scope = asyncio.timeout(seconds)
         try:
             async with scope:
                 requests = await self._new_requests()
         except TimeoutError as error:
             if not scope.expired():
                 raise
-            limit = f"{seconds_text(links.timeouts.connect or 0)} (UpstreamTimeouts.connect)"
-            health.failed(f"it took more than {limit} to connect", began)
-            raise UpstreamError(
-                f"The server {links.name!r} did not take a connection within {limit}, so nothing was sent to it. "
-                "Try again later."
-            ) from error
+            raise self._failure_in_time(error, seconds or 0, began) from error
         except StoreUnavailableError as error:
             links.log_error(error)
             raise UpstreamError(
@@ -400,8 +410,6 @@ class Link:
         except (ClientError, MCPError) as error:
             if isinstance(error, MCPError) and error.code == URL_ELICITATION_REQUIRED:
                 raise  # this server itself asks the user to connect an account
-            if self._is_http or not isinstance(error, ConnectionFailedError):
-                links.forget_era()  # but not that of a program that ends when it starts
             raise self._failure_to_connect(error, began) from error
         except (ImportError, OSError, RuntimeError, ValueError) as error:
             health.failed(f"{type(error).__name__}: {error}", began)
@@ -410,7 +418,6 @@ class Link:
         health.sessions += 1
         self.used = health.now()
         self._requests = requests
-        links.opened(self)
         return requests
 
     async def _new_requests(self) -> Requests:
@@ -435,6 +442,9 @@ class Link:
                     await requests.aclose()
             if stored is not None:
                 await requests.resume(stored.session_id, stored.revision, stored.capabilities)
+                self._open_stream(requests)
+            links.opened(self, requests)
+            await self._wait_for_stream()
         except BaseException:
             await self._close(requests)
             raise
@@ -450,8 +460,27 @@ class Link:
             self.changes.session_began(self._requests)
 
     def _session_began(self) -> None:
-        if self.changes is not None and self._new is not None:
+        if self._new is None:
+            return
+        self._open_stream(self._new)
+        if self.changes is not None:
             self.changes.session_began(self._new)
+
+    def _open_stream(self, requests: Requests) -> None:
+        """Open the stream on which an upstream sends the questions that belong to no response, as an official SDK does.
+
+        It is open for sessions whose client answers questions.
+        """
+        is_asked = not self._is_for_lists and not _QUESTIONS.isdisjoint(self.client_capabilities)
+        if is_asked and not requests.revision.per_request:
+            self._stream_answered = requests.open_stream(_ignore_gap)
+
+    async def _wait_for_stream(self) -> None:
+        """Wait for the stream: a question before it is open would be lost."""
+        if self._stream_answered is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STREAM_SECONDS):
+                    await self._stream_answered.wait()
 
     async def _send(self, method: str, params: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request; send it again if the process had ended before it was written."""
@@ -460,7 +489,7 @@ class Link:
         except UpstreamError as error:
             cause = error.__cause__
             is_unsent = isinstance(cause, ConnectionFailedError) and not cause.was_sent
-            if not is_unsent or self._is_http or self.is_open:
+            if not is_unsent or self.is_http or self.is_open:
                 raise
         return await self._send_once(method, params, options)
 
@@ -500,8 +529,25 @@ class Link:
             await links.replace_session(self, requests)
         return result
 
+    def _failure_in_time(self, error: TimeoutError, seconds: float, began: float) -> UpstreamError:
+        """Return the error for clients whose requests were not sent, because the time to connect is over."""
+        links = self._links
+        if links.refused(self, error):
+            return HandshakeRefusedError(links.name)
+        limit = f"{seconds_text(seconds)} (UpstreamTimeouts.connect)"
+        links.health.failed(f"it took more than {limit} to connect", began)
+        return UpstreamError(
+            f"The server {links.name!r} did not take a connection within {limit}, so nothing was sent to it. "
+            "Try again later."
+        )
+
     def _failure_to_connect(self, error: ClientError | MCPError, began: float) -> UpstreamError:
         """Return the error for clients whose requests were not sent, because no connection was possible."""
+        links = self._links
+        if isinstance(error, HandshakeRefusedError) or links.refused(self, error):
+            return HandshakeRefusedError(links.name)
+        if self.is_http or not isinstance(error, ConnectionFailedError):
+            links.forget_eras()  # but not those of a program that ends when it starts
         failure = self._failure(error, began)
         return self._links.health.away_error() if self._links.health.is_away and failure.may_have_run else failure
 
@@ -512,7 +558,7 @@ class Link:
             return error
         if isinstance(error, ConnectionFailedError):
             links.health.failed(str(error), began)
-            if not self._is_http:
+            if not self.is_http:
                 self._disconnect()
             if not error.was_sent:
                 return links.health.away_error()
@@ -544,7 +590,8 @@ class Link:
         )
 
     @property
-    def _is_http(self) -> bool:
+    def is_http(self) -> bool:
+        """Whether the connection, which was opened before, is over HTTP."""
         return self._transport is not None and self._transport.is_http
 
     def _call(self, method: str, params: Mapping[str, Any]) -> UpstreamCall:
@@ -585,6 +632,10 @@ class _TimedAnswers(UpstreamAnswers):
             for limit in limits:
                 stack.enter_context(limit.answering())
             return await answer
+
+
+def _ignore_gap() -> None:
+    """Do nothing: a question that was lost can't be asked again."""
 
 
 def _progress_token(params: Mapping[str, Any]) -> str | int | None:

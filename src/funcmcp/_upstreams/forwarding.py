@@ -2,8 +2,8 @@
 
 How it works: each request has an id and a progress token of its own at the upstream. While it runs, `running.py` gives
 notifications and questions to the client of the request. If the client cancels it, leaves, or its time is up, the
-request at the upstream is cancelled. Client and upstream may be of different eras. The pairs differ in how an upstream
-asks questions:
+request at the upstream is cancelled. Client and upstream may be of different eras; an upstream of both is used in that
+of the client (`eras.py`). The pairs differ in how an upstream asks questions:
 
 - Both have a handshake: with a request, while it works. The client is asked over its stream.
 - Only the client has a handshake: with the result. The client is asked over its stream, and the request is sent again.

@@ -1,10 +1,14 @@
 """The connections to one upstream: which request uses which.
 
-How it works: an upstream of 2026-07-28 has no sessions, so one link carries the requests of all clients; with an
-identity for each caller there is one link for each principal. An upstream of the handshake era gets a session for each
-session of a client (`sessions="client"`), for each call, or one for all. Clients without sessions have one for each
-principal, and without credentials for each connection or address. The capabilities of the client are declared when a
-session begins, so a session also belongs to the capabilities.
+How it works: 2026-07-28 has no sessions, so one link carries the requests of all clients; with an identity for each
+caller there is one link for each principal. In the handshake era there is a session for each session of a client
+(`sessions="client"`), for each call, or one for all. Clients without sessions have one for each principal, and without
+credentials for each connection or address. The capabilities of the client are declared when a session begins, so a
+session also belongs to the capabilities.
+
+An upstream that speaks both eras (`eras.py`) gets the requests of a client in the era of the client, because servers
+ask their clients differently in each. Lists are read in 2026-07-28, in which one connection shows what each client
+sees, and so the calls that are tasks are sent in it, too.
 
 Everything that belongs to an event loop is in a `LoopLinks` and an HTTP pool of that loop: a server may run in several
 loops, one after the other or at once. They are made by the first request, and closed when the loop's lifespan ends.
@@ -16,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -29,7 +32,7 @@ from funcmcp._client.requests import Requests
 from funcmcp._client.target_transports import check_kind, transport_for
 from funcmcp._client.targets import HTTPEndpoint, StdioCommand
 from funcmcp._client.transport import Transport
-from funcmcp._protocol.errors import MCPError
+from funcmcp._protocol.errors import METHOD_NOT_FOUND, MCPError
 from funcmcp._server.calls.upstream_call import around_all
 from funcmcp._server.load import Budget, principal_caller
 from funcmcp._server.log import quote
@@ -37,6 +40,7 @@ from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._upstreams.auth import check_target, identify, transport_of
 from funcmcp._upstreams.connection import Link, LinkKey
+from funcmcp._upstreams.eras import FIRST_SESSION_SECONDS, Eras, HandshakeRefusedError
 from funcmcp._upstreams.limits import UpstreamLimits, UpstreamTimeouts
 from funcmcp._upstreams.link_changes import LinkChanges
 from funcmcp._upstreams.questions import passable_capabilities
@@ -126,8 +130,7 @@ class Links:
         self._mode: SessionMode = "shared" if isinstance(target, Transport) else sessions
         self._limits = limits or UpstreamLimits()
         self._runtime: ServerRuntime | None = None
-        self._is_per_request: bool | None = None
-        self._revision: str | None = None
+        self._eras = Eras()
         self._budget: Budget | None = None
         self._stored: StoredSessions | None = None
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopLinks] = WeakKeyDictionary()
@@ -177,7 +180,24 @@ class Links:
 
     async def for_call(self, context: RequestContext) -> Link:
         """Return an open link for a request of a client, which has to end its use; raise UpstreamError."""
-        link = await self._link_for_call(context)
+        if await self._takes_session(context) and self._eras.is_unsure:
+            async with self._of_loop().first_session:
+                if self._eras.is_unsure:
+                    return await self._open_for_call(context)
+        return await self._open_for_call(context)
+
+    async def _open_for_call(self, context: RequestContext) -> Link:
+        """Return an open link in the era of the client, or in the only one of the upstream."""
+        if await self._takes_session(context):
+            link = await self._session_for_call(context)
+            try:
+                return await self._begin_use(link)
+            except HandshakeRefusedError:
+                self.close_soon(link)
+        return await self._begin_use(await self._base(context.principal))
+
+    async def _begin_use(self, link: Link) -> Link:
+        """Open a link for a request, and return it."""
         link.begin_use()
         try:
             requests = await link.open()
@@ -189,12 +209,21 @@ class Links:
             raise
         return link
 
-    async def _link_for_call(self, context: RequestContext) -> Link:
-        """Return the link for a request of a client, which may have to be opened; raise UpstreamError."""
-        if self._is_per_request is None or self._is_per_request or self._mode == "shared":
+    async def _takes_session(self, context: RequestContext) -> bool:
+        """Return whether a request of a client is sent in a session of the handshake era; raise UpstreamError."""
+        if self._mode == "shared":
+            return False  # that of this server itself, whatever its era
+        per_request = self._eras.per_request
+        if per_request is None:
             base = await self._base(context.principal)
-            if self._mode == "shared" or base.revision.per_request:
-                return base
+            per_request = base.revision.per_request
+        if not per_request:
+            return True
+        is_of_handshake = not context.client.revision.per_request and context.task_id is None
+        return is_of_handshake and not self._eras.refuses_handshake
+
+    async def _session_for_call(self, context: RequestContext) -> Link:
+        """Return the link with the session for a request of a client, which may have to be opened."""
         capabilities = passable_capabilities(context.client)
         key = LinkKey(subject_of(context), owner_of(context.principal), _text_of(capabilities))
         links = self._of_loop()
@@ -228,8 +257,12 @@ class Links:
             return not self.health.is_away
         link = await self._base(None)
         if self.health.is_away or self.health.now() > link.used + CHECK_SECONDS:
-            with suppress(MCPError):  # a server that does not have `ping` has answered as well
+            try:
                 await link.request("server/discover" if link.revision.per_request else "ping", {})
+            except MCPError as error:
+                if error.code != METHOD_NOT_FOUND:  # a server without `ping` has answered as well
+                    self.log_error(error)
+                    return False
         return not self.health.is_away
 
     def end(self, subject: str) -> None:
@@ -271,16 +304,36 @@ class Links:
 
     def revision_of(self, link: Link) -> str | None:
         """Return the revision of a new session, if it is known; None to ask the upstream."""
-        return None if link.key.subject.startswith(_BASE) else self._revision
+        return None if _is_of_server(link) else self._eras.session_revision
 
-    def opened(self, link: Link) -> None:
-        """Note the era of the upstream."""
-        self._is_per_request = link.revision.per_request
-        self._revision = None if self._is_per_request else link.revision.date
+    def seconds_to_connect(self, link: Link) -> float | None:
+        """Return the seconds that a link may take to open; None for no limit."""
+        seconds = self.timeouts.connect
+        if _is_of_server(link) or not self._eras.is_unsure:
+            return seconds
+        return FIRST_SESSION_SECONDS if seconds is None else min(seconds, FIRST_SESSION_SECONDS)
 
-    def forget_era(self) -> None:
+    def opened(self, link: Link, requests: Requests) -> None:
+        """Note the era of the upstream; raise HandshakeRefusedError if it has begun no session in its other era."""
+        eras = self._eras
+        if _is_of_server(link) or requests.revision.per_request or not eras.per_request:
+            eras.agreed(requests)
+        elif link.is_http and requests.session_id is None:
+            eras.session_refused()
+            raise HandshakeRefusedError(self.name)
+        else:
+            eras.session_began(requests.date)
+
+    def refused(self, link: Link, error: Exception) -> bool:
+        """Note the error of a link that could not be opened, and return whether the upstream refuses the handshake."""
+        is_refusal = not _is_of_server(link) and self._eras.is_refusal(error, is_http=link.is_http)
+        if is_refusal:
+            self._eras.session_refused()
+        return is_refusal
+
+    def forget_eras(self) -> None:
         """Ask the upstream for its revisions again, because it did not accept a connection."""
-        self._is_per_request = self._revision = None
+        self._eras.forget()
 
     def log_error(self, error: BaseException) -> None:
         """Log an answer that is not valid, or a refusal, at most once in a minute."""
@@ -460,6 +513,11 @@ def subject_of_client(client: ConnectedClient) -> str | None:
     if client.session_id is not None:
         return f"session {hashlib.sha256(client.session_id.encode()).hexdigest()}"
     return None if client.connection_id is None else f"connection {client.connection_id}"
+
+
+def _is_of_server(link: Link) -> bool:
+    """Return whether a link is one of this server itself, over which it reads lists."""
+    return link.key.subject.startswith(_BASE)
 
 
 def name_of(target: Target) -> str:

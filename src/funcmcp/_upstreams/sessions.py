@@ -53,6 +53,9 @@ class LoopLinks:
         limits: The limits of the upstream.
         now: Returns monotonic seconds.
         on_idle: Closes a link that was unused for its time.
+
+    Attributes:
+        first_session: Is held by the request that tries whether an upstream of 2026-07-28 begins a session, too.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class LoopLinks:
         now: Callable[[], float],
         on_idle: Callable[[Link], Coroutine[Any, Any, None]],
     ) -> None:
+        self.first_session = asyncio.Lock()
         self._loop = loop
         self._budget = budget
         self._limits = limits

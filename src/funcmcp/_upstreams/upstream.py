@@ -61,10 +61,11 @@ class Upstream(RemoteProvider):
             `from_sign_in` or `ask_user`. It is for URLs. None: requests have the credentials of *target* only. No
             header of a client is ever passed on.
         name: The name in errors, the log, metrics and the page. None for the host, the command or the server's name.
-        sessions: Which requests share a session of an upstream that has sessions (revisions before 2026-07-28).
-            ``"client"`` gives each session of a client one of its own, and clients without sessions one for each
-            principal, or for each address without credentials. ``"call"`` begins one for each call. ``"shared"`` has
-            one for all callers, who see each other's state there.
+        sessions: Which requests share a session of an upstream that has sessions: one of a revision before 2026-07-28,
+            and one of both eras for clients of these revisions. ``"client"`` gives each session of a client one of its
+            own, and clients without sessions one for each principal, or for each address without credentials.
+            ``"call"`` begins one for each call. ``"shared"`` has one for all callers, who see each other's state there;
+            with an upstream of both eras it uses 2026-07-28, which has none.
         optional: Whether the server is ready (``/readyz``) while the upstream is away, and answers with an empty list
             if it has no other features.
         timeouts: Seconds that the upstream may take.
@@ -155,6 +156,11 @@ class Upstream(RemoteProvider):
     def offered(self) -> frozenset[str] | None:
         """The names of the capabilities that the server has; None as long as it has never answered."""
         return None if self._features.facts is None else frozenset(self._features.facts.capabilities)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the server can't be reached, which the log has said."""
+        return self._links.health.is_away
 
     @property
     def server_instructions(self) -> str | None:

@@ -59,6 +59,9 @@ _MAX_ATTEMPTS: Final = 3
 _FLOW_SECONDS: Final = 600.0
 _GRANT_SECONDS: Final = 90 * 86_400.0
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
+_MAX_SCOPES, _MAX_SCOPE_CHARACTERS = 50, 4_000
+"""Scopes of one grant with those that challenges add, and their characters. They are in the URL of a sign-in."""
+
 _MEMBERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "grant": {"access_token": str, "until": (int, float)},
     "pending": {"code": str, "attempts": int, "grant": dict},
@@ -157,12 +160,13 @@ class _UserGrants(UpstreamAuth):
         return True
 
     async def _lacks_scopes(self, owner: ValueOwner, grant: Mapping[str, Any], error: AuthenticationError) -> bool:
-        """Let the user be asked for the scopes of a challenge; return False if the grant has them."""
+        """Let the user be asked for the scopes of a challenge; return False if the grant has them, or for too many."""
         challenge = parameters_of(error.challenge)
         lacking = set(words_of(challenge.get("scope"))) - set(grant.get("scopes", ()))
-        if challenge.get("error") != "insufficient_scope" or not lacking:
-            return False
         scopes = [*grant.get("scopes", ()), *sorted(lacking)]
+        is_too_much = len(scopes) > _MAX_SCOPES or sum(map(len, scopes)) > _MAX_SCOPE_CHARACTERS
+        if challenge.get("error") != "insufficient_scope" or not lacking or is_too_much:
+            return False
         await self._write(owner, "scopes", {"scopes": scopes}, _FLOW_SECONDS)
         await self._remove(owner, "grant")
         return True

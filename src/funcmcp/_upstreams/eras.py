@@ -1,0 +1,120 @@
+"""The eras that an upstream speaks: the stateless one of 2026-07-28, sessions with a handshake, or both.
+
+How it works: the connection over which lists are read asks the upstream with ``server/discover``, and with
+``initialize`` if that is refused. An upstream without 2026-07-28 has a handshake only. One that has 2026-07-28 may have
+a handshake, too. It says so in `supportedVersions`, or leaves the handshake revisions out of it, as the official SDKs
+do. Then the first session that a client of the handshake era needs is the question: the other clients wait for its
+outcome, and a refusal is remembered. An upstream that begins no session over HTTP can't ask a client in the handshake
+era, so it counts as one that refuses.
+
+The answers hold until a connection fails, because the upstream may then be another version.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp._client.errors import ConnectionFailedError, HTTPStatusError
+from funcmcp._client.requests import LATEST_HANDSHAKE
+from funcmcp._protocol.errors import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    InvalidResponseError,
+    MCPError,
+)
+from funcmcp._protocol.revisions import REVISIONS
+from funcmcp._upstreams.status import UpstreamError
+
+if TYPE_CHECKING:
+    from funcmcp._client.requests import Requests
+
+FIRST_SESSION_SECONDS = 30.0
+"""Seconds that the first session of an upstream of 2026-07-28 may take to begin before it counts as refused."""
+
+_SERVER_ERROR = -32000
+_REFUSALS = {INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, UNSUPPORTED_PROTOCOL_VERSION, _SERVER_ERROR}
+"""Error codes of ``initialize`` with which servers refuse a handshake."""
+
+_REFUSING_STATUSES = frozenset({400, 404, 405, 410, 501})
+"""HTTP statuses of ``initialize`` with which servers refuse a handshake."""
+
+
+class HandshakeRefusedError(UpstreamError):
+    """An upstream of 2026-07-28 begins no session, so nothing else was sent to it.
+
+    Args:
+        name: The name of the upstream.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The server {name!r} begins no session. Nothing was sent to it: try again.")
+
+
+class Eras:
+    """The eras that one upstream speaks, as far as they are known.
+
+    Attributes:
+        per_request: Whether it speaks a revision without a handshake; None if it was not asked.
+        handshake: The newest revision with a handshake that both sides speak; None if that is not known.
+        refuses_handshake: Whether it speaks 2026-07-28 only.
+    """
+
+    def __init__(self) -> None:
+        self.per_request: bool | None = None
+        self.handshake: str | None = None
+        self.refuses_handshake = False
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the upstream speaks 2026-07-28, and may have a handshake, too."""
+        return self.per_request is True and self.handshake is None and not self.refuses_handshake
+
+    @property
+    def session_revision(self) -> str | None:
+        """The revision in which a session begins; None to ask the upstream."""
+        return LATEST_HANDSHAKE if self.handshake is None and self.per_request else self.handshake
+
+    def agreed(self, requests: Requests) -> None:
+        """Note the outcome of a connection on which the upstream was asked for its revisions."""
+        self.per_request = requests.revision.per_request
+        named = [date for date in requests.supported if date in REVISIONS and not REVISIONS[date].per_request]
+        self.handshake = max(named, default=None) if self.per_request else requests.date
+        self.refuses_handshake = False
+
+    def session_began(self, date: str) -> None:
+        """Note the revision of a session that has begun."""
+        self.handshake = date
+        self.refuses_handshake = False
+
+    def session_refused(self) -> None:
+        """Note that no session begins."""
+        self.handshake = None
+        self.refuses_handshake = True
+
+    def forget(self) -> None:
+        """Ask the upstream again, because it did not accept a connection."""
+        self.handshake = None
+        self.refuses_handshake = False
+        if not self.per_request:
+            self.per_request = None
+
+    def is_refusal(self, error: Exception, *, is_http: bool) -> bool:
+        """Return whether an error of ``initialize`` means that an upstream of 2026-07-28 has no handshake.
+
+        Args:
+            error: The error; TimeoutError if the time to connect is over.
+            is_http: Whether the connection is over HTTP. A process without a handshake may end or stay silent.
+        """
+        if not self.per_request:
+            return False
+        if isinstance(error, MCPError):
+            return error.code in _REFUSALS
+        if isinstance(error, HTTPStatusError):
+            return error.status in _REFUSING_STATUSES
+        if isinstance(error, ConnectionFailedError):
+            return self.is_unsure and not is_http and error.was_sent
+        if isinstance(error, TimeoutError):
+            return self.is_unsure
+        return isinstance(error, InvalidResponseError)
