@@ -332,6 +332,22 @@ async def test_a_server_that_is_away_is_one_line_in_the_log(caplog: pytest.LogCa
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["The server 'docs' is away"]
 
 
+async def test_clients_that_listen_hear_of_a_server_that_comes_without_a_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(provided, "RETRY_SECONDS", 0.01)
+    upstream = Scripted({"tools/list": {"tools": [tool("a")]}})
+    upstream.is_away = True
+    mcp = gateway(upstream, optional=True)
+    async with asyncio.timeout(PATIENCE), Client(mcp, revision="2026-07-28") as client:
+        assert await client.list_tools() == []
+        async with client.listen(tools_list_changed=True) as changes:
+            assert await client.list_tools() == []
+            upstream.is_away = False
+            assert (await anext(changes)).kind == "tools"
+            assert [tool.name for tool in await client.list_tools()] == ["up_a"]
+
+
 async def test_facts_of_the_server_are_there_after_connect() -> None:
     upstream = Upstream(Scripted(instructions="Use UTC."))
     assert (upstream.server_info, upstream.server_capabilities, upstream.server_instructions) == ({}, {}, None)

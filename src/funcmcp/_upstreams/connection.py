@@ -15,7 +15,13 @@ from contextvars import Context, ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from funcmcp._client.errors import AuthenticationError, ConnectionFailedError, HTTPStatusError, SessionEndedError
+from funcmcp._client.errors import (
+    AuthenticationError,
+    ConnectionFailedError,
+    HTTPStatusError,
+    SessionEndedError,
+    TooLargeError,
+)
 from funcmcp._client.requests import Requests
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import ClientError, MCPError
@@ -558,16 +564,7 @@ class Link:
         if isinstance(error, UpstreamError):
             return error
         if isinstance(error, ConnectionFailedError):
-            links.health.failed(str(error), began)
-            if not self.is_http:
-                self._disconnect()
-            if not error.was_sent:
-                return links.health.away_error()
-            return UpstreamError(
-                f"The connection to the server {name!r} ended before its answer. The request may have run there: check "
-                "its effect before you send it again.",
-                may_have_run=True,
-            )
+            return self._lost(error, began)
         if isinstance(error, HTTPStatusError) and error.status in _AWAY:
             links.health.failed(str(error), began)
             return UpstreamError(
@@ -587,6 +584,27 @@ class Link:
         return UpstreamError(
             f"The server {name!r} sent an answer that is not valid. The request may have run there. The log of this "
             "server has the reason.",
+            may_have_run=True,
+        )
+
+    def _lost(self, error: ConnectionFailedError, began: float) -> UpstreamError:
+        """Return the error for clients whose answers have not arrived, or not completely."""
+        links, name = self._links, self._links.name
+        if isinstance(error, TooLargeError):
+            links.log_error(error)
+            return UpstreamError(
+                f"The answer of the server {name!r} is larger than this server accepts. The request may have run "
+                "there. Request less at once.",
+                may_have_run=True,
+            )
+        links.health.failed(str(error), began)
+        if not self.is_http:
+            self._disconnect()
+        if not error.was_sent:
+            return links.health.away_error()
+        return UpstreamError(
+            f"The connection to the server {name!r} ended before its answer. The request may have run there: check "
+            "its effect before you send it again.",
             may_have_run=True,
         )
 
