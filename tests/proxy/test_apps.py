@@ -49,13 +49,13 @@ def seen(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
         yield {**seen, "atServer": asyncio.run(steps_at(upstream.url))}
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_prefix_keeps_the_scheme_of_a_page_and_the_tool_names_the_page_of_the_proxy(era: str) -> None:
+async def test_a_prefix_keeps_the_scheme_of_a_page_and_the_tool_names_the_page_of_the_proxy() -> None:
     with serve(SAMPLE) as upstream, proxy({"url": upstream.url, "prefix": "shop"}) as served:
-        async with over_http(served.url, era, UI) as wire:
-            listed = plain(await wire.ask("tools/list", {}))["result"]["tools"]
-            (tool,) = [tool for tool in listed if tool["name"] == "shop_order_board"]
-            assert tool["_meta"]["ui"]["resourceUri"] == PAGE
-            page = plain(await wire.ask("resources/read", {"uri": PAGE}))["result"]["contents"]
-        assert [(part["uri"], part["mimeType"]) for part in page] == [(PAGE, "text/html;profile=mcp-app")]
-        assert page[0]["text"] == (REPOSITORY / "samples/apps/board.html").read_text(encoding="utf-8")
+        for era in ERAS:
+            async with over_http(served.url, era, UI) as wire:
+                listed = plain(await wire.ask("tools/list", {}))["result"]["tools"]
+                (tool,) = [tool for tool in listed if tool["name"] == "shop_order_board"]
+                assert tool["_meta"]["ui"]["resourceUri"] == PAGE
+                page = plain(await wire.ask("resources/read", {"uri": PAGE}))["result"]["contents"]
+            assert [(part["uri"], part["mimeType"]) for part in page] == [(PAGE, "text/html;profile=mcp-app")]
+            assert page[0]["text"] == (REPOSITORY / "samples/apps/board.html").read_text(encoding="utf-8")

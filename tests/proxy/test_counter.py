@@ -35,7 +35,7 @@ def counter(transport: str) -> Iterator[dict[str, Any]]:
         yield {"url": f"{lines[0].rpartition(' ')[2]}/mcp", "prefix": "my"}
 
 
-@pytest.fixture(params=["stdio", "http"])
+@pytest.fixture(scope="module", params=["stdio", "http"])
 def served(request: pytest.FixtureRequest) -> Iterator[Served]:
     with counter(request.param) as row, proxy(row) as served:
         yield served
