@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -167,3 +168,10 @@ async def test_the_proof_is_checked_after_the_token_and_for_each_request() -> No
         assert isinstance(identity, Challenge)
         assert identity.scheme == "DPoP"
     assert len(checked) == 3
+    assert (
+        bearer.recall(sha256(f"Bearer {token}".encode()).digest()) is None
+    )  # not without a proof, although it is cached
+    assert bearer.recall(sha256(f"DPoP {token}".encode()).digest()) is None
+    unbound = sign(claims())
+    assert isinstance(await bearer(bearing(unbound)), Challenge)
+    assert bearer.recall(sha256(f"Bearer {unbound}".encode()).digest()) is None

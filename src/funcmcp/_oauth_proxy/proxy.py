@@ -212,8 +212,6 @@ class OAuthProxy:
     Attributes:
         resource: The metadata of the server, which `Auth` publishes.
         issues_tokens: True: the proxy issues the tokens that it accepts.
-        dpop: As above.
-        dpop_nonces: As above.
         nonces: Issues the nonces, for the endpoint as well: to a client, both are one server. None without nonces.
 
     Raises:
@@ -236,6 +234,8 @@ class OAuthProxy:
         ```
     """
 
+    issues_tokens: Literal[True] = True
+
     def __init__(  # noqa: PLR0913 - one parameter for each concern
         self,
         url: str,
@@ -255,17 +255,12 @@ class OAuthProxy:
         dpop_nonces: bool = False,
         clock: Callable[[], float] = time,
     ) -> None:
-        self.dpop: DPoP | None = checked_dpop("OAuthProxy", dpop)
-        self.dpop_nonces: bool = dpop_nonces
         url, origin = _checked_url(url)
         issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
         self._endpoints = _endpoints_below(issuer.removeprefix(origin))
-        if not 0 < access_seconds <= _MAX_ACCESS_SECONDS:
-            raise ValueError(f"OAuthProxy.access_seconds must be between 1 and {_MAX_ACCESS_SECONDS}.")
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
-        exchanger = token_exchanger_of(upstream)
         sign_ins = None if store is None else StoredSignIns(store, own_keys, upstream, refresh_seconds, clock)
         self._settings = settings = ProxySettings(
             url=url,
@@ -276,22 +271,31 @@ class OAuthProxy:
             clients=Clients(own_keys),
             allowed_clients=None if clients is None else AllowedClients(clients),
             documents=ClientDocuments() if client_documents else None,
-            tokens=AccessTokens(issuer, url, own_keys, access_seconds),
-            exchange=None if exchanger is None else Exchange(exchanger, own_keys, log_failure_of_upstream),
+            tokens=AccessTokens(issuer, url, own_keys, _checked_access_seconds(access_seconds)),
+            exchange=_exchange_of(upstream, own_keys),
             assertions=_assertions(upstream, identity_assertions, sign_ins, issuer=issuer, resource=url),
             rates=AddressRates(),
             allow=allow,
             sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
-            dpop=dpop,
+            dpop=checked_dpop("OAuthProxy", dpop),
             proofs=None if dpop is None else _proofs(store, clock, self.nonces),
             clock=clock,
         )
         self._bearer = _check_of_tokens(settings)
-        self.issues_tokens: Literal[True] = True
         self.resource: ProtectedResource = ProtectedResource(
             resource=url, authorization_servers=[issuer], scopes=list(scopes)
         )
+
+    @property
+    def dpop(self) -> DPoP | None:
+        """Whether clients may bind their tokens to a key, or must."""
+        return self._settings.dpop
+
+    @property
+    def dpop_nonces(self) -> bool:
+        """Whether proofs need a nonce of the server."""
+        return self.nonces is not None
 
     @property
     def has_shared_keys(self) -> bool:
@@ -420,6 +424,12 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
     return bearer
 
 
+def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:
+    """Return what exchanges sign-ins at an identity provider; None if the provider does not."""
+    exchanger = token_exchanger_of(upstream)
+    return None if exchanger is None else Exchange(exchanger, keys, log_failure_of_upstream)
+
+
 def _proofs(store: SignInStore | None, clock: Callable[[], float], nonces: Nonces | None) -> Proofs:
     """Return what checks the proofs of token requests."""
     account = FixedAccount(_PROOF_BYTES, _PROOF_BYTES // 4)
@@ -479,6 +489,13 @@ def _endpoints_below(path: str) -> Mapping[str, _Endpoint]:
         metadata.append(f"{path}{_OPENID_METADATA}")
     endpoints = {f"{path}{name}": endpoint for name, endpoint in _ENDPOINTS.items()}
     return MappingProxyType(dict.fromkeys(metadata, _METADATA_ENDPOINT) | endpoints)
+
+
+def _checked_access_seconds(seconds: int) -> int:
+    """Return after how many seconds access tokens expire; raise ValueError for a time that is not allowed."""
+    if not 0 < seconds <= _MAX_ACCESS_SECONDS:
+        raise ValueError(f"OAuthProxy.access_seconds must be between 1 and {_MAX_ACCESS_SECONDS}.")
+    return seconds
 
 
 def _checked_refresh_seconds(seconds: int | None, *, has_store: bool) -> int:

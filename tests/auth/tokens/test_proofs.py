@@ -108,6 +108,9 @@ BAD = {
     "certificates in the key": proof(TOKEN, header={"jwk": {"kty": "EC", **CERTIFICATE}}),
     "a key for encryption": proof(TOKEN, header={"jwk": PUBLIC | {"use": "enc"}}),
     "a key for another algorithm": proof(TOKEN, header={"jwk": PUBLIC | {"alg": "ES384"}}),
+    "a key for another padding": proof(
+        TOKEN, signer=key("RSA"), algorithm="RS256", header={"jwk": jwk_of(key("RSA")) | {"alg": "PS256"}}
+    ),
     "a key with lists": proof(TOKEN, header={"jwk": PUBLIC | {"crv": ["P-256"]}}),
     "a key with another type of type": proof(TOKEN, header={"jwk": PUBLIC | {"kty": {"a": 1}}}),
     "a point that is not on the curve": proof(TOKEN, header={"jwk": PUBLIC | {"y": PUBLIC["x"]}}),
@@ -181,6 +184,7 @@ def test_a_bad_proof_is_refused_for_its_own_reason() -> None:
         "a private key": "private key",
         "another key": "signature",
         "another payload": "signature",
+        "a key for another padding": "not for its algorithm",
         "a short RSA key": "not usable",
         "another method": "htm",
         "another port": "htu",

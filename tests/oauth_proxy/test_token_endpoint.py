@@ -115,6 +115,9 @@ async def test_a_repeated_refresh_has_the_same_answer_for_the_same_key() -> None
     answers = [await stage.refresh(first.json["refresh_token"], proof=fresh()) for _ in range(2)]
     assert answers[0].text == answers[1].text
     free = await stage.exchange(await stage.code())
+    assert key_of(await stage.refresh(free.json["refresh_token"]), "Bearer") is None
+    assert error_of(await stage.refresh(free.json["refresh_token"], proof=fresh())) == "invalid_grant"  # not the same
+    free = await stage.exchange(await stage.code())
     assert key_of(await stage.refresh(free.json["refresh_token"], proof=fresh())) == OWN.thumbprint()
     assert error_of(await stage.refresh(free.json["refresh_token"])) == "invalid_grant"  # the answer is bound
     assert error_of(await stage.refresh(free.json["refresh_token"], proof=fresh(OTHER))) == "invalid_grant"
