@@ -83,9 +83,11 @@ class Caller:
         return {"id": self._count, "method": method, "params": params}
 
     async def ask(self, url: str, method: str, **params: Any) -> dict[str, Any]:
-        """Send a request and return the whole answer, which is no stream."""
+        """Send a request and return the response to it. It is the last event if the server is slow and has streamed."""
         response = await self.post(url, self.request(method, **params))
-        found: dict[str, Any] = response.json()
+        assert response.status_code == 200, response.text
+        *_, data = [line for line in response.text.splitlines() if line.startswith(("{", "data: {"))]
+        found: dict[str, Any] = json.loads(data.removeprefix("data: "))
         return found
 
     async def call(self, url: str, tool: str, **arguments: Any) -> str:

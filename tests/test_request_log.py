@@ -13,8 +13,9 @@ from funcmcp._client.http_messages import MemoryRequest
 from funcmcp._protocol.errors import ToolError
 from funcmcp._server.log import LoggedRequest
 from funcmcp._serving.composition import runtime_of
-from funcmcp._serving.request_log import Entry, write_text_record
+from funcmcp._serving.request_log import Entry, write_json_record, write_text_record
 from funcmcp.auth import APIKeys
+from funcmcp.upstreams import Upstream
 from tests.server.parts import answer, context
 
 if TYPE_CHECKING:
@@ -173,3 +174,23 @@ async def test_a_uri_is_logged_without_credentials_and_query_and_a_long_name_is_
     await post(mcp, message("resources/read", uri="https://ann:secret@x.example/y?sig=secret"), revision)
     await post(mcp, message("tools/call", name="n" * 1000), revision)
     assert [entry.request.name for entry in entries] == ["https://ann:***@x.example/y?***", "n" * 100 + "..."]
+
+
+async def test_a_feature_of_another_server_is_logged_with_its_name(caplog: pytest.LogCaptureFixture) -> None:
+    docs, mcp = MCPServer("Docs"), MCPServer("Desk", sessions=None)
+
+    @docs.tool
+    def find() -> str:
+        return "found"
+
+    mcp.mount(Upstream(docs, name="the docs"), prefix="docs")
+    entries = logged(mcp)
+    async with mcp.lifespan():
+        for body in (message(), message("tools/call", name="docs_find")):
+            await post(mcp, body, (b"mcp-protocol-version", b"2025-06-18"))
+    assert [entry.request.upstream for entry in entries] == ["", "the docs"]
+    with caplog.at_level(logging.INFO, "funcmcp.requests"):
+        write_text_record(entries[1])
+        write_json_record(entries[1])
+    assert 'ms upstream="the docs" request_id=' in caplog.records[0].getMessage()
+    assert vars(caplog.records[1])["upstream"] == "the docs"

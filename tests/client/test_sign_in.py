@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import stat
 import webbrowser
 from time import time
 from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
 from urllib.parse import urlsplit
 
 import httpx2
@@ -52,7 +54,9 @@ async def test_the_file_has_the_tokens_for_its_owner_only_and_spares_the_next_pr
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert await greet(server, open_browser=visitor, file=file) == "hello"
     assert len(visitor.addresses) == 1
-    assert sorted(entry.name for entry in file.parent.iterdir()) == ["tokens.json", "tokens.json.lock"]
+    names = sorted(entry.name for entry in file.parent.iterdir())
+    assert names == ["tokens.json", ANY, "tokens.json.lock"]
+    assert re.fullmatch(r"tokens\.json\.[0-9a-f]{16}\.lock", names[1])
 
 
 def change(file: Path, url: str, **members: Any) -> None:

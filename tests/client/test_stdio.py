@@ -240,10 +240,34 @@ async def test_a_program_that_is_not_a_server_is_a_clear_error() -> None:
         await connect(script("pass"))
 
 
-async def test_lines_that_are_not_messages_are_a_clear_error() -> None:
-    command = script("import sys", "for line in sys.stdin: print('hello', flush=True)")
-    with pytest.raises(InvalidResponseError, match="a line on stdout that is not an MCP message: hello"):
+async def test_a_broken_message_is_a_clear_error() -> None:
+    command = script("import sys", """for line in sys.stdin: print('{"jsonrpc": "2.0", "id": 1, ', flush=True)""")
+    with pytest.raises(InvalidResponseError, match="a line on stdout that is not an MCP message: "):
         await connect(command)
+
+
+async def test_a_program_that_only_prints_is_a_clear_error() -> None:
+    lines = ("import sys", "for line in sys.stdin: print('hello', flush=True)")
+    command = StdioCommand(sys.executable, "-c", "\n".join(lines), start_seconds=0.5)
+    with pytest.raises(ConnectionFailedError, match="It wrote a line on stdout that is not an MCP message: hello"):
+        await connect(command, revision="2025-11-25")
+
+
+async def test_lines_that_are_not_messages_disturb_no_request(caplog: pytest.LogCaptureFixture) -> None:
+    answer = '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'
+    command = script(
+        "import sys",
+        "print('[db] Connected to shop', flush=True)",
+        "sys.stdin.readline()",
+        """print('{"level": "info"}')""",
+        f"print('Ready'); print({answer!r}, flush=True)",
+        "for line in sys.stdin: pass",
+    )
+    async with Client(command, revision="2025-11-25") as client:
+        assert client.revision == "2025-11-25"
+    texts = [record.getMessage() for record in caplog.records if record.name == "funcmcp"]
+    assert len(texts) == 1  # one in a minute
+    assert texts[0].endswith("wrote a line on stdout that is not an MCP message: [db] Connected to shop")
 
 
 async def test_responses_with_ids_of_any_type_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -465,15 +489,24 @@ async def test_a_crash_fails_the_call_although_another_process_holds_stdout() ->
 
 
 @posix
-async def test_closing_a_server_whose_child_goes_on_closes_the_pipes_at_once() -> None:
+async def test_what_a_server_leaves_in_its_group_ends_with_the_connection() -> None:
     command = script(*ANSWERING, START_CHILD, "answer(sys.stdin.readline(), child=child.pid)", "sys.stdin.readline()")
+    async with Client(command, revision="2025-11-25") as client:
+        child = (await client.request("start"))["child"]
+    await wait_for_end(child)
+
+
+@posix
+async def test_closing_a_server_whose_child_goes_on_closes_the_pipes_at_once() -> None:
+    daemon = START_CHILD.replace("])", "], start_new_session=True)")
+    command = script(*ANSWERING, daemon, "answer(sys.stdin.readline(), child=child.pid)", "sys.stdin.readline()")
     command.stop_seconds = 600.0
-    descriptors = open_descriptors()
     async with asyncio.timeout(PATIENCE), Client(command, revision="2025-11-25") as client:
         child = (await client.request("start"))["child"]
+        descriptors = open_descriptors()  # now, because the first process of a test run starts the guard
     try:
         await asyncio.sleep(0)  # the loop closes the descriptors in its next round
-        assert open_descriptors() <= descriptors
+        assert open_descriptors() <= descriptors - len(("stdin", "stdout"))
         assert is_running(child)
     finally:
         os.kill(child, signal.SIGKILL)

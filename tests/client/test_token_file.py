@@ -70,6 +70,26 @@ async def test_clients_that_renew_one_token_at_once_send_one_request(server: Aut
     assert [form["grant_type"] for form in server.those("token")] == ["authorization_code", "refresh_token"]
 
 
+async def test_of_clients_that_start_at_once_one_opens_the_browser(server: Authorizing, tmp_path: Path) -> None:
+    visitor = Visitor()
+    endpoint = HTTPEndpoint(server.url, sign_in=SignIn(open_browser=visitor, file=tmp_path / "tokens.json"))
+    async with asyncio.TaskGroup() as group:
+        for _ in range(3):
+            group.create_task(_connect(endpoint))
+    assert len(visitor.addresses) == len(server.those("register")) == len(server.those("token")) == 1
+
+
+async def test_the_next_client_asks_the_user_if_the_first_one_ends_before(server: Authorizing, tmp_path: Path) -> None:
+    opened, visitor, file = asyncio.Event(), Visitor(), tmp_path / "tokens.json"
+    left = SignIn(open_browser=lambda _address: opened.set(), file=file)
+    first = asyncio.create_task(_connect(HTTPEndpoint(server.url, sign_in=left)))
+    await opened.wait()
+    second = asyncio.create_task(_connect(HTTPEndpoint(server.url, sign_in=SignIn(open_browser=visitor, file=file))))
+    first.cancel()
+    await second
+    assert len(visitor.addresses) == 1
+
+
 async def _connect(endpoint: HTTPEndpoint) -> None:
     async with Client(endpoint):
         pass

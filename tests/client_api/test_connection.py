@@ -23,6 +23,9 @@ from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PER_REQUEST, text_
 from tests.transports.http.endpoint import Endpoint
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from funcmcp._client.transport import Receive
     from funcmcp._server.calls.context import RequestContext
 
 pytestmark = pytest.mark.every_python("Tasks, timeouts and cancellation are those of asyncio.")
@@ -391,3 +394,48 @@ def test_an_object_whose_call_is_async_is_refused_as_a_callback() -> None:
     callback: Any = Display()
     with pytest.raises(TypeError, match="on_progress must be a plain function"):
         Client("http://127.0.0.1:1/mcp", on_progress=callback)
+
+
+class Progressing:
+    """A transport to a server whose calls report progress, and which notes how the end of their time moves."""
+
+    is_http = False
+    session_id: str | None = None
+
+    def __init__(self) -> None:
+        self.moves: list[float] = []
+        self.limits: dict[Any, tuple[asyncio.Timeout, float]] = {}
+
+    async def connect(self, receive: Receive) -> None:
+        self._receive = receive
+
+    async def request(self, message: dict[str, Any], headers: object) -> dict[str, Any]:
+        del headers
+        result: dict[str, Any] = {"protocolVersion": NEWEST, "capabilities": {}}
+        if message["method"] == "tools/call":
+            result = text_result("done")
+            token = message["params"].get("_meta", {}).get("progressToken")
+            for progress in (1, 2) if token is not None else ():
+                scope, _ = self.limits[token]
+                before = scope.when() or 0.0
+                params = {"progressToken": token, "progress": progress}
+                await self._receive({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+                self.moves.append((scope.when() or 0.0) - before)
+        return {"jsonrpc": "2.0", "id": message["id"], "result": result}
+
+    async def send(self, message: object, headers: object) -> None:
+        """Handle no notification."""
+
+    async def aclose(self) -> None:
+        """Close nothing."""
+
+
+@pytest.mark.parametrize(("resets", "moves"), [(True, 2), (False, 0)])
+async def test_progress_begins_the_time_of_a_call_again(*, resets: bool, moves: int) -> None:
+    transport = Progressing()
+    async with Client(transport, revision=NEWEST, timeout=60, reset_on_progress=resets) as client:
+        transport.limits = client._requests._time_limits
+        assert (await client.call_tool("work")).text == "done"
+        client._requests.restart_time("unknown")
+        assert transport.limits == {}
+    assert sum(move > 0 for move in transport.moves) == moves

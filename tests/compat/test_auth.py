@@ -18,7 +18,7 @@ from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, Re
 from pydantic import AnyHttpUrl
 
 from funcmcp._compat.auth import native_auth
-from funcmcp.auth import APIKeys, Auth, Principal
+from funcmcp.auth import APIKeys, Auth, Challenge, Principal
 from funcmcp.compat import AccessToken, FastMCP, MCPServer, StaticTokenVerifier, TokenVerifier, get_access_token
 from funcmcp.tasks import SQLiteTasks
 from tests.compat.token_cases import CASES
@@ -278,6 +278,14 @@ async def test_the_subject_of_the_token_goes_before_that_of_the_claims() -> None
     assert first.key == second.key == ("https://login.example.com", "app", "ann")
     (first, second) = await principals(claims={"sub": "bob"})
     assert first.key == second.key == ("Everyone", "app", "bob")
+
+
+async def test_a_token_that_is_bound_to_a_key_is_no_bearer_token() -> None:
+    auth = native_auth(None, StaticTokenVerifier({"t": {"client_id": "app", "scopes": [], "cnf": {"jkt": "x"}}}))
+    assert isinstance(auth, Auth)
+    identity = await auth.authenticator({"authorization": "Bearer t"})
+    assert isinstance(identity, Challenge)
+    assert "bound to a key" in identity.description
 
 
 # What stops the start

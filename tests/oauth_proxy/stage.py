@@ -304,10 +304,14 @@ class Stage:
         assert back.status == 302, back.text
         return back.query["code"]
 
-    async def token(self, content_type: str = "application/x-www-form-urlencoded", **fields: Any) -> Answer:
-        """Send a token request."""
+    async def token(
+        self, content_type: str = "application/x-www-form-urlencoded", proof: str | None = None, **fields: Any
+    ) -> Answer:
+        """Send a token request, with a proof of the client's key (DPoP) if there is one."""
         form = urlencode({name: value for name, value in fields.items() if value is not None})
         headers = {"content-type": content_type}
+        if proof is not None:
+            headers["dpop"] = proof
         return await self.send("POST", "/oauth/token", body=form.encode(), headers=headers)
 
     async def exchange(self, code: str, **changes: Any) -> Answer:

@@ -398,3 +398,28 @@ def test_a_tool_whose_calls_become_tasks_gets_no_version() -> None:
     mcp.tool("report", task="optional")(lambda: "done")
     with pytest.raises(RegistrationError, match="report has task="):
         mcp.add_transform(ToolTransform({"report": ToolChange(version="2")}))
+
+
+async def test_annotations_of_the_change_are_added_to_those_of_the_tool() -> None:
+    mcp = MCPServer("Shop")
+
+    @mcp.tool(title="Delete", destructive=True)
+    def delete() -> None:
+        """Delete it."""
+
+    change = ToolChange(annotations={"destructiveHint": False, "idempotentHint": True, "x-risk": "low"})
+    mcp.add_transform(ToolTransform({"delete": change}))
+    [changed] = await mcp.list_tools()
+    assert changed.annotations == {
+        "title": "Delete",
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "x-risk": "low",
+    }
+
+
+def test_a_hint_of_a_change_is_true_or_false() -> None:
+    with pytest.raises(
+        TypeError, match=r"The annotation 'readOnlyHint' of 'search' must be True or False; got 'yes'\."
+    ):
+        ToolTransform({"search": ToolChange(annotations={"readOnlyHint": "yes"})})

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp._client.stdio import default_environment
+from tests.instances import PER_REQUEST
 from tests.proxy.published import node_server, python_server
 from tests.proxy.serving import proxy
-from tests.proxy.wire import ERAS, HANDSHAKE, Members, over_http, over_stdio
+from tests.proxy.wire import HANDSHAKE, Members, over_http, over_stdio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -332,8 +333,9 @@ def steady(step: Step, response: Any, server: Server) -> str:
     return written
 
 
-@pytest.mark.parametrize("prefix", [None, PREFIX], ids=["unchanged names", "prefix"])
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    ("era", "prefix"), [(HANDSHAKE, PREFIX), (PER_REQUEST, None)], ids=["handshake, prefix", "per request, no prefix"]
+)
 @pytest.mark.parametrize("name", SERVERS)
 async def test_answers_are_equal_with_a_proxy_and_without_one(
     name: str, era: str, prefix: str | None, page: str, tmp_path: Path

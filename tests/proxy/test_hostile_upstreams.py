@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp import MCPServer
+from funcmcp.client import Client
+from funcmcp.upstreams import Upstream as UpstreamServer
 from tests.patience import PATIENCE
 from tests.proxy.scripted import TOOL, Request, Upstream, event, listening, response, result, stream_head, worked
 from tests.proxy.serving import proxy
@@ -208,19 +210,24 @@ def hostile(request: pytest.FixtureRequest) -> Hostile:
     return Hostile(request.param)
 
 
-@pytest.fixture
-def urls(hostile: Hostile, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The endpoint of a proxy of the hostile upstream and of one that behaves."""
-    hostile.attack = request.node.callspec.params["attack"]
-    hostile.sent = hostile.lists = 0
+@pytest.fixture(scope="module")
+def ports(hostile: Hostile) -> Iterator[tuple[int, int]]:
+    """The ports of the hostile upstream and of one that behaves."""
     friendly = Hostile(hostile.upstream.era)
-    with ExitStack() as stack:
-        bad, good = (stack.enter_context(listening(server)) for server in (hostile, friendly))
-        rows: list[dict[str, Any]] = [
-            {"url": f"http://127.0.0.1:{bad}/mcp", "prefix": "bad", "options": {"optional": True}},
-            {"url": f"http://127.0.0.1:{good}/mcp", "prefix": "good"},
-        ]
-        yield stack.enter_context(proxy(*rows)).url
+    with listening(hostile) as bad, listening(friendly) as good:
+        yield bad, good
+
+
+@pytest.fixture(scope="module")
+def url(ports: tuple[int, int]) -> Iterator[str]:
+    """The endpoint of a proxy of the two upstreams, in a process of its own."""
+    bad, good = ports
+    rows: list[dict[str, Any]] = [
+        {"url": f"http://127.0.0.1:{bad}/mcp", "prefix": "bad", "options": {"optional": True}},
+        {"url": f"http://127.0.0.1:{good}/mcp", "prefix": "good"},
+    ]
+    with proxy(*rows) as served:
+        yield served.url
 
 
 async def ask(url: str, era: str, method: str, **params: Any) -> Any:
@@ -231,29 +238,33 @@ async def ask(url: str, era: str, method: str, **params: Any) -> Any:
 @pytest.mark.slow("Much data is sent.")
 @pytest.mark.parametrize("attack", CALLS)
 async def test_a_call_of_a_hostile_upstream_takes_a_bounded_number_of_bytes(
-    attack: str, urls: str, hostile: Hostile
+    attack: str, url: str, hostile: Hostile
 ) -> None:
+    hostile.attack, hostile.sent = attack, 0
     era = hostile.upstream.era
-    attacked = asyncio.create_task(ask(urls, era, "tools/call", name="bad_work", arguments={"attack": True}))
-    friendly = await ask(urls, era, "tools/call", name="good_work", arguments={})
+    attacked = asyncio.create_task(ask(url, era, "tools/call", name="bad_work", arguments={"attack": True}))
+    friendly = await ask(url, era, "tools/call", name="good_work", arguments={})
     assert friendly["result"]["content"][0]["text"] == "done"
     answer = await attacked
     assert "error" in answer or answer["result"]["isError"] is True or attack == "surrogates"
     assert hostile.sent < BOUND
     for name in ("good_work", "bad_work"):
-        again = await ask(urls, era, "tools/call", name=name, arguments={})
+        again = await ask(url, era, "tools/call", name=name, arguments={})
         assert again["result"]["content"][0]["text"] == "done"
 
 
 @pytest.mark.parametrize("attack", LISTS)
 async def test_a_hostile_list_takes_a_bounded_number_of_requests_and_hides_no_other_tool(
-    attack: str, urls: str, hostile: Hostile
+    attack: str, ports: tuple[int, int], hostile: Hostile
 ) -> None:
-    listed = await ask(urls, hostile.upstream.era, "tools/list")
-    names = {tool["name"] for tool in listed["result"]["tools"]}
-    assert "good_work" in names
-    assert hostile.lists <= MAX_LISTS
-    assert len(names) < 20_000
-    assert all(len(name) <= 128 and name.isprintable() for name in names)
-    friendly = await ask(urls, hostile.upstream.era, "tools/call", name="good_work", arguments={})
-    assert friendly["result"]["content"][0]["text"] == "done"
+    hostile.attack, hostile.lists = attack, 0
+    server = MCPServer("Proxy")
+    for prefix, port in zip(("bad", "good"), ports, strict=True):
+        server.mount(UpstreamServer(f"http://127.0.0.1:{port}/mcp", optional=prefix == "bad"), prefix=prefix)
+    async with asyncio.timeout(PATIENCE), Client(server, revision=hostile.upstream.era) as client:
+        names = {tool.name for tool in await client.list_tools()}
+        assert "good_work" in names
+        assert hostile.lists <= MAX_LISTS
+        assert len(names) < 20_000
+        assert all(len(name) <= 128 and name.isprintable() for name in names)
+        assert (await client.call_tool("good_work")).text == "done"

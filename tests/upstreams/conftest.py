@@ -50,12 +50,16 @@ class Pair:
             pass
 
 
-CASES = [(*pair, transport) for transport in ("memory", "http", "stdio") for pair in PAIRS]
+CROSSED = [pair for pair in PAIRS if pair[0] != pair[1]]
+CASES = [
+    *((*pair, transport) for transport in ("memory", "http") for pair in PAIRS),
+    *((*pair, "stdio") for pair in CROSSED),  # each starts a process; every client and every upstream is among them
+]
 
 
 @pytest.fixture(params=CASES, ids="-".join)
 async def pair(request: pytest.FixtureRequest) -> AsyncIterator[Pair]:
-    """Return each of the four pairs of eras, with an upstream in memory, over HTTP and on stdio."""
+    """Return each of the four pairs of eras, with an upstream in memory and over HTTP, and two of them on stdio."""
     client_era, upstream_era, transport = request.param
     revisions = ERAS[client_era], ERAS[upstream_era]
     events: asyncio.Queue[str] = asyncio.Queue()

@@ -157,7 +157,7 @@ async def test_pages_and_definitions_are_bounded(
 
     upstream = Scripted({"tools/list": endless})
     await names(upstream)
-    assert len(upstream.asked("tools/list")) <= 2 * 5 + 7 * 5
+    assert len(upstream.asked("tools/list")) == 2 * 5  # not again without each capability, although the lists differ
     assert "more than 5 pages" in caplog.text
     many = Scripted({"tools/list": {"tools": [tool(f"t{number}") for number in range(100)]}})
     assert await names(many) == [f"t{number}" for number in range(12)]

@@ -23,6 +23,7 @@ from tests.upstreams.scripted import Exchange, ScriptedServer, scripted_server
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+MAX_RESPONSE_BYTES = 100_000
 MAY_HAVE_RUN = "The request may have run there"
 
 
@@ -65,6 +66,10 @@ async def wrong_type(exchange: Exchange) -> None:
 
 async def wrong_id(exchange: Exchange) -> None:
     exchange.write("200 OK", b'{"jsonrpc": "2.0", "id": 99999, "result": {}}')
+
+
+async def large(exchange: Exchange) -> None:
+    exchange.text("x" * MAX_RESPONSE_BYTES)
 
 
 async def empty(exchange: Exchange) -> None:
@@ -110,6 +115,7 @@ CASES = [
     Case(silence, "ended before its answer", "reconnecting"),
     Case(wrong_type, "sent an answer that is not valid"),
     Case(wrong_id, "sent an answer that is not valid"),
+    Case(large, "is larger than this server accepts. The request may have run there. Request less at once."),
     Case(empty, "sent an answer that is not valid"),
     Case(unauthorized, "does not accept the credentials of this server"),
     Case(forbidden, "does not accept the credentials of this server"),
@@ -120,7 +126,11 @@ CASES = [
 @asynccontextmanager
 async def client_of(scripted: ScriptedServer, **options: Any) -> AsyncIterator[tuple[Client, Upstream]]:
     mcp = MCPServer("Desk", http=HTTPOptions(health=True))
-    upstream = Upstream(HTTPEndpoint(scripted.url, silence_seconds=1.0), name="scripted", **options)
+    upstream = Upstream(
+        HTTPEndpoint(scripted.url, silence_seconds=1.0, max_response_bytes=MAX_RESPONSE_BYTES),
+        name="scripted",
+        **options,
+    )
     mcp.mount(upstream, prefix="up")
     async with asyncio.timeout(PATIENCE), Client(mcp, revision="2025-11-25") as client:
         yield client, upstream

@@ -268,6 +268,26 @@ async def test_only_the_capabilities_of_the_server_are_declared(revision: str) -
         assert {"tools", "resources", "prompts", "completions"} <= client.capabilities.keys()
 
 
+@pytest.mark.parametrize("reports", [False, True])
+async def test_subscriptions_are_declared_if_a_resource_has_them(reports: bool) -> None:
+    uri = "data://days/monday"
+    upstream = Scripted(
+        {"resources/list": {"resources": [{"uri": uri, "name": "monday"}]}},
+        capabilities={"resources": {"subscribe": True} if reports else {}},
+    )
+    inner = gateway(upstream)
+    outer = MCPServer("outer")
+    outer.mount(inner, prefix="in")
+    for mcp in (inner, outer):
+        await mcp.list_resources()
+        async with Client(mcp) as client:
+            assert ("subscribe" in client.capabilities["resources"]) is reports
+    inner.resource("data://own", name="own")(lambda: "own")
+    for mcp in (inner, outer):
+        async with Client(mcp) as client:
+            assert client.capabilities["resources"]["subscribe"] is True
+
+
 async def test_instructions_are_added_with_the_name_of_the_server() -> None:
     mcp = MCPServer("gateway", instructions="Ours.")
     mcp.mount(Upstream(Scripted(instructions="Use UTC."), name="time", instructions=True))
@@ -330,6 +350,22 @@ async def test_a_server_that_is_away_is_one_line_in_the_log(caplog: pytest.LogCa
     upstream.is_away = True
     assert await gateway(upstream, optional=True).list_tools() == []
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["The server 'docs' is away"]
+
+
+async def test_clients_that_listen_hear_of_a_server_that_comes_without_a_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(provided, "RETRY_SECONDS", 0.01)
+    upstream = Scripted({"tools/list": {"tools": [tool("a")]}})
+    upstream.is_away = True
+    mcp = gateway(upstream, optional=True)
+    async with asyncio.timeout(PATIENCE), Client(mcp, revision="2026-07-28") as client:
+        assert await client.list_tools() == []
+        async with client.listen(tools_list_changed=True) as changes:
+            assert await client.list_tools() == []
+            upstream.is_away = False
+            assert (await anext(changes)).kind == "tools"
+            assert [tool.name for tool in await client.list_tools()] == ["up_a"]
 
 
 async def test_facts_of_the_server_are_there_after_connect() -> None:

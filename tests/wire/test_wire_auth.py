@@ -664,7 +664,7 @@ async def test_a_browser_on_an_allowed_page_may_send_credentials_and_read_the_ch
     answer = await shop.caller().call("whoami", headers={"origin": APP})
     assert answer.status == 401
     assert answer.header("access-control-allow-origin") == APP
-    assert answer.header("access-control-expose-headers") == "mcp-session-id, retry-after, www-authenticate"
+    assert answer.header("access-control-expose-headers") == "dpop-nonce, mcp-session-id, retry-after, www-authenticate"
     assert answer.header("access-control-allow-credentials") is None
     metadata = await shop.caller().get({"origin": APP}, path=ROOT)
     assert (metadata.status, metadata.header("access-control-allow-origin")) == (200, APP)

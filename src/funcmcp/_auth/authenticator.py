@@ -8,7 +8,7 @@ An author can write one:
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -30,12 +30,17 @@ class Challenge:
     """The reason why the credentials of a request are invalid.
 
     Attributes:
-        error: ``"invalid_token"`` (401) or ``"invalid_request"`` (400), the codes of RFC 6750 section 3.1.
+        error: ``"invalid_token"`` (401) or ``"invalid_request"`` (400), the codes of RFC 6750 section 3.1; for a token
+            that is bound to a key also ``"invalid_dpop_proof"`` and ``"use_dpop_nonce"`` (401), those of RFC 9449.
         description: The reason as a sentence for the caller. Spaces replace characters that a header can't contain.
+        scheme: The scheme of the credentials, ``"Bearer"`` or ``"DPoP"``.
+        nonce: The nonce that the next proof must have, with the error ``"use_dpop_nonce"``.
     """
 
-    error: Literal["invalid_token", "invalid_request"]
+    error: Literal["invalid_token", "invalid_request", "invalid_dpop_proof", "use_dpop_nonce"]
     description: str
+    scheme: Literal["Bearer", "DPoP"] = "Bearer"
+    nonce: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "description", to_description(self.description))
@@ -46,6 +51,35 @@ Identity: TypeAlias = Principal | Challenge | None
 
 Authenticator: TypeAlias = Callable[[Mapping[str, str]], Awaitable[Identity]]
 """An async function from the headers of a request, with names in lower case, to the identity of its caller."""
+
+
+CheckProof: TypeAlias = Callable[[str, Principal], Awaitable[Challenge | None]]
+"""An async function from a token and its principal to the reason why the request has no valid proof of its key."""
+
+
+class ProvableHeaders(Mapping[str, str]):
+    """The headers of a request whose method and URL are known, so that its proof of possession can be checked.
+
+    Args:
+        headers: The headers.
+        check_proof: The attribute.
+
+    Attributes:
+        check_proof: Checks the proof of the request, which is good for one call.
+    """
+
+    def __init__(self, headers: Mapping[str, str], check_proof: CheckProof) -> None:
+        self._headers = headers
+        self.check_proof = check_proof
+
+    def __getitem__(self, name: str) -> str:
+        return self._headers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._headers)
+
+    def __len__(self) -> int:
+        return len(self._headers)
 
 
 class _FirstOf:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
 
 from funcmcp._auth.authenticator import parts_of
+from funcmcp._auth.dpop import dpop_of
 from funcmcp._objects.definitions import options
 from funcmcp._objects.public_names import public
 
@@ -49,7 +51,8 @@ class Auth:
     Attributes:
         authenticator: The function that returns the caller of a request.
         resource: Metadata that tell clients where to get tokens. None: those of the `OAuthProxy`, if the authenticator
-            is or contains one. Otherwise the server publishes no metadata.
+            is or contains one. Otherwise the server publishes no metadata. They also say which tokens the authenticator
+            takes that are bound to a key.
         lists: Who gets the lists of tools, resources and prompts. ``"auto"``: principals get all features, callers
             without credentials those with ``allow_anonymous=True``, or 401 if there are none. ``"closed"``: principals
             get all features, others 401. ``"filtered"``: each caller gets the features that it may use. ``"open"``:
@@ -59,7 +62,8 @@ class Auth:
 
     Raises:
         TypeError: The authenticator is a class or can't be called, or `resource` has another type.
-        ValueError: There are several proxies, or `resource` is not that of the proxy.
+        ValueError: There are several proxies, `resource` is not that of the proxy, or it is missing although the
+            authenticator takes tokens that are bound to a key: proofs are for its URL.
     """
 
     authenticator: Authenticator
@@ -75,7 +79,7 @@ class Auth:
             )
         if self.resource is not None and not hasattr(self.resource, "metadata_url"):
             raise TypeError(f"Auth.resource must be ProtectedResource(...) or None; got {_kind_of(self.resource)}.")
-        object.__setattr__(self, "resource", self._checked_resource())
+        object.__setattr__(self, "resource", self._with_dpop(self._checked_resource()))
 
     def _checked_resource(self) -> ProtectedResource | None:
         """Return the metadata to publish."""
@@ -92,6 +96,17 @@ class Auth:
                 f"{proxied.authorization_servers[0]!r}, as the OAuthProxy. Leave it out to publish those of the proxy."
             )
         return self.resource
+
+    def _with_dpop(self, resource: ProtectedResource | None) -> ProtectedResource | None:
+        """Return metadata that say which tokens the authenticator takes that are bound to a key."""
+        mode = dpop_of(self.authenticator)
+        if mode is None:
+            return resource
+        if resource is None:
+            raise ValueError(
+                "BearerTokens(dpop=) needs Auth(resource=ProtectedResource(...)): proofs are for the URL of the server."
+            )
+        return replace(resource, dpop=mode)
 
 
 def _kind_of(value: object) -> str:

@@ -24,6 +24,10 @@ class ConnectionFailedError(ClientError):
         self.was_sent = was_sent
 
 
+class TooLargeError(ConnectionFailedError):
+    """A response has more bytes than the endpoint's options allow, so the rest of it was not read."""
+
+
 @public("funcmcp.client")
 class AuthenticationError(ClientError):
     """The server rejected the credentials, or requires some: HTTP status 401, or 403 with a challenge.

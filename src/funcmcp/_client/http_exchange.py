@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from funcmcp._client.errors import ConnectionFailedError, one_line
+from funcmcp._client.errors import ConnectionFailedError, TooLargeError, one_line
 from funcmcp._client.http_messages import discard, field_of
 from funcmcp._client.http_sse import HTTPWithSSE
 from funcmcp._client.messages import parse_message
@@ -409,13 +409,13 @@ class HTTPExchange:
             raise self._failure(error) from error
 
     def _count(self, part_size: int, response_size: int) -> None:
-        """Count a part. Raise ConnectionFailedError if a response, or all of them, have more bytes than allowed."""
+        """Count a part. Raise TooLargeError if a response, or all of them, have more bytes than allowed."""
         self._total += part_size
         limit, total_limit = self._endpoint.max_response_bytes, self._endpoint.max_total_bytes
         if response_size > limit:
-            raise ConnectionFailedError(f"{self._visible_url} answers with more than {_size(limit)}.")
+            raise TooLargeError(f"{self._visible_url} answers with more than {_size(limit)}.")
         if total_limit is not None and self._total > total_limit:
-            raise ConnectionFailedError(f"{self._visible_url} sends more than {_size(total_limit)}.")
+            raise TooLargeError(f"{self._visible_url} sends more than {_size(total_limit)}.")
 
     def _failure(self, error: Exception) -> ConnectionFailedError:
         url = self._visible_url

@@ -19,7 +19,7 @@ import asyncio
 import logging
 import re
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -51,7 +51,7 @@ from funcmcp._protocol.revisions import NEWEST_HANDSHAKE, REVISIONS, newest, rel
 from funcmcp._protocol.tasks import EXTENSION
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
     from funcmcp._client.answers import Answers
     from funcmcp._client.transport import Transport
@@ -176,6 +176,7 @@ class Requests:
         self._starting_session = asyncio.Lock()
         self._has_begun_session = False
         self._answering: dict[str | int, asyncio.Task[None]] = {}  # by the id of the question
+        self._time_limits: dict[str | int, tuple[asyncio.Timeout, float]] = {}  # by the progress token
 
     @property
     def session_id(self) -> str | None:
@@ -238,14 +239,14 @@ class Requests:
             task.cancel()
         await self._transport.aclose()
 
-    def open_stream(self, on_gap: Callable[[], None]) -> asyncio.Event | None:
+    def open_stream(self, on_gap: Callable[[], None] | None) -> asyncio.Event | None:
         """Open the stream for what the server sends outside of requests, if the transport has one.
 
         Args:
-            on_gap: Is called when messages may be missing.
+            on_gap: Is called when messages may be missing. None leaves that of an open stream as it is.
 
         Returns:
-            Is set when the server has answered the first request for the stream; None if there is none.
+            Is set when the server has answered: the stream is open, or there is none. None: the transport has none.
         """
         if isinstance(self._transport, StandingStreams):
             return self._transport.open_stream(self._headers(), on_gap)
@@ -433,7 +434,8 @@ class Requests:
         scope = asyncio.timeout(seconds)
         try:
             async with scope:
-                response = await self._transport.request(message, headers)
+                with self._time_limit(params, scope, seconds):
+                    response = await self._transport.request(message, headers)
         except TimeoutError:
             if seconds is None or not scope.expired():
                 raise
@@ -443,6 +445,25 @@ class Requests:
             await self._cancel(request_id, method, "the caller stopped waiting")
             raise
         return result_of(response, method)
+
+    @contextmanager
+    def _time_limit(self, params: Mapping[str, Any], scope: asyncio.Timeout, seconds: float | None) -> Iterator[None]:
+        """Let `restart_time` find the time limit of a request while it runs."""
+        token = params.get("_meta", {}).get("progressToken")
+        if seconds is None or not isinstance(token, str | int):
+            yield
+            return
+        self._time_limits[token] = scope, seconds
+        try:
+            yield
+        finally:
+            del self._time_limits[token]
+
+    def restart_time(self, token: str | int) -> None:
+        """Begin the seconds of the request with a progress token again, if it runs."""
+        scope, seconds = self._time_limits.get(token, (None, 0.0))
+        if scope is not None and not scope.expired():
+            scope.reschedule(asyncio.get_running_loop().time() + seconds)
 
     async def _start_session(self) -> None:
         """Start a new session, unless another request has already done so.

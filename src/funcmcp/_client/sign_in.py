@@ -10,7 +10,8 @@ token is bound to one.
 In `BrowserFlow`, the client listens on a loopback port, opens the browser, and waits for its return with a code (RFC
 8252 section 7.3).
 
-Of another process that renews a token in the same file, the newer token is used.
+Of another process that renews a token in the same file, the newer token is used. If another one signs the user in, this
+one waits for its token, and opens no second page.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import hmac
 import inspect
 import secrets
 import webbrowser
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import asdict
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
@@ -48,6 +49,7 @@ from funcmcp._state.seal import base64url
 if TYPE_CHECKING:
     from asyncio import Future, StreamReader, StreamWriter
     from collections.abc import AsyncIterator, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from funcmcp._client.credentials import ProgramSignIn
     from funcmcp._client.oauth import AuthorizationServer
@@ -104,10 +106,12 @@ class Tokens:
         oauth = OAuth(url, self.proof_key)
         self._url = url
         self._file: TokenFile | None = None
+        self._sign_in_seconds = 0.0
         self._flow: Flow
         if isinstance(sign_in, SignIn):
             self._flow = BrowserFlow(oauth, sign_in)
             self._file = None if sign_in.file is None else TokenFile(sign_in.file)
+            self._sign_in_seconds = sign_in.seconds
         else:
             from funcmcp._client.program_flows import flow_of  # noqa: PLC0415 - few clients are programs
 
@@ -157,9 +161,13 @@ class Tokens:
                     if renewed is not None:
                         return renewed
             # Not under the lock of the file: the user may take minutes.
-            new = await self._flow.grant(grant, challenge, requested)
-            async with self._file_lock():
-                return await self._kept(new)
+            async with self._signing_in():
+                newest = await self._newest()
+                if newest is not None and (grant is None or newest.access_token != grant.access_token):
+                    return newest
+                new = await self._flow.grant(grant, challenge, requested)
+                async with self._file_lock():
+                    return await self._kept(new)
 
     async def _renewed(self, grant: Grant) -> Grant | None:
         """Return a grant with a new token; None if the authorization server refuses that, also from then on."""
@@ -183,6 +191,10 @@ class Tokens:
             if self._file is not None:
                 await stack.enter_async_context(self._file.locked())
             yield
+
+    def _signing_in(self) -> AbstractAsyncContextManager[None]:
+        """Be the only program that signs the user in at the endpoint, if others have the same file."""
+        return nullcontext() if self._file is None else self._file.signing_in(self._url, self._sign_in_seconds)
 
     async def _newest(self) -> Grant | None:
         """Return the newest grant: that of the file, if there is a file."""

@@ -1,8 +1,8 @@
 """A server on the stdin and stdout of a process that the client starts.
 
 How it works: one task reads stdout line by line, and `SharedStream` takes the messages. A failure (the process ends, a
-line is not a message, a callback raises) fails every request that waits. After the process has ended, each further
-request fails at once.
+message is broken, a callback raises) fails every request that waits. After the process has ended, each further request
+fails at once. A line that is not meant as a message is ignored, with a warning in the log: many servers print a banner.
 
 Source: "basic/transports, stdio" of every revision, with the order of shutdown: close stdin, wait, terminate, kill.
 """
@@ -27,6 +27,7 @@ from funcmcp._client.shared_stream import SharedStream
 from funcmcp._client.targets import MEBIBYTE
 from funcmcp._protocol.durations import seconds_text
 from funcmcp._protocol.errors import InvalidResponseError
+from funcmcp._state.line_limit import LineLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -87,11 +88,14 @@ class StdioTransport:
         self._stream = SharedStream(_ignore)
         self._reading: asyncio.Task[None] | None = None
         self._ended: ConnectionFailedError | None = None
+        self._stray = ""  # a sentence about the first line that was not a message
+        self._stray_lines = LineLimit()
 
     async def connect(self, receive: Receive) -> None:
         """Start the process."""
         self._stream = SharedStream(receive)
         self._ended = None
+        self._stray = ""
         command = self._command
         try:
             process = await start_process(
@@ -125,7 +129,8 @@ class StdioTransport:
         except TimeoutError:
             if not scope.expired():
                 raise
-            raise ConnectionFailedError(f"{self._name} did not answer within {seconds_text(seconds)}.") from None
+            text = f"{self._name} did not answer within {seconds_text(seconds)}.{self._stray}"
+            raise ConnectionFailedError(text) from None
 
     async def send(self, message: Message, headers: Mapping[str, str]) -> None:
         """Write a message as one line; see `Transport.send`."""
@@ -192,7 +197,7 @@ class StdioTransport:
             text = f"{self._name} ended with exit code {process.returncode}."
             if self._on_stderr is not None:
                 text += " Its stderr is in the log at level INFO."
-            self._ended = ConnectionFailedError(text)
+            self._ended = ConnectionFailedError(text + self._stray)
         else:
             self._ended = ConnectionFailedError(f"{self._name} has closed its stdout.")
         if self._process is process and self._on_end is not None:
@@ -201,13 +206,15 @@ class StdioTransport:
 
     async def _take(self, line: bytes) -> None:
         message = parse_message(line)
-        if message is None:
-            text = one_line(line.decode("utf-8", "replace"))
-            self._stream.fail(
-                InvalidResponseError(f"{self._name} wrote a line on stdout that is not an MCP message: {text}")
-            )
-        else:
+        if message is not None:
             await self._stream.take(message)
+            return
+        text = f"wrote a line on stdout that is not an MCP message: {one_line(line.decode('utf-8', 'replace'))}"
+        if b'"jsonrpc"' in line:  # a broken message, perhaps an answer
+            self._stream.fail(InvalidResponseError(f"{self._name} {text}"))
+            return
+        self._stray = self._stray or f" It {text}"
+        self._stray_lines.write("%s %s", self._name, text)
 
     async def _wait_for_reader(self) -> None:
         """Wait until the reader knows how the process ended."""

@@ -3,8 +3,9 @@
 How it works: the file is a JSON object with an entry for each endpoint. It is replaced in one step, so a reader sees
 the earlier or the later one. Whoever changes it holds the lock of the file beside it, so that no process loses the
 entry of another one, and no two renew one token: many authorization servers take the second use of a refresh token for
-a theft, and sign the user out. A process that does not get the lock in time goes on without it. A file that can't be
-read has no tokens, and one that can't be written is left as it is: the tokens are then in memory.
+a theft, and sign the user out. Another lock, for each endpoint, is held while a user signs in: of several programs that
+start at once, one opens the browser. A process that does not get a lock in time goes on without it. A file that can't
+be read has no tokens, and one that can't be written is left as it is: the tokens are then in memory.
 
 With a keyring, an entry is encrypted, and the keyring has the key. The keyring itself does not have the tokens, because
 some keyrings take no more than 1,280 characters.
@@ -13,6 +14,7 @@ some keyrings take no more than 1,280 characters.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import os
@@ -28,6 +30,7 @@ from funcmcp._text.files import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
 _logger = logging.getLogger("funcmcp")
@@ -112,26 +115,40 @@ class TokenFile:
                     return
             await asyncio.sleep(_LOCK_PAUSE)
 
-    @asynccontextmanager
-    async def locked(self) -> AsyncIterator[None]:
+    def locked(self) -> AbstractAsyncContextManager[None]:
         """Hold the lock of the file, as soon as no other process does."""
-        descriptor = await self._lock()
+        return self._locked("", _LOCK_SECONDS)
+
+    def signing_in(self, url: str, seconds: float) -> AbstractAsyncContextManager[None]:
+        """Hold the lock for the sign-in at an endpoint, so that its user sees one page, however many programs wait.
+
+        Args:
+            url: The endpoint.
+            seconds: How long to wait for the sign-in of another process.
+        """
+        return self._locked(f".{hashlib.sha256(url.encode()).hexdigest()[:16]}", seconds)
+
+    @asynccontextmanager
+    async def _locked(self, purpose: str, seconds: float) -> AsyncIterator[None]:
+        descriptor = await self._lock(purpose, seconds)
         try:
             yield
         finally:
             if descriptor is not None:
                 os.close(descriptor)  # which ends the lock
 
-    async def _lock(self) -> int | None:
+    async def _lock(self, purpose: str, seconds: float) -> int | None:
         """Return the descriptor of the locked file; None if that is not possible."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(self._path.with_name(f"{self._path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = os.open(
+                self._path.with_name(f"{self._path.name}{purpose}.lock"), os.O_RDWR | os.O_CREAT, 0o600
+            )
         except OSError as error:
             self._log_failure(error)
             return None
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LOCK_SECONDS):
+            async with asyncio.timeout(seconds):
                 while not _try_lock(descriptor):  # noqa: ASYNC110 - the event is in another process
                     await asyncio.sleep(_LOCK_PAUSE)
         return descriptor

@@ -146,6 +146,8 @@ class Client:
         headers: Header fields of every HTTP request, such as ``{"authorization": "Bearer ..."}``.
         timeout: Seconds that each request may take, including the time to answer questions, and those that connect.
             None: no limit.
+        reset_on_progress: Whether progress of a request begins its seconds of *timeout* again. The client then asks for
+            progress without `on_progress`, too.
         extensions: The extensions of the protocol that the client declares: their settings by name, or their names.
             Servers have methods for clients with an extension; `request` sends them.
         cache: Whether lists are cached for as long as a server of 2026-07-28 allows. A server in memory is asked each
@@ -177,6 +179,7 @@ class Client:
         log_level: str | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        reset_on_progress: bool = False,
         extensions: Mapping[str, Mapping[str, Any]] | Sequence[str] = (),
         cache: bool = True,
     ) -> None:
@@ -208,6 +211,7 @@ class Client:
         self._subscriptions = Subscriptions(self._requests, self._drop_changed, needs_stream=needs_stream)
         self._subscriptions.include(self._listener)
         self._progress_callbacks: dict[str | int, OnProgress] = {}
+        self._reset_on_progress = reset_on_progress
 
     @property
     def revision(self) -> str:
@@ -730,7 +734,9 @@ class Client:
         raise InvalidResponseError(f"{method} asked for input more than {_MAX_ROUNDS} times.")
 
     def _add_progress_token(self, params: dict[str, Any], on_progress: OnProgress | None) -> str | int | None:
-        """Add a progress token to *params* if there is a callback. Return the token."""
+        """Add a progress token to *params* if there is a use for progress. Return the token."""
+        if on_progress is None and self._reset_on_progress:
+            on_progress = _ignore
         if on_progress is None:
             return None
         _refuse_async({"on_progress": on_progress})
@@ -766,12 +772,16 @@ class Client:
         if method == "notifications/message" and self._on_message.on_log is not None:
             self._on_message.on_log(log_message_of(params))
         if method == "notifications/progress":
-            token = params.get("progressToken")
-            callback = self._progress_callbacks.get(token) if isinstance(token, str | int) else None
-            update = progress_of(params)
-            if callback is not None and update is not None:
-                callback(update)
+            self._progressed(params)
         self._subscriptions.notified(method, params)
+
+    def _progressed(self, params: dict[str, Any]) -> None:
+        token, update = params.get("progressToken"), progress_of(params)
+        if not isinstance(token, str | int) or token not in self._progress_callbacks or update is None:
+            return
+        if self._reset_on_progress:
+            self._requests.restart_time(token)
+        self._progress_callbacks[token](update)
 
     def _drop_changed(self, change: Change) -> None:
         """Drop what the client has of a list that has changed."""
@@ -786,6 +796,10 @@ class Client:
             callback()
         if change.uri is not None and self._on_change.on_resource_updated is not None:
             self._on_change.on_resource_updated(change.uri)
+
+
+def _ignore(_update: ProgressUpdate) -> None:
+    """Handle no progress."""
 
 
 def _check_options(revision: str | None, timeout: float | None, log_level: str | None) -> None:

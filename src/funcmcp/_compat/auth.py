@@ -143,6 +143,9 @@ def _authenticator(verifier: Any, resource: str | None) -> Authenticator:
             return Challenge("invalid_token", "The token has expired.")
         if resource is not None and not _is_same_url(access.resource, resource):
             return Challenge("invalid_token", "The token is for another resource.")
+        confirmation = (access.claims or {}).get("cnf")
+        if isinstance(confirmation, dict) and "jkt" in confirmation:  # RFC 9449: not without a proof
+            return Challenge("invalid_token", "The token is bound to a key, so it can't be a bearer token.")
         return _principal(access, type(verifier).__name__)
 
     return authenticate

@@ -4,8 +4,8 @@ How it works: each key of the ring gives a private key on the curve P-256. The f
 are published. So a rotation of the server's keys rotates them, too, and instances with the same keys accept the tokens
 of each other.
 
-Source: RFC 9068 section 2 (the token), RFC 7517 and RFC 7638 (keys and their names), RFC 7518 section 3.4 (ES256);
-NIST FIPS 186-5 appendix A.2.1 (a private key from extra random bits).
+Source: RFC 9068 section 2 (the token), RFC 9449 section 6.1 (`cnf`), RFC 7517 and RFC 7638 (keys and their names), RFC
+7518 section 3.4 (ES256); NIST FIPS 186-5 appendix A.2.1 (a private key from extra random bits).
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ class AccessTokens:
         now: float,
         seconds: int | None = None,
         upstream: str | None = None,
+        jkt: str | None = None,
     ) -> str:
         """Return a token.
 
@@ -77,6 +78,7 @@ class AccessTokens:
             now: Seconds since 1970.
             seconds: Seconds after which the token expires; None for the usual number.
             upstream: The provider's access token of the sign-in, encrypted; None for none.
+            jkt: The thumbprint of the client's key to which the token is bound; None for a bearer token.
         """
         claims: dict[str, Any] = {
             "iss": self._issuer,
@@ -93,6 +95,7 @@ class AccessTokens:
             "tid": user.tenant,
             "roles": sorted(user.roles) or None,
             CLAIM: upstream,
+            "cnf": None if jkt is None else {"jkt": jkt},
         }
         header = {"alg": ALGORITHM, "typ": TYPE, "kid": self.public_keys[0]["kid"]}
         present = {name: value for name, value in claims.items() if value is not None}

@@ -22,9 +22,9 @@ import hashlib
 import hmac
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from funcmcp._state.records import VERSION, are_texts, to_record, value_of
+from funcmcp._state.records import VERSION, are_texts, to_record, value_of, with_key
 from funcmcp._state.seal import base64url
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class Flow:
         refreshes: Whether the client gets refresh tokens.
         began: When the step began, in seconds since 1970.
         code: The code of the identity provider; "" before the callback.
+        jkt: The thumbprint of the key to which the code is bound (``dpop_jkt``, RFC 9449 section 10); None if it is not
+            bound.
         extra: Members of the record that this version does not know.
     """
 
@@ -69,6 +71,7 @@ class Flow:
     refreshes: bool
     began: int
     code: str = ""
+    jkt: str | None = None
     extra: Extra = field(default_factory=dict)
 
     def value(self, name: str) -> str:
@@ -122,7 +125,7 @@ def of_code(keys: KeyRing, text: str, now: float) -> Flow | None:
 
 
 def _encoded(flow: Flow) -> bytes:
-    members = {
+    members: dict[str, Any] = {
         "secret": base64url(flow.secret),
         "client": flow.client,
         "redirect_uri": flow.redirect_uri,
@@ -133,7 +136,8 @@ def _encoded(flow: Flow) -> bytes:
         "began": flow.began,
         "code": flow.code,
     }
-    return to_record(members, flow.extra)
+    members, version = with_key(members, flow.jkt)
+    return to_record(members, flow.extra, version)
 
 
 def _flow(keys: KeyRing, purpose: str, text: str, now: float, seconds: int) -> Flow | None:
@@ -150,6 +154,9 @@ def _flow_of(value: Value) -> Flow | None:
         case [str(), str(), str(), str() | None, list(), str(), bool(), int(), str()]:  # of version 0.1
             members = dict(zip(_FLOW_OF_0_1, value, strict=True))
             return _flow_of({**members, "v": VERSION})
+        case {"v": 2, "jkt": str(jkt), **unbound}:
+            flow = _flow_of({str(name): member for name, member in unbound.items()} | {"v": VERSION})
+            return None if flow is None else replace(flow, jkt=jkt)
         case {
             "v": 1,
             "secret": str(secret),
@@ -166,7 +173,16 @@ def _flow_of(value: Value) -> Flow | None:
             secret_bytes = _to_bytes(secret)
             if secret_bytes is not None:
                 return Flow(
-                    secret_bytes, client, redirect_uri, state, tuple(scopes), challenge, refreshes, began, code, extra
+                    secret_bytes,
+                    client,
+                    redirect_uri,
+                    state,
+                    tuple(scopes),
+                    challenge,
+                    refreshes,
+                    began,
+                    code,
+                    extra=extra,
                 )
     return None
 

@@ -10,10 +10,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from funcmcp._auth.access import distinct
+from funcmcp._auth.dpop import PROOF_ALGORITHMS, checked_dpop
 from funcmcp._auth.protected_resource import ProtectedResource
 from funcmcp._auth.tokens.bearer import BearerTokens
 from funcmcp._auth.tokens.claims import TokenRules
 from funcmcp._auth.tokens.keys import StaticKeys
+from funcmcp._auth.tokens.proofs import Proofs
 from funcmcp._auth.urls import checked
 from funcmcp._oauth_proxy.access_tokens import ALGORITHM, TYPE, AccessTokens
 from funcmcp._oauth_proxy.allowed_clients import AllowedClients
@@ -38,11 +40,13 @@ from funcmcp._oauth_proxy.upstream_tokens import CLAIM, Exchange
 from funcmcp._oauth_proxy.web import WebAnswer, error_answer, json_answer
 from funcmcp._objects.public_names import public
 from funcmcp._state.keys import configured_keys
+from funcmcp._state.replays import FixedAccount, Nonces, Replays
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from funcmcp._auth.authenticator import Challenge
+    from funcmcp._auth.dpop import DPoP
     from funcmcp._auth.principal import Principal
     from funcmcp._oauth_proxy.settings import Allow
     from funcmcp._oauth_proxy.upstream import Upstream
@@ -64,10 +68,13 @@ _ERRORS: Final = {429: "temporarily_unavailable", 500: "server_error", 503: "tem
 _READ: Final = ("GET", "HEAD")
 """The methods of documents. HEAD is answered as GET, and the platform leaves the body out."""
 
+_PROOF_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of memory of used proofs of token requests. A client has a quarter of it."""
+
 _CACHED: Final = ("cache-control", "max-age=3600")
 _CORS: Final = (
     ("access-control-allow-origin", "*"),
-    ("access-control-expose-headers", "retry-after, www-authenticate"),
+    ("access-control-expose-headers", "dpop-nonce, retry-after, www-authenticate"),
 )
 _PREFLIGHT: Final = (
     ("access-control-allow-headers", "authorization, *"),
@@ -112,6 +119,8 @@ async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         document["authorization_grant_profiles_supported"] = [PROFILE]
         if settings.assertions.has_secrets:
             document["token_endpoint_auth_methods_supported"] = ["none", "client_secret_basic", "client_secret_post"]
+    if settings.dpop is not None:
+        document["dpop_signing_alg_values_supported"] = list(PROOF_ALGORITHMS)
     answer = json_answer(200, document)
     return WebAnswer(200, (answer.headers[0], _CACHED), answer.body)
 
@@ -194,17 +203,25 @@ class OAuthProxy:
             ``"https://mcp.example.com/orders"`` for ``"https://mcp.example.com/orders/mcp"``.
         keys: The keys of the proxy. By default the keys in the environment variable ``FUNCMCP_KEYS``, those of the
             platform, or a random key of this process, whichever exists first. Keys for the URL are derived from them.
+        dpop: Whether clients may bind their tokens to a key of theirs (RFC 9449), or must. ``"allowed"``: a token
+            request with a proof gets tokens that are bound to its key, and every other one bearer tokens.
+            ``"required"``: each token request needs a proof. None: tokens are bearer tokens.
+        dpop_nonces: Whether proofs need a nonce of the server, as in `BearerTokens`.
         clock: A function that returns seconds since 1970.
 
     Attributes:
         resource: The metadata of the server, which `Auth` publishes.
         issues_tokens: True: the proxy issues the tokens that it accepts.
+        dpop: As above.
+        dpop_nonces: As above.
+        nonces: Issues the nonces, for the endpoint as well: to a client, both are one server. None without nonces.
 
     Raises:
         TypeError: *scopes* is not a dict, or *clients* is one string.
         ValueError: The URL is not https, or has a query or another spelling than clients use; *issuer* is not a part of
             it; there are no scopes, one is invalid, or has no sentence; an entry of *clients* has another form;
-            *identity_assertions* has no store, no client or a short secret; or a number of seconds is not allowed.
+            *identity_assertions* has no store, no client or a short secret; a number of seconds is not allowed; or
+            *dpop* has another value.
 
     Example:
         ```python
@@ -234,8 +251,12 @@ class OAuthProxy:
         identity_assertions: Mapping[str, str | None] | None = None,
         issuer: str | None = None,
         keys: KeyRing | None = None,
+        dpop: DPoP | None = None,
+        dpop_nonces: bool = False,
         clock: Callable[[], float] = time,
     ) -> None:
+        self.dpop: DPoP | None = checked_dpop("OAuthProxy", dpop)
+        self.dpop_nonces: bool = dpop_nonces
         url, origin = _checked_url(url)
         issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
         self._endpoints = _endpoints_below(issuer.removeprefix(origin))
@@ -243,6 +264,7 @@ class OAuthProxy:
             raise ValueError(f"OAuthProxy.access_seconds must be between 1 and {_MAX_ACCESS_SECONDS}.")
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
+        self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
         exchanger = token_exchanger_of(upstream)
         sign_ins = None if store is None else StoredSignIns(store, own_keys, upstream, refresh_seconds, clock)
         self._settings = settings = ProxySettings(
@@ -261,6 +283,8 @@ class OAuthProxy:
             allow=allow,
             sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
+            dpop=dpop,
+            proofs=None if dpop is None else _proofs(store, clock, self.nonces),
             clock=clock,
         )
         self._bearer = _check_of_tokens(settings)
@@ -389,10 +413,18 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
         settings.url,
         keys=StaticKeys(*settings.tokens.public_keys),
         rules=TokenRules(algorithms=(ALGORITHM,), types=(TYPE,)),
+        dpop=settings.dpop,
         clock=settings.clock,
     )
     bearer.exchange = settings.exchange
     return bearer
+
+
+def _proofs(store: SignInStore | None, clock: Callable[[], float], nonces: Nonces | None) -> Proofs:
+    """Return what checks the proofs of token requests."""
+    account = FixedAccount(_PROOF_BYTES, _PROOF_BYTES // 4)
+    used = Replays(account, clock, store if store is not None and store.shared else None)
+    return Proofs(used, clock, nonces)
 
 
 def _assertions(

@@ -7,11 +7,11 @@ Version 0.1 wrote lists, which are still read.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._oauth_proxy.upstream import User
-from funcmcp._state.records import VERSION, are_texts, to_record, value_of
+from funcmcp._state.records import VERSION, are_texts, to_record, value_of, with_key
 
 if TYPE_CHECKING:
     from funcmcp._state.records import Extra, Value
@@ -39,6 +39,7 @@ class Refresh:
         scopes: The scopes that the user has granted.
         signed_in: When the user signed in, in seconds since 1970.
         upstream_token: What renews the sign-in at the identity provider.
+        jkt: The thumbprint of the client's key to which the tokens are bound (DPoP); None if they are not bound.
         extra: Members of the record that this version does not know.
     """
 
@@ -47,12 +48,14 @@ class Refresh:
     scopes: tuple[str, ...]
     signed_in: int
     upstream_token: str
+    jkt: str | None = None
     extra: Extra = field(default_factory=dict)
 
 
 def to_refresh_token(keys: KeyRing, refresh: Refresh) -> str | None:
     """Return a refresh token; None if it would be too long, because that of the identity provider is."""
-    token = keys.conceal(_REFRESH, to_record(refresh_members(refresh), refresh.extra))
+    members, version = with_key(refresh_members(refresh), refresh.jkt)
+    token = keys.conceal(_REFRESH, to_record(members, refresh.extra, version))
     if len(token) <= MAX_REFRESH_TOKEN:
         return token
     _logger.warning("event=oauth_refresh_token_too_long characters=%d: the client gets none. Use a store.", len(token))
@@ -84,7 +87,7 @@ def log_unreadable() -> None:
 
 
 def refresh_members(refresh: Refresh) -> dict[str, Any]:
-    """Return what a refresh token carries as members of a record."""
+    """Return what a refresh token carries, but for its key, as members of a record."""
     user = refresh.user
     return {
         "subject": user.subject,
@@ -105,6 +108,9 @@ def refresh_of(value: Value) -> Refresh | None:
         case [str(), _, _, _, list(), str(), list(), int(), str()]:  # of version 0.1
             members = dict(zip(_REFRESH_OF_0_1, value, strict=True))
             return refresh_of({**members, "v": VERSION})
+        case {"v": 2, "jkt": str(jkt), **unbound}:
+            refresh = refresh_of({str(name): member for name, member in unbound.items()} | {"v": VERSION})
+            return None if refresh is None else replace(refresh, jkt=jkt)
         case {
             "v": 1,
             "subject": str(subject),
@@ -119,5 +125,5 @@ def refresh_of(value: Value) -> Refresh | None:
             **extra,
         } if are_texts(roles) and are_texts(scopes):
             user = User(subject, name=name, email=email, tenant=tenant, roles=frozenset(roles))
-            return Refresh(user, client, tuple(scopes), signed_in, upstream_token, extra)
+            return Refresh(user, client, tuple(scopes), signed_in, upstream_token, extra=extra)
     return None

@@ -14,6 +14,8 @@ from funcmcp._state.rates import MemoryRates
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+    from funcmcp._auth.dpop import DPoP
+    from funcmcp._auth.tokens.proofs import Proofs
     from funcmcp._oauth_proxy.access_tokens import AccessTokens
     from funcmcp._oauth_proxy.allowed_clients import AllowedClients
     from funcmcp._oauth_proxy.client_documents import ClientDocuments
@@ -72,6 +74,8 @@ class ProxySettings:
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
         sign_ins: The sign-ins in the store; None without a store.
         refresh_seconds: Seconds from the sign-in to the end of its refresh tokens; 0 for no refresh tokens.
+        dpop: Whether clients may bind tokens to their keys, or must; None: neither.
+        proofs: Checks the proofs of token requests; None if `dpop` is None.
         clock: A function that returns seconds since 1970.
     """
 
@@ -90,6 +94,8 @@ class ProxySettings:
     allow: Allow | None
     sign_ins: StoredSignIns | None
     refresh_seconds: float
+    dpop: DPoP | None
+    proofs: Proofs | None
     clock: Callable[[], float]
 
     @property

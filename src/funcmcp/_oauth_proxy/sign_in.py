@@ -111,6 +111,7 @@ def _ask_user(settings: ProxySettings, request: WebRequest, parameters: Paramete
     state = parameters.get("state")
     try:
         _check(settings, parameters)
+        jkt = _key(settings, parameters)
         scopes = _scopes(settings, parameters)
     except _RequestError as error:
         return _error_redirect(settings, 302, redirect_uri, state, error.error, str(error))
@@ -122,6 +123,7 @@ def _ask_user(settings: ProxySettings, request: WebRequest, parameters: Paramete
         scopes=scopes,
         challenge=parameters.get("code_challenge") or "",
         refreshes=client.refreshes,
+        jkt=jkt,
         began=int(settings.clock()),
     )
     log_event("asked", client.key, scopes=scopes)
@@ -266,6 +268,14 @@ def _check(settings: ProxySettings, parameters: Parameters) -> None:
         raise _RequestError("invalid_target", f"The resource must be {settings.url}.")
     if "none" in parameters.words("prompt"):
         raise _RequestError("interaction_required", "The user has to be asked.")
+
+
+def _key(settings: ProxySettings, parameters: Parameters) -> str | None:
+    """Return the thumbprint of the key to which the code is to be bound (RFC 9449 section 10); None without one."""
+    jkt = None if settings.dpop is None else parameters.get("dpop_jkt")
+    if jkt is not None and not _CHALLENGE.fullmatch(jkt):
+        raise _RequestError("invalid_request", "The dpop_jkt must have 43 characters of base64url.")
+    return jkt
 
 
 def _scopes(settings: ProxySettings, parameters: Parameters) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ from funcmcp._oauth_proxy.refresh_tokens import log_unreadable, refresh_members,
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
 from funcmcp._oauth_proxy.web import OAuthError
 from funcmcp._state.key_values import SIGN_INS
-from funcmcp._state.records import VERSION, to_record, value_of
+from funcmcp._state.records import VERSION, to_record, value_of, with_key
 from funcmcp._state.seal import base64url
 from funcmcp._state.sessions.store import StoreUnavailableError
 
@@ -430,8 +430,9 @@ class StoredSignIns:
         return [], {}
 
     def _conceal(self, sign_in: str, record: _Record) -> str:
+        stored_refresh, version = with_key(refresh_members(record.refresh), record.refresh.jkt)
         members = {
-            "refresh": {**record.refresh.extra, **refresh_members(record.refresh), "v": VERSION},
+            "refresh": {**record.refresh.extra, **stored_refresh, "v": version},
             "number": record.number,
             "lease": record.lease,
             "answer": record.answer,

@@ -8,7 +8,11 @@ ends here.
 With a store, codes and refresh tokens also work once by the store: see `stored_sign_ins`. While the store can't be
 reached, nothing is issued, and the client gets 503.
 
-Source: RFC 6749 sections 4.1.3, 5 and 6, RFC 7636 section 4.6, RFC 8707 section 2.2, RFC 7009.
+A request with a proof of a key (DPoP) gets tokens that are bound to the key. The proof is checked before the grant, and
+remembered as used after it, so that only requests with a valid grant take up memory.
+
+Source: RFC 6749 sections 4.1.3, 5 and 6, RFC 7636 section 4.6, RFC 8707 section 2.2, RFC 7009, RFC 9449 sections 5, 8
+and 10.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from funcmcp._auth.tokens.proofs import ProofError, is_key_of
 from funcmcp._oauth_proxy.flows import CODE_SECONDS, challenge_of, of_code, sign_in_id
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, basic_client
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
@@ -41,6 +46,7 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from funcmcp._auth.tokens.proofs import Proof
     from funcmcp._oauth_proxy.flows import Flow
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
     from funcmcp._oauth_proxy.settings import ProxySettings
@@ -74,6 +80,8 @@ async def token(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         status = 401 if error.error == "invalid_client" else 400
         # RFC 6749 section 5.2: a client that has tried HTTP Basic is told to.
         basic = [("www-authenticate", "Basic")] if status == 401 and "authorization" in request.headers else []  # noqa: PLR2004
+        if error.nonce is not None:  # which each client gets at first
+            return error_answer(status, error.error, str(error), ("dpop-nonce", error.nonce))
         return await _failed(settings, request, error_answer(status, error.error, str(error), *basic))
     except UpstreamRefusedError as error:
         log_failure_of_upstream("token", error)
@@ -155,19 +163,58 @@ async def _token(settings: ProxySettings, request: WebRequest, form: Parameters)
         client = assertions.client_of(form, request.headers.get("authorization"))
     if len(form.resources) > 1 or not all(map(settings.is_resource, form.resources)):
         raise OAuthError("invalid_target", f"The resource must be {settings.url}.")
+    proof = _proof_of(settings, request)
     if assertions is not None:
-        return await _exchange_assertion(settings, assertions, form, client)
+        return await _exchange_assertion(settings, assertions, form, client, proof)
     grant_type = form.get("grant_type")
     if grant_type == "authorization_code":
-        return await _exchange(settings, form, client)
+        return await _exchange(settings, form, client, proof)
     if grant_type == "refresh_token":
-        return await _refresh(settings, form, client)
+        return await _refresh(settings, form, client, proof)
     if grant_type is None:
         raise OAuthError("invalid_request", "The grant_type is missing.")
     raise OAuthError("unsupported_grant_type", "The grant_type must be authorization_code or refresh_token.")
 
 
-async def _exchange(settings: ProxySettings, form: Parameters, client: str) -> WebAnswer:
+def _proof_of(settings: ProxySettings, request: WebRequest) -> Proof | None:
+    """Return the proof of a token request, None without one; raise OAuthError if it is invalid or missing."""
+    if settings.proofs is None:
+        return None
+    text = request.headers.get("dpop")
+    if text is None:
+        if settings.dpop == "required":
+            raise OAuthError("invalid_dpop_proof", "The request needs a header DPoP, with a proof of the client's key.")
+        return None
+    try:
+        return settings.proofs.read(text.strip(" \t"), request.method, f"{settings.issuer}/oauth/token")
+    except ProofError as error:
+        raise OAuthError(error.error, str(error), error.nonce) from None
+
+
+async def _use(settings: ProxySettings, proof: Proof | None, client: str, jkt: str | None) -> str | None:
+    """Use a proof, if there is one; return the thumbprint of its key.
+
+    Args:
+        settings: The configuration.
+        proof: The proof.
+        client: The client's key.
+        jkt: The thumbprint of the key to which the grant is bound; None if it is not bound.
+
+    Raises:
+        OAuthError: The grant is bound to another key, or the proof has been used before.
+    """
+    if jkt is not None and (proof is None or not is_key_of(jkt, proof)):
+        raise _InvalidGrantError
+    if proof is None or settings.proofs is None:
+        return None
+    try:
+        await settings.proofs.use(proof, client)
+    except ProofError as error:
+        raise OAuthError(error.error, str(error)) from None
+    return proof.jkt
+
+
+async def _exchange(settings: ProxySettings, form: Parameters, client: str, proof: Proof | None) -> WebAnswer:
     """Issue tokens for a code. The identity provider is asked last: a mistake before that does not use up the code."""
     now = settings.clock()
     flow = of_code(settings.keys, form.get("code") or "", now)
@@ -177,12 +224,13 @@ async def _exchange(settings: ProxySettings, form: Parameters, client: str) -> W
         raise _InvalidGrantError
     if not _fits(form.get("code_verifier") or "", flow.challenge):
         raise _InvalidGrantError
+    jkt = await _use(settings, proof, client, flow.jkt)
     sign_in = await _exchanged(settings, flow, form.get("code") or "")
     if sign_in.user is None:
         raise _InvalidGrantError
     scopes = await _allowed(settings, sign_in.user, flow.scopes)
     upstream_token = sign_in.refresh_token if flow.refreshes and settings.refresh_seconds else None
-    refresh = Refresh(sign_in.user, client, scopes, int(now), upstream_token or "")
+    refresh = Refresh(sign_in.user, client, scopes, int(now), upstream_token or "", jkt)
     refresh_token = None
     if upstream_token and settings.sign_ins is not None:
         refresh_token = await settings.sign_ins.begin(sign_in_id(flow), refresh)
@@ -193,15 +241,16 @@ async def _exchange(settings: ProxySettings, form: Parameters, client: str) -> W
 
 
 async def _exchange_assertion(
-    settings: ProxySettings, assertions: AssertionGrants, form: Parameters, client: str
+    settings: ProxySettings, assertions: AssertionGrants, form: Parameters, client: str, proof: Proof | None
 ) -> WebAnswer:
     """Issue an access token for an identity assertion. It is used up last: a mistake before that does not use it up."""
     requested = [scope for scope in form.words("scope") if scope not in IGNORED_SCOPES]
     asserted = await assertions.read(form.get("assertion") or "", client, requested, settings.scopes)
     scopes = await _allowed(settings, asserted.user, asserted.scopes)
+    jkt = await _use(settings, proof, client, None)
     await assertions.use(asserted)
     log_event("asserted", client, asserted.user.subject, scopes)
-    sign_in = Refresh(asserted.user, client, scopes, asserted.signed_in, "")
+    sign_in = Refresh(asserted.user, client, scopes, asserted.signed_in, "", jkt)
     return _answer(_tokens(settings, sign_in, scopes, None, None))
 
 
@@ -223,15 +272,16 @@ async def _exchanged(settings: ProxySettings, flow: Flow, code: str) -> SignIn:
         raise
 
 
-async def _refresh(settings: ProxySettings, form: Parameters, client: str) -> WebAnswer:
+async def _refresh(settings: ProxySettings, form: Parameters, client: str, proof: Proof | None) -> WebAnswer:
     """Issue tokens for a refresh token, if the identity provider renews the sign-in."""
     if settings.sign_ins is not None:
-        return await _refresh_stored(settings, settings.sign_ins, form, client)
+        return await _refresh_stored(settings, settings.sign_ins, form, client, proof)
     now = settings.clock()
     refresh = of_refresh_token(settings.keys, form.get("refresh_token") or "", now, settings.refresh_seconds)
     if refresh is None or refresh.client != client:
         raise _InvalidGrantError
     requested = _requested(form, refresh)
+    refresh = replace(refresh, jkt=await _use(settings, proof, client, refresh.jkt))
     sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
     renewed = replace(refresh, upstream_token=sign_in.refresh_token or refresh.upstream_token)
     renewed = await _updated(settings, renewed, sign_in.user)
@@ -240,7 +290,9 @@ async def _refresh(settings: ProxySettings, form: Parameters, client: str) -> We
     return _answer(_tokens(settings, renewed, scopes, to_refresh_token(settings.keys, renewed), sign_in.access_token))
 
 
-async def _refresh_stored(settings: ProxySettings, sign_ins: StoredSignIns, form: Parameters, client: str) -> WebAnswer:
+async def _refresh_stored(
+    settings: ProxySettings, sign_ins: StoredSignIns, form: Parameters, client: str, proof: Proof | None
+) -> WebAnswer:
     """Issue tokens for a refresh token whose sign-in is in the store."""
     token = sign_ins.read(form.get("refresh_token") or "")
     if token is None or token.client != client:
@@ -249,15 +301,17 @@ async def _refresh_stored(settings: ProxySettings, sign_ins: StoredSignIns, form
     if refresh is None:
         raise _InvalidGrantError
     requested = _requested(form, refresh)
+    jkt = await _use(settings, proof, client, refresh.jkt)
 
     async def issue(renewed: Refresh, sign_in: SignIn, refresh_token: str) -> tuple[Refresh, str]:
-        renewed = await _updated(settings, renewed, sign_in.user)
+        renewed = replace(await _updated(settings, renewed, sign_in.user), jkt=jkt)
         scopes = [scope for scope in renewed.scopes if not requested or scope in requested]
         log_event("refreshed", client, renewed.user.subject, renewed.scopes)
         tokens = _tokens(settings, renewed, scopes, refresh_token, sign_in.access_token)
         return renewed, encode(tokens).decode()
 
-    answer = await sign_ins.renew(token, " ".join(sorted(requested)), issue)
+    sent = " ".join(sorted(requested)) if jkt is None else f"{' '.join(sorted(requested))} dpop:{jkt}"
+    answer = await sign_ins.renew(token, sent, issue)
     return WebAnswer(200, (JSON, NOT_STORED, _NO_CACHE), answer.encode())
 
 
@@ -317,8 +371,9 @@ def _tokens(
             now=settings.clock(),
             seconds=seconds,
             upstream=upstream,
+            jkt=refresh.jkt,
         ),
-        "token_type": "Bearer",
+        "token_type": "Bearer" if refresh.jkt is None else "DPoP",
         "expires_in": seconds,
         "scope": " ".join(scopes),
     }

@@ -72,11 +72,13 @@ class OAuthError(Exception):
 
     Attributes:
         error: The error code of OAuth.
+        nonce: The nonce that the proof of the next request must have; None if it needs none.
     """
 
-    def __init__(self, error: str, description: str) -> None:
+    def __init__(self, error: str, description: str, nonce: str | None = None) -> None:
         super().__init__(description)
         self.error = error
+        self.nonce = nonce
 
 
 class Parameters:

@@ -9,10 +9,11 @@ How it works: there are two kinds of providers, and both change features by tran
   of this owner, too. Lists of the owners that were not seen for the longest time are dropped.
 
 Each answer has a time limit. A failure is one line in the log, at most one in a minute, and the last list remains. The
-next attempt is made after `RETRY_SECONDS`. Other servers (`RemoteProvider`) delay nothing but the first list, the
-optional ones for `FIRST_LIST_SECONDS` at most and only once: what comes later is a change of the list. A call of an
-unknown name waits as long for a list that may have it, of an optional server or one that was read before. An empty list
-is an error as long as a server that could have some has never answered, unless it is optional.
+next attempt is made after `RETRY_SECONDS` by a request, and at other servers (`RemoteProvider`) also without one, if
+clients listen to changes. Other servers delay nothing but the first list, the optional ones for `FIRST_LIST_SECONDS` at
+most and only once: what comes later is a change of the list. A call of an unknown name waits as long for a list that
+may have it, of an optional server or one that was read before. An empty list is an error as long as a server that could
+have some has never answered, unless it is optional.
 """
 
 from __future__ import annotations
@@ -348,6 +349,8 @@ class _Source:
     def promised(self) -> set[str]:
         """The capabilities that the features of the provider may have; those of another server when it has answered."""
         promised = {_CAPABILITIES[kind] for kind in self.provider.components}
+        if "resources" in promised:
+            promised.add("subscriptions")
         if self.remote is None:
             return promised
         if self.remote.completes:
@@ -526,6 +529,7 @@ class SharedFeatures(_Source):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._was_missing = False  # in a list that a client has
         self._pause = RETRY_SECONDS  # after the next failure
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def _was_read(self) -> bool:
@@ -608,6 +612,7 @@ class SharedFeatures(_Source):
                 raise
             if features is FAILED:
                 self._is_stale, self._next_at = True, monotonic() + self._pause
+                self._try_again_after(self._pause)
                 self._pause = min(LONGEST_RETRY_SECONDS, self._pause * 2)
                 return
             self.failure, self._pause, self.is_slow = "", RETRY_SECONDS, False
@@ -617,6 +622,17 @@ class SharedFeatures(_Source):
                 break
         if self.provider.refresh is not None:
             self._expires = monotonic() + self.provider.refresh
+
+    def _try_again_after(self, seconds: float) -> None:
+        """Read the list of another server again, without a request if clients then listen to changes."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.remote is not None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._start_for_listeners)
+
+    def _start_for_listeners(self) -> None:
+        if self._is_stale and len(self.server.hub):
+            self.start()
 
     def _replace(self, features: list[AnyFeature]) -> None:
         """Replace the features in the catalog, and notify clients if lists look different now."""
@@ -755,11 +771,7 @@ class CallerFeatures(_Source):
         if loading is None or loading.get_loop() is not asyncio.get_running_loop():
             loading = self._loading[owner] = asyncio.create_task(self._load(owner, principal))
         previous = self._lists.get(owner)
-        is_optional = self.remote is not None and self.remote.is_optional
-        can_miss = is_optional or (self.remote is not None and previous is not None and not previous.is_unread)
-        is_bounded = is_optional or (again and can_miss)
-        if again or not can_miss or previous is None or not previous.has_failed:
-            await asyncio.wait({loading}, timeout=FIRST_LIST_SECONDS if is_bounded else None)
+        await self._wait_for_list(loading, previous, again=again)
         if loading.done():
             return loading.result()
         self._missed.add(owner)
@@ -767,6 +779,16 @@ class CallerFeatures(_Source):
             previous = self.new_catalog()
             previous.is_unread = True
         return previous
+
+    async def _wait_for_list(
+        self, loading: asyncio.Task[FeaturesOfCaller], previous: FeaturesOfCaller | None, *, again: bool
+    ) -> None:
+        """Wait until a list is read, or for as long as a request waits for another server."""
+        is_optional = self.remote is not None and self.remote.is_optional
+        can_miss = is_optional or (self.remote is not None and previous is not None and not previous.is_unread)
+        is_bounded = is_optional or (again and can_miss)
+        if again or not can_miss or previous is None or not previous.has_failed:
+            await asyncio.wait({loading}, timeout=FIRST_LIST_SECONDS if is_bounded else None)
 
     def _valid(self, owner: str | None) -> FeaturesOfCaller | None:
         features = self._lists.get(owner)
@@ -831,10 +853,10 @@ class CallerFeatures(_Source):
 
 def _unread_error(problem: str, sources: Iterable[_Source]) -> MCPError:
     """Return the error for what may belong to servers that have never answered. It has no internal details."""
-    names = ", ".join(source.name for source in sources)
-    return MCPError(
-        INTERNAL_ERROR, f"{problem} {names} has not answered yet. Try again later. The server's log has the reason."
-    )
+    names = [source.name for source in sources]
+    verb = "has" if len(names) == 1 else "have"
+    text = f"{problem} {', '.join(names)} {verb} not answered yet. Try again later. The server's log has the reason."
+    return MCPError(INTERNAL_ERROR, text)
 
 
 def _key_in(named: _Named, params: dict[str, Any]) -> str | None:

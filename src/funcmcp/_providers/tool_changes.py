@@ -85,6 +85,7 @@ class ToolChange:
         description: Its description.
         tags: Its tags, in place of the existing ones.
         meta: Members that are added to its ``_meta``.
+        annotations: Members that are added to its annotations, such as ``{"readOnlyHint": True}``.
         enabled: Whether clients see it as long as no rule of `MCPServer.enable` or `disable` applies.
         version: Its version.
         arguments: Changes of its arguments, by the names that they have.
@@ -96,6 +97,7 @@ class ToolChange:
     description: str | None = None
     tags: Collection[str] | None = None
     meta: Mapping[str, Any] | None = None
+    annotations: Mapping[str, Any] | None = None
     enabled: bool | None = None
     version: str | None = None
     arguments: Mapping[str, ArgumentChange] | None = None
@@ -137,6 +139,9 @@ class ToolTransform(Transform):
         tool = with_members(tool, **{name: value for name, value in members.items() if value is not None})
         if change.meta is not None:
             tool = replace(tool, describe=functools.partial(_with_meta, tool, change.meta))
+        if change.annotations is not None:
+            annotations = {**tool.describe().get("annotations", {}), **change.annotations}
+            tool = replace(with_members(tool, annotations=annotations), annotations=annotations)
         if change.version is not None and feature.task is not None:
             raise RegistrationError(f"{feature.name} has task=. A tool with versions can't run as a task.")
         changes: dict[str, Any] = {"enabled": change.enabled, "version": change.version}
@@ -369,6 +374,9 @@ def _check_change(source: str, change: object) -> None:
                 f"The change of the argument {name!r} of {source!r} must be an ArgumentChange(...), "
                 f"not {type(argument).__name__}."
             )
+    for name, value in (change.annotations or {}).items():
+        if name.endswith("Hint") and not isinstance(value, bool):
+            raise TypeError(f"The annotation {name!r} of {source!r} must be True or False; got {value!r}.")
 
 
 def _with_arguments(tool: Tool, changes: Mapping[str, ArgumentChange]) -> Tool:

@@ -32,6 +32,12 @@ _ADDRESS = "address:"
 _HEADERS_PART = 4
 """Headers that have not ended have a quarter of the memory: they are not known to be requests."""
 
+_PROOFS_PART = 4
+"""Used proofs have a quarter of the memory, so that requests have room."""
+
+PROOF_RETRY_SECONDS = 10
+"""Retry-After if proofs must expire first."""
+
 _BODY_OVERHEAD = 16 * 1024
 """Bytes of memory for a request that waits for its body, besides the body."""
 
@@ -208,11 +214,12 @@ class Load:
         subscriptions: Bytes of the URIs that clients subscribed to.
         bodies: Bodies of HTTP requests.
         headers: Bytes of headers that have not ended, and of requests that wait behind another one.
+        proofs: Bytes of proofs of possession that were used, until they are not valid any more.
         memory: Bytes of memory: of all of this but `identifying` and `requests`, of the arguments of `runs`, and of
             events that clients can resume.
     """
 
-    __slots__ = ("bodies", "headers", "identifying", "memory", "requests", "runs", "streams", "subscriptions")
+    __slots__ = ("bodies", "headers", "identifying", "memory", "proofs", "requests", "runs", "streams", "subscriptions")
 
     def __init__(self, limits: Limits) -> None:
         self.memory = _Memory(limits)
@@ -242,6 +249,14 @@ class Load:
             limits.memory_bytes_per_principal,
             full="The server receives too many headers now; try again later.",
             own_full="You send too many headers that do not end; end them.",
+            memory=self.memory,
+        )
+        self.proofs = Budget(
+            limits.memory_bytes // _PROOFS_PART,
+            limits.memory_bytes_per_principal // 2,
+            full="Too many proofs were used in the last minutes; try again later.",
+            own_full="You have used too many proofs in the last minutes; send fewer requests.",
+            retry_after=PROOF_RETRY_SECONDS,
             memory=self.memory,
         )
 

@@ -58,6 +58,7 @@ class LoggedRequest:
         error_id: The id of the last failure that was logged; "" if there is none.
         outcome: How the request ended, in words; "" as long as it has not.
         variables: The context variables in which its record is written; None for those at the time of writing.
+        upstream: The name of the other server that has the feature; "" if this one has it.
     """
 
     request_id: str
@@ -67,6 +68,7 @@ class LoggedRequest:
     error_id: str = ""
     outcome: str = ""
     variables: Context | None = None
+    upstream: str = ""
 
 
 current_request: ContextVar[LoggedRequest | None] = ContextVar("current_request", default=None)

@@ -20,6 +20,7 @@ import os
 from dataclasses import replace
 from functools import partial
 from threading import Lock
+from time import time
 from typing import TYPE_CHECKING, cast
 from weakref import WeakSet
 
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from funcmcp._state.tasks.store import TaskStore
     from funcmcp._state.uploads import Uploads
     from funcmcp._transports.http.admission.authentication import Authentication
+    from funcmcp._transports.http.admission.proofs import RequestProofs
     from funcmcp._transports.http.endpoints.custom_routes import CustomRoute, CustomRoutes
     from funcmcp._transports.http.endpoints.streamable_headers import PageOf
     from funcmcp._transports.http.messages import Exchange, HttpRequest, HttpResponse
@@ -149,6 +151,7 @@ class ServerRuntime(HTTPRuntime):
     _fixed_routes: str | None = None
     _has_warned_of_key = False
     _logs_requests = False
+    _seals_nonces = False
     _shows_tracebacks = False
 
     def __init__(  # noqa: PLR0913 - one parameter for each concern
@@ -580,10 +583,35 @@ class ServerRuntime(HTTPRuntime):
     def _make_authentication(self) -> Authentication | None:
         if self._auth is None or self.server.guard is None:
             return None
+        from funcmcp._auth.dpop import dpop_of  # noqa: PLC0415 - as above
         from funcmcp._transports.http.admission.authentication import Authentication  # noqa: PLC0415 - not without `auth`
 
-        metadata_url = None if self.metadata is None else self.metadata.metadata_url
-        return Authentication(self.server, self.server.guard, self._auth.authenticator, metadata_url=metadata_url)
+        resource = self.metadata
+        dpop = dpop_of(self._auth.authenticator)
+        return Authentication(
+            self.server,
+            self.server.guard,
+            self._auth.authenticator,
+            metadata_url=None if resource is None else resource.metadata_url,
+            dpop=dpop,
+            proofs=None if dpop is None or resource is None else self._make_proofs(resource.resource),
+        )
+
+    def _make_proofs(self, url: str) -> RequestProofs:
+        """Return what checks the proofs that tokens are presented by those to whose keys they are bound."""
+        from funcmcp._auth.dpop import needs_nonces  # noqa: PLC0415 - as above
+        from funcmcp._auth.tokens.proofs import Proofs  # noqa: PLC0415 - few servers take such tokens
+        from funcmcp._state.replays import Nonces, Replays  # noqa: PLC0415 - as above
+        from funcmcp._transports.http.admission.proofs import RequestProofs  # noqa: PLC0415 - as above
+
+        auth = cast("Auth", self._auth)
+        store = self.state if self.state is not None and self.state.shared else None
+        nonces = None if self.proxy is None else self.proxy.nonces
+        if nonces is None and needs_nonces(auth.authenticator):
+            nonces = Nonces(self.server.keys.of("dpop"), time)
+            self._seals_nonces = True
+        proofs = Proofs(Replays(self.server.load.proofs, time, store), time, nonces)
+        return RequestProofs(proofs, url, lambda: self.path)
 
     def _make_endpoints(self) -> None:
         http = self.http_options
@@ -749,7 +777,9 @@ class ServerRuntime(HTTPRuntime):
         """Warn once that what the server seals belongs to this process."""
         if not self._has_warned_of_key:
             uploads = self.services.uploads
-            self._has_warned_of_key = warn_of_random_key(self.server, self._store, self.state, uploads, reason)
+            self._has_warned_of_key = warn_of_random_key(
+                self.server, self._store, self.state, uploads, reason, has_nonces=self._seals_nonces
+            )
 
 
 def _with_environment(http: HTTPOptions) -> HTTPOptions:

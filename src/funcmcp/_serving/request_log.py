@@ -105,7 +105,12 @@ _entries: ContextVar[list[LoggedRequest] | None] = ContextVar("_entries", defaul
 def write_text_record(entry: Entry) -> None:
     """Log an entry as text, with its caller and its ids."""
     request = entry.request
-    fields = {"caller": request.caller, "request_id": request.request_id, "error_id": request.error_id}
+    fields = {
+        "upstream": request.upstream,
+        "caller": request.caller,
+        "request_id": request.request_id,
+        "error_id": request.error_id,
+    }
     details = " ".join(f"{name}={_quoted(value)}" for name, value in fields.items() if value)
     logging.getLogger(REQUESTS).info("%s %s", entry.text, details)
 
@@ -118,6 +123,7 @@ def write_json_record(entry: Entry) -> None:
         "error_id": request.error_id,
         "method": request.method,
         "feature": request.name,
+        "upstream": request.upstream,
         "caller": request.caller,
         "outcome": request.outcome,
         "status": entry.status or None,
@@ -134,7 +140,8 @@ def noting(write: Write) -> Middleware:
         entries = _entries.get()
         request_id = os.urandom(8).hex() if http is None else http.request_id
         caller = "" if context.http is None else _caller_of(context.http, "" if http is None else http.caller)
-        request = LoggedRequest(request_id, caller, _short(context.request.method), _name_in(context))
+        method, name = _short(context.request.method), _name_in(context)
+        request = LoggedRequest(request_id, caller, method, name, upstream=_upstream_of(context))
         if entries is not None:
             entries.append(request)
         token = current_request.set(request)
@@ -223,6 +230,12 @@ def _name_in(context: RequestContext) -> str:
     if row is not None and row.named_by == "taskId":
         return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return _short(visible_url(name) if row is not None and row.named_by == "uri" else name)
+
+
+def _upstream_of(context: RequestContext) -> str:
+    """Return the name of the other server that has the feature of a request; "" if this one has it."""
+    source = None if context.feature is None else context.feature.upstream
+    return "" if source is None else _short(source.upstream.name)
 
 
 def _short(text: str) -> str:

@@ -125,10 +125,18 @@ def warn_of_metrics_path(name: str, path: str) -> None:
 
 
 def warn_of_random_key(
-    server: Server, store: SessionStore, state: StateStore | None, uploads: UploadStore | None, reason: str
+    server: Server,
+    store: SessionStore,
+    state: StateStore | None,
+    uploads: UploadStore | None,
+    reason: str,
+    *,
+    has_nonces: bool,
 ) -> bool:
     """Warn if something is sealed with a key that no other process has, and return whether it is."""
     sealed = _sealed_things(server, store, state, uploads)
+    if has_nonces:
+        sealed.append("nonces")
     if server.keys.shared or not sealed:
         return False
     logger.warning(

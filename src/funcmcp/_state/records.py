@@ -23,15 +23,25 @@ if TYPE_CHECKING:
 VERSION = 1
 """The value of ``v`` in a record that this version reads and writes."""
 
+BOUND_VERSION = 2
+"""The value of ``v`` in a record of a sign-in that is bound to a key of the client (``jkt``): older versions, which
+would ignore the key, can't read it."""
 
-def to_record(members: Mapping[str, Any], extra: Extra) -> bytes:
+
+def to_record(members: Mapping[str, Any], extra: Extra, version: int = VERSION) -> bytes:
     """Return the JSON text of a record.
 
     Args:
         members: The members that this version knows.
         extra: The members that a later version has added.
+        version: The value of ``v``.
     """
-    return encode({**extra, **members, "v": VERSION})
+    return encode({**extra, **members, "v": version})
+
+
+def with_key(members: dict[str, Any], jkt: str | None) -> tuple[dict[str, Any], int]:
+    """Return the members and the version of a record that is bound to a key; as they are if the key is None."""
+    return (members, VERSION) if jkt is None else ({**members, "jkt": jkt}, BOUND_VERSION)
 
 
 def value_of(payload: bytes | None) -> Value:

@@ -118,15 +118,31 @@ class UpstreamLists(NamedTuple):
     Attributes:
         definitions: The valid definitions of each kind, by their keys.
         caching: How the lists may be cached.
+        is_cut: Whether one of the lists was not read to its end, because of a bound.
     """
 
     definitions: dict[Kind, dict[str, Definition]]
     caching: Caching
+    is_cut: bool = False
 
     @property
     def keys(self) -> set[tuple[Kind, str]]:
         """The kinds and keys of all definitions."""
         return {(kind, key) for kind, definitions in self.definitions.items() for key in definitions}
+
+
+class _Items(NamedTuple):
+    """The items of one list from all of its pages.
+
+    Attributes:
+        items: The items.
+        cachings: How each page may be cached.
+        fault: Which bound ends the list; None if the upstream ends it.
+    """
+
+    items: list[Any]
+    cachings: list[Caching]
+    fault: str | None = None
 
 
 class DefinitionReader:
@@ -144,13 +160,17 @@ class DefinitionReader:
         """Return what the upstream lists for a client with these capabilities; raise MCPError or ClientError."""
         kinds = [kind for kind in KINDS if kind.capability in link.capabilities]
         lists = await asyncio.gather(*(self._list(link, kind, capabilities) for kind in kinds))
-        definitions = {kind: self._valid(kind, items) for kind, (items, _) in zip(kinds, lists, strict=True)}
-        return UpstreamLists(definitions, _merged(caching for _, caching in lists))
+        definitions: dict[Kind, dict[str, Definition]] = {}
+        for kind, listed in zip(kinds, lists, strict=True):
+            definitions[kind] = self._valid(kind, listed.items)
+            if listed.fault is not None:
+                self.log(kind.name, "", f"its list {listed.fault}")
+        caching = _merged(caching for listed in lists for caching in listed.cachings)
+        return UpstreamLists(definitions, caching, is_cut=any(listed.fault is not None for listed in lists))
 
-    async def _list(self, link: Link, kind: Kind, capabilities: Mapping[str, Any]) -> tuple[list[Any], Caching]:
-        """Return the items of a list from all pages, up to the bounds, and how it may be cached."""
-        items: list[Any] = []
-        cachings: list[Caching] = []
+    async def _list(self, link: Link, kind: Kind, capabilities: Mapping[str, Any]) -> _Items:
+        """Return the items of a list from all pages, up to the bounds."""
+        listed = _Items([], [])
         cursors: set[str] = set()
         params: dict[str, Any] = {}
         size = 0
@@ -160,28 +180,26 @@ class DefinitionReader:
             except MCPError as error:
                 if error.code != METHOD_NOT_FOUND:
                     raise
-                return items, _merged(cachings)  # many servers with resources do not have resources/templates/list
+                return listed  # many servers with resources do not have resources/templates/list
             page = result.get(kind.member)
             if not isinstance(page, list):
                 raise InvalidResponseError(f"The result of {kind.method} has no list {kind.member!r}.")
-            cachings.append(_caching_of(result))
+            listed.cachings.append(_caching_of(result))
             for item in page:
                 size += len(encode(item))
-                if len(items) >= MAX_DEFINITIONS or size > MAX_LIST_BYTES:
-                    self.log(kind.name, "", f"its list has more than {MAX_DEFINITIONS} items, or is too large")
-                    return items, _merged(cachings)
-                items.append(item)
+                if len(listed.items) >= MAX_DEFINITIONS or size > MAX_LIST_BYTES:
+                    return listed._replace(fault=f"has more than {MAX_DEFINITIONS} items, or is too large")
+                listed.items.append(item)
             cursor = result.get("nextCursor")
             if not isinstance(cursor, str):
-                return items, _merged(cachings)
+                return listed
             fault = _cursor_fault(cursor, cursors)
             if fault is not None:
                 self.log(kind.name, "", f"its list {fault}")
-                return items, _merged(cachings)
+                return listed
             cursors.add(cursor)
             params = {"cursor": cursor}
-        self.log(kind.name, "", f"its list has more than {MAX_PAGES} pages")
-        return items, _merged(cachings)
+        return listed._replace(fault=f"has more than {MAX_PAGES} pages")
 
     def _valid(self, kind: Kind, items: list[Any]) -> dict[str, Definition]:
         """Return the valid definitions of a list by their keys. The first one of two with one key remains."""

@@ -2,7 +2,8 @@
 
 How it works: an upstream may list other features for a client that can be asked than for one that can't. So the lists
 are read for a client with all capabilities and for one without any, at the same time. Only if they differ, they are
-read once more without each capability: a feature needs those without which it is not listed (`Feature.needs`).
+read once more without each capability: a feature needs those without which it is not listed (`Feature.needs`). Lists
+that are too long to be read to their end are not compared, because they may differ by the place of that end alone.
 
 Later, only those without any are read as long as they do not change and the upstream announces no change.
 
@@ -142,7 +143,7 @@ class UpstreamFeatures:
             lambda: {"uri": uri, "name": uri},
             self._read,
             interactive=True,
-            watch=self._watch,
+            watch=self._watch_of_resources,
             upstream=UpstreamSource(self._upstream, uri),
         )
 
@@ -153,8 +154,11 @@ class UpstreamFeatures:
             if await self._listed(None, {}) == last[0]:
                 return last[1], last[2]
         every, plain = await asyncio.gather(self._listed(caller, _capabilities()), self._listed_or_none(caller, {}))
-        needs = {} if plain is None or plain.keys == every.keys else await self._needs(caller, plain, every)
-        self._last = None if plain is None or caller is not None else (plain, every, needs)
+        if plain is None or plain.is_cut or every.is_cut:
+            self._last = None
+            return every, {}
+        needs = {} if plain.keys == every.keys else await self._needs(caller, plain, every)
+        self._last = None if caller is not None else (plain, every, needs)
         return every, needs
 
     async def _needs(self, caller: Principal | None, plain: UpstreamLists, every: UpstreamLists) -> Needs:
@@ -192,6 +196,16 @@ class UpstreamFeatures:
         return None
 
     @property
+    def reports_resources(self) -> bool:
+        """Whether the upstream reports changes of resources."""
+        resources = None if self.facts is None else self.facts.capabilities.get("resources")
+        return isinstance(resources, dict) and resources.get("subscribe") is True
+
+    @property
+    def _watch_of_resources(self) -> Watch | None:
+        return self._watch if self.facts is None or self.reports_resources else None
+
+    @property
     def _completes(self) -> bool:
         """Whether the upstream completes arguments."""
         return self.facts is not None and "completions" in self.facts.capabilities
@@ -200,7 +214,7 @@ class UpstreamFeatures:
         self, kind: Kind, key: str, definition: Mapping[str, Any], needs: frozenset[Capability]
     ) -> list[AnyFeature]:
         """Return the feature of a definition, the same one as before if it has not changed; none if it is not valid."""
-        origin = (definition, needs, self._completes)
+        origin = (definition, needs, self._completes, self.reports_resources)
         entry = self._features.get((kind, key))
         if entry is not None and entry[0] == origin:
             return [entry[1]]
@@ -250,14 +264,19 @@ class UpstreamFeatures:
             del requested  # it may have another case in its scheme
             return await self._read(context, uri, values)
 
-        return Resource(uri, lambda: definition, read, interactive=True, watch=self._watch)
+        return Resource(uri, lambda: definition, read, interactive=True, watch=self._watch_of_resources)
 
     def _template(self, text: str, definition: Mapping[str, Any]) -> ResourceTemplate:
         template = template_of(text)
         names: Iterable[str] = template.variables if self._completes else ()
         completers = self._completers({"type": "ref/resource", "uri": text}, names)
         return ResourceTemplate(
-            template, lambda: definition, self._read, completers=completers, interactive=True, watch=self._watch
+            template,
+            lambda: definition,
+            self._read,
+            completers=completers,
+            interactive=True,
+            watch=self._watch_of_resources,
         )
 
     async def _read(self, context: RequestContext, uri: str, values: object) -> dict[str, Any]:

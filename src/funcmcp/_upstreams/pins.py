@@ -163,7 +163,7 @@ class Pins:
         for subject in sorted(missing):
             differences.append(subject)
             self._report(subject, "", "was removed since it was pinned")
-        return UpstreamLists(allowed, lists.caching), differences
+        return lists._replace(definitions=allowed), differences
 
     def allows_instructions(self, text: str) -> bool:
         """Return whether the instructions of the upstream are as pinned."""

@@ -37,6 +37,8 @@ class SignedToken:
         payload: The payload.
         signed: The text that is signed.
         signature: The signature.
+        jwk: The key in the header, of whatever type. Only a proof of possession brings its own key; a token that did
+            would be worth nothing.
     """
 
     algorithm: str
@@ -45,12 +47,13 @@ class SignedToken:
     payload: bytes
     signed: bytes
     signature: bytes
+    jwk: object = None
 
 
 def read(token: str) -> SignedToken:
     """Return the parts of a token.
 
-    Keys in the header (`jwk`, `jku`, `x5u`, `x5c`) are ignored: a token must not select its own key.
+    References to keys in the header (`jku`, `x5u`, `x5c`) are ignored: a token must not select its own key.
 
     Raises:
         TokenError: The text is not a signed token, is too long, or has critical extensions (``crit``).
@@ -74,6 +77,7 @@ def read(token: str) -> SignedToken:
         payload=_to_bytes(match[2]),
         signed=token.rpartition(".")[0].encode("ascii"),
         signature=_to_bytes(match[3]),
+        jwk=header.get("jwk"),
     )
 
 

@@ -1,6 +1,7 @@
 """Authentication of callers, and the answers to those who may not do what they ask: 400, 401 and 403.
 
-Source: MCP "basic/authorization", "Error Handling" (401, 403, 400); RFC 6750 section 3 (WWW-Authenticate).
+Source: MCP "basic/authorization", "Error Handling" (401, 403, 400); RFC 6750 section 3 (WWW-Authenticate); RFC 9449
+sections 7.1 and 9 (the scheme DPoP, and nonces).
 """
 
 from __future__ import annotations
@@ -8,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.authenticator import Challenge, ProvableHeaders
 from funcmcp._auth.owner import owner_of
 from funcmcp._auth.principal import Principal
 from funcmcp._auth.protected_resource import insufficient_scope, unauthorized
-from funcmcp._protocol.errors import INVALID_REQUEST
+from funcmcp._protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
 from funcmcp._protocol.replies import error_reply
 from funcmcp._server.authorization import DECISION_TIMEOUT
 from funcmcp._server.calls.route import RoutedRequest
@@ -23,6 +25,7 @@ from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.log import quote
 from funcmcp._server.run import Waiting, begin, is_failure
 from funcmcp._state.line_limit import LineLimit
+from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._transports.batch import MAX_BATCH
 from funcmcp._transports.http.admission.caller import address_for_log
 from funcmcp._transports.http.messages import HttpResponse
@@ -34,10 +37,12 @@ if TYPE_CHECKING:
 
     from funcmcp._auth.access import Access
     from funcmcp._auth.authenticator import Authenticator, Identity
+    from funcmcp._auth.dpop import DPoP
     from funcmcp._protocol.jsonrpc import RequestId
     from funcmcp._server.authorization import Guard, Refusal
     from funcmcp._server.calls.route import RoutedBody
     from funcmcp._server.dispatch import Server
+    from funcmcp._transports.http.admission.proofs import RequestProofs
     from funcmcp._transports.http.messages import HttpRequest
 
 _LISTS = frozenset({"accept", "accept-encoding", "accept-language", "cookie", "forwarded", "via", "x-forwarded-for"})
@@ -84,16 +89,27 @@ class Authentication:
         guard: Decides what a caller may do.
         authenticator: Returns the identity of a caller.
         metadata_url: The URL of the metadata that tells clients how to get tokens; None without.
+        dpop: Whether the authenticator takes tokens that are bound to a key beside others, or only these.
+        proofs: Checks the proofs of requests with such tokens; None if it takes none.
     """
 
     def __init__(
-        self, server: Server, guard: Guard, authenticator: Authenticator, *, metadata_url: str | None = None
+        self,
+        server: Server,
+        guard: Guard,
+        authenticator: Authenticator,
+        *,
+        metadata_url: str | None = None,
+        dpop: DPoP | None = None,
+        proofs: RequestProofs | None = None,
     ) -> None:
         self._server = server
         self._guard = guard
         self._authenticator = authenticator
         self._recall = _recall_of(authenticator)
         self._metadata_url = metadata_url
+        self._dpop: DPoP | None = dpop
+        self._proofs = proofs
         self._refused = LineLimit()
 
     def is_recalled(self, request: HttpRequest) -> bool:
@@ -113,28 +129,43 @@ class Authentication:
         request.principal = self._recall(digest)
         return request.principal is not None
 
-    async def authenticate(self, request: HttpRequest) -> HttpResponse | None:
-        """Set the principal of a request; return the refusal of invalid or missing credentials, or None."""
+    async def authenticate(self, request: HttpRequest, *, is_repeated: bool = False) -> HttpResponse | None:
+        """Set the principal of a request; return the refusal of invalid or missing credentials, or None.
+
+        Args:
+            request: The request.
+            is_repeated: Whether it was accepted before, so that its proof of possession is not new.
+        """
         try:
-            identity = await self._identify(request)
+            identity = await self._identify(request, is_repeated=is_repeated)
         except RepeatedFieldError as error:
             identity = Challenge("invalid_request", str(error))
         except LimitReachedError as error:
             return limit_reached(error)
+        except StoreUnavailableError as error:
+            wait = () if error.retry_after is None else (("retry-after", str(error.retry_after)),)
+            return refuse(503, INTERNAL_ERROR, str(error), headers=wait)
         except BaseException as error:
             if not is_failure(error):
                 raise
             return failed(error, "authenticator")
         if isinstance(identity, Challenge):
-            challenge = unauthorized(identity, metadata_url=self._metadata_url, scopes=self._guard.scopes)
-            status = 400 if identity.error == "invalid_request" else 401
-            if identity.error != "invalid_request":
-                self._log_refusal(request, identity.description)
-            return refuse(status, INVALID_REQUEST, identity.description, headers=(("www-authenticate", challenge),))
+            return self._refuse_credentials(request, identity)
         request.principal = identity
         if identity is None and not self._guard.admits_anonymous:
             return self._refusal_of_conversation(request)
         return None
+
+    def _refuse_credentials(self, request: HttpRequest, challenge: Challenge) -> HttpResponse:
+        value = unauthorized(challenge, metadata_url=self._metadata_url, scopes=self._guard.scopes, dpop=self._dpop)
+        headers = [("www-authenticate", value)]
+        if challenge.nonce is not None:
+            headers.append(("dpop-nonce", challenge.nonce))
+        if challenge.error == "invalid_request":
+            return refuse(400, INVALID_REQUEST, challenge.description, headers=tuple(headers))
+        if challenge.error != "use_dpop_nonce":  # which each client gets at first
+            self._log_refusal(request, challenge.description)
+        return refuse(401, INVALID_REQUEST, challenge.description, headers=tuple(headers))
 
     async def authenticate_for_conversation(self, request: HttpRequest) -> HttpResponse | None:
         """Do as `authenticate`, and also return the refusal of a principal that may not begin a conversation."""
@@ -143,7 +174,8 @@ class Authentication:
     async def is_still_valid(self, request: HttpRequest) -> bool:
         """Return whether the credentials of a request are still valid, and still of the same principal."""
         owner = owner_of(request.principal)
-        return await self.authenticate(request) is None and owner_of(request.principal) == owner
+        is_valid = await self.authenticate(request, is_repeated=True) is None
+        return is_valid and owner_of(request.principal) == owner
 
     async def check_access(self, access: Access, request: HttpRequest) -> HttpResponse | None:
         """Return the refusal of a caller of a custom route, or None."""
@@ -171,8 +203,8 @@ class Authentication:
                 return self._refuse(refusal, None, request)
         return None
 
-    async def _identify(self, request: HttpRequest) -> Identity:
-        work = begin(self._call_authenticator(request))
+    async def _identify(self, request: HttpRequest, *, is_repeated: bool) -> Identity:
+        work = begin(self._call_authenticator(request, is_repeated=is_repeated))
         if not isinstance(work, Waiting):
             return work  # most authenticators need not wait
         identifying = self._server.load.identifying
@@ -181,8 +213,12 @@ class Authentication:
             async with asyncio.timeout(DECISION_TIMEOUT):
                 return await work
 
-    async def _call_authenticator(self, request: HttpRequest) -> Identity:
-        identity: object = await self._authenticator(credentials(request))
+    async def _call_authenticator(self, request: HttpRequest, *, is_repeated: bool) -> Identity:
+        headers = credentials(request)
+        if self._proofs is not None:
+            check_proof = partial(self._proofs.check, request, is_repeated=is_repeated)
+            headers = ProvableHeaders(headers, check_proof)
+        identity: object = await self._authenticator(headers)
         if identity is None or isinstance(identity, (Principal, Challenge)):
             return identity
         raise TypeError(f"An authenticator returns a Principal, a Challenge or None, not {type(identity).__name__}.")
@@ -197,9 +233,11 @@ class Authentication:
             return HttpResponse(403, JSON_HEADERS, body)
         if refusal.reason == "unauthorized":
             self._log_refusal(request, "it has no credentials.")
-            status, challenge = 401, unauthorized(None, metadata_url=self._metadata_url, scopes=refusal.scopes)
+            status = 401
+            challenge = unauthorized(None, metadata_url=self._metadata_url, scopes=refusal.scopes, dpop=self._dpop)
         else:
-            status, challenge = 403, insufficient_scope(refusal.scopes, metadata_url=self._metadata_url)
+            status = 403
+            challenge = insufficient_scope(refusal.scopes, metadata_url=self._metadata_url, dpop=self._dpop)
         return HttpResponse(status, (*JSON_HEADERS, ("www-authenticate", challenge)), body)
 
     def _log_refusal(self, request: HttpRequest, reason: str) -> None:

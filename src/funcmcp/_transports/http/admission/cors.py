@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.options import HTTPOptions
 
 _VARY = ("vary", "origin")
-_EXPOSED = ("access-control-expose-headers", "mcp-session-id, retry-after, www-authenticate")
+_EXPOSED = ("access-control-expose-headers", "dpop-nonce, mcp-session-id, retry-after, www-authenticate")
 _CREDENTIALS = ("access-control-allow-credentials", "true")
 _MAX_AGE = ("access-control-max-age", "600")
 _ANY_HEADERS = "authorization, *"
