@@ -11,6 +11,13 @@ if TYPE_CHECKING:
 
     from funcmcp.client import Client
 
+ASKS_ON_STREAM = "test_client_elicitation_defaults"
+"""A tool whose question comes on the GET stream. Its server drops it if the stream is not open yet, and the client
+opens the stream in the background."""
+
+PINGS = 20
+"""Requests before the call of that tool, in whose time the stream opens."""
+
 _VALUES = {"string": "text", "integer": 2, "number": 1.5, "boolean": True, "object": {}, "array": []}
 
 
@@ -49,6 +56,9 @@ async def use(client: Client, context: Mapping[str, Any]) -> None:
     calls = context.get("toolCalls") or [
         {"name": tool.name, "arguments": arguments_of(tool.input_schema)} for tool in tools
     ]
+    if any(tool.name == ASKS_ON_STREAM for tool in tools):
+        for _ in range(PINGS):
+            await client.ping()
     for tool in tools:
         if "schema" in tool.input_schema.get("properties", {}):  # it checks what has become of another tool's schema
             calls = [{"name": tool.name, "arguments": {"schema": tools[0].input_schema}}]

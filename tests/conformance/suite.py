@@ -5,20 +5,29 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tests.nodejs import node, package
 from tests.patience import PATIENCE
+from tests.serving import REPOSITORY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 _RESULT_FOLDER = re.compile(r"server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
 _UNSCORED = re.compile(r"^  \S (\S+) \((?:extension|pending|added-after-release)\)$", re.MULTILINE)
 _BAD = ("FAILURE", "WARNING")
+_LISTED = re.compile(r"^  - (\S+) \[(.+)\]$", re.MULTILINE)
+_ROW = re.compile(r"^\| `(\S+)` \|(.*)\|$", re.MULTILINE)
+_REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 _TASKS = "tasks-"
 """How the scenarios of the tasks extension begin."""
+
+SCENARIOS = (REPOSITORY / "docs" / "development" / "conformance-scenarios.md").read_text(encoding="utf-8")
+"""The page with the result of each scenario of the newest suite."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +52,14 @@ class Report:
         findings: checks that failed or warned.
         passed: for each check that passed, its scenario.
         unscored: scenarios that the suite does not score.
+        outcomes: what `SCENARIOS` says of each scenario.
     """
 
     scenarios: frozenset[str]
     findings: tuple[Finding, ...]
     passed: tuple[str, ...] = ()
     unscored: frozenset[str] = frozenset()
+    outcomes: Mapping[str, str] = field(default_factory=dict)
 
     def cells(self) -> list[str]:
         """Return what `docs/development/conformance.md` says of the run.
@@ -63,6 +74,36 @@ class Report:
         others = [sum(not name.startswith(_TASKS) for name in names) for names in (self.passed, failed, warned)]
         passing = len(scored.difference(failed))
         return [f"{passing} of {len(scored)}", *map(str, others), " / ".join(map(str, tasks))]
+
+
+def cell(statuses: Iterable[str]) -> str:
+    """Return what `SCENARIOS` says of a run of a scenario: checks that passed and failed, and other outcomes."""
+    counts = Counter(statuses)
+    others = [f", {counts[status]} {status.lower()}" for status in ("WARNING", "SKIPPED") if counts[status]]
+    return f"{counts['SUCCESS']} / {counts['FAILURE']}{''.join(others)}"
+
+
+def documented(section: str) -> dict[str, dict[str, str]]:
+    """Return the cells of a table in `SCENARIOS`, by scenario and revision; without those that are empty."""
+    text = SCENARIOS.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    rows = {name: [item.strip() for item in cells.split("|")] for name, cells in _ROW.findall(text)}
+    return {
+        name: {date: item for date, item in zip(_REVISIONS, cells, strict=False) if item}
+        for name, cells in rows.items()
+    }
+
+
+def listed() -> dict[str, dict[str, list[str]]]:
+    """Return the revisions of each scenario, by section, as the newest suite lists them."""
+    script = package("conformance-0.2") / "dist" / "index.js"
+    text = subprocess.run(
+        [str(node()), str(script), "list"], capture_output=True, text=True, timeout=PATIENCE, check=True
+    ).stdout
+    sections = [part.partition(" scenarios") for part in text.split("\n\n")]
+    return {
+        name.strip(): {scenario: dates.split(",") for scenario, dates in _LISTED.findall(scenarios)}
+        for name, _, scenarios in sections
+    }
 
 
 def run(suite: str, url: str, options: list[str], folder: Path) -> Report:
@@ -89,7 +130,8 @@ def run(suite: str, url: str, options: list[str], folder: Path) -> Report:
     checks = {_scenario(file): json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*/checks.json")}
     found = [_finding(name, check) for name in sorted(checks) for check in checks[name] if check["status"] in _BAD]
     passed = tuple(name for name in sorted(checks) for check in checks[name] if check["status"] == "SUCCESS")
-    return Report(frozenset(checks), tuple(found), passed, frozenset(_UNSCORED.findall(finished.stdout)))
+    outcomes = {name: cell(check["status"] for check in checks[name]) for name in checks}
+    return Report(frozenset(checks), tuple(found), passed, frozenset(_UNSCORED.findall(finished.stdout)), outcomes)
 
 
 def disagreements(report: Report, expected: list[str]) -> list[str]:
