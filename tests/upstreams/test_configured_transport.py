@@ -80,6 +80,7 @@ async def test_a_single_server_has_no_prefix_and_is_the_server_itself(entries: d
     for target in (file, str(file), json.loads(file.read_text())):
         async with Client(target) as client:
             assert client.server_info["name"] == "one"
+            assert client.servers == {}
             assert (await client.call_tool("who")).text == "one"
 
 
@@ -89,6 +90,11 @@ async def test_a_server_that_is_away_or_broken_takes_nothing_away_from_the_other
     with caplog.at_level("WARNING", "funcmcp"):
         async with Client({"mcpServers": {"one": entries["one"], "away": AWAY, "broken": 5}}) as client:
             assert sorted(tool.name for tool in await client.list_tools()) == ["one_ask", "one_who"]
+            assert {name: server.state for name, server in client.servers.items()} == {
+                "away": "reconnecting",
+                "one": "connected",
+            }
+            assert str(client.servers["away"].last_error).startswith("No server answers at http://127.0.0.1:9/mcp.")
     assert "The server 'broken' is left out: it is not an object." in caplog.messages
 
 

@@ -302,7 +302,7 @@ async def test_a_session_begins_without_the_instructions_of_slow_servers(
     monkeypatch: pytest.MonkeyPatch, optional: bool
 ) -> None:
     monkeypatch.setattr(provided, "FIRST_LIST_SECONDS", 0.01)
-    monkeypatch.setattr(provided, "SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(provided, "SETTLE_SECONDS", 0.5)
     mcp = MCPServer("gateway", instructions="Ours.")
     mcp.mount(Upstream(Scripted(instructions="Use UTC."), name="time", instructions=True))
     for number in range(2):

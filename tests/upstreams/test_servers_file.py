@@ -9,6 +9,7 @@ import pytest
 
 from funcmcp._upstreams.servers_file import ConfiguredServers, ServersFileError, read_servers
 from funcmcp.client import HTTPEndpoint, SignIn, StdioCommand
+from funcmcp.upstreams import UpstreamTimeouts
 
 ENVIRONMENT = {"TOKEN": "t-1", "GITHUB_TOKEN": "t-2"}
 
@@ -274,3 +275,27 @@ def test_a_file_without_servers_is_an_error_that_says_why(tmp_path: Path, text: 
 def test_a_file_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ServersFileError, match=r"none\.json can't be read: No such file or directory\."):
         read_servers(tmp_path / "none.json", {})
+
+
+@pytest.mark.parametrize(
+    ("members", "timeouts"),
+    [
+        ({}, None),
+        ({"timeout": 600_000}, UpstreamTimeouts(request=600)),
+        ({"timeout": 1_800_000}, UpstreamTimeouts(request=1800, total=1800)),
+        ({"timeout": 60}, UpstreamTimeouts(request=60)),
+        ({"timeout": "60"}, None),
+        ({"startup_timeout_sec": 20, "tool_timeout_sec": 45.5}, UpstreamTimeouts(connect=20, request=45.5)),
+    ],
+)
+def test_an_entry_says_how_long_its_server_may_take(members: dict[str, Any], timeouts: UpstreamTimeouts | None) -> None:
+    servers = read_servers({"mcpServers": {"a": {"url": "https://example.com/mcp", **members}}}, {})
+    assert ([entry.timeouts for entry in servers.entries], servers.notes) == ([timeouts], [])
+
+
+def test_a_timeout_that_could_be_seconds_or_milliseconds_is_named_and_not_used() -> None:
+    servers = read_servers({"mcpServers": {"a": {"url": "https://example.com/mcp", "timeout": 1800}}}, {})
+    assert servers.entries[0].timeouts is None
+    assert servers.notes == [
+        "The timeout 1800 of the server 'a' is not used: it could be seconds or milliseconds.",
+    ]

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from funcmcp._client.transport import Transport
     from funcmcp._protocol.completion import Completion
     from funcmcp._protocol.objects import Task, WireObject
+    from funcmcp._upstreams.status import UpstreamStatus
 
     R = TypeVar("R", bound=WireObject)
     D = TypeVar("D", bound=WireObject)
@@ -191,7 +192,7 @@ class Client:
         _refuse_async({**on_message._asdict(), **on_change._asdict()})
         if log_level is None and on_log is not None:
             log_level = "info"
-        transport = _transport_to(target, headers or {})
+        self._transport = transport = _transport_to(target, headers or {})
         self._requests = Requests(
             transport,
             Answers(elicit, sample, roots, declared_extensions(extensions)),
@@ -237,6 +238,12 @@ class Client:
     def session_id(self) -> str | None:
         """The id of the session. None in 2026-07-28, on stdio, and with servers without sessions."""
         return self._requests.session_id
+
+    @property
+    def servers(self) -> Mapping[str, UpstreamStatus]:
+        """The state of each server of a configuration with several, by the prefix of its names. Otherwise empty."""
+        statuses: Mapping[str, UpstreamStatus] = getattr(self._transport, "servers", {})
+        return statuses
 
     async def __aenter__(self) -> Self:
         require_asyncio()

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from funcmcp._client.target_transports import Target
+    from funcmcp._upstreams.limits import UpstreamTimeouts
     from funcmcp._upstreams.servers_file import ConfiguredServers
 
 
-def bridge_to(target: Target, name: str) -> MCPServer:
+def bridge_to(target: Target, name: str, timeouts: UpstreamTimeouts | None = None) -> MCPServer:
     """Return a server that passes everything on to another one, whose names and description it has.
 
     It connects when it starts. A lifespan fails if that is not possible, so the server does not start.
@@ -27,9 +28,10 @@ def bridge_to(target: Target, name: str) -> MCPServer:
     Args:
         target: The other server.
         name: The name of the server in the log.
+        timeouts: How long the other server may take.
     """
     mcp = MCPServer(name, protocol=ProtocolOptions(offer_tools=None))
-    upstream = Upstream(target)
+    upstream = Upstream(target, timeouts=timeouts)
     mcp.mount(upstream)
 
     @mcp.add_lifespan
@@ -54,7 +56,7 @@ def server_of(servers: ConfiguredServers, name: str) -> MCPServer:
         name: The name of the server of all of them.
     """
     if not servers.has_prefixes:
-        return bridge_to(servers.entries[0].target, name)
+        return bridge_to(servers.entries[0].target, name, servers.entries[0].timeouts)
     return server_with(upstreams_of(servers), name)
 
 
@@ -64,7 +66,10 @@ def upstreams_of(servers: ConfiguredServers) -> dict[str, Upstream]:
     They are sorted, so it does not depend on the order of the file which one of two equal names remains.
     """
     entries = sorted(servers.entries, key=lambda entry: entry.prefix)
-    return {entry.prefix: Upstream(entry.target, name=entry.name, optional=True) for entry in entries}
+    return {
+        entry.prefix: Upstream(entry.target, name=entry.name, optional=True, timeouts=entry.timeouts)
+        for entry in entries
+    }
 
 
 def server_with(upstreams: Mapping[str, Upstream], name: str) -> MCPServer:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from funcmcp._app.mcp_server import MCPServer
     from funcmcp._client.transport import Receive, Transport
+    from funcmcp._upstreams.status import UpstreamStatus
     from funcmcp._upstreams.upstream import Upstream
 
 
@@ -60,6 +61,11 @@ class TransportToServers(MemoryTransport):
     def __init__(self, server: MCPServer, upstreams: Mapping[str, Upstream]) -> None:
         super().__init__(runtime_of(server), {})
         self._upstreams = upstreams
+
+    @property
+    def servers(self) -> dict[str, UpstreamStatus]:
+        """The state of each server, by its prefix."""
+        return {prefix: upstream.status for prefix, upstream in self._upstreams.items()}
 
     async def connect(self, receive: Receive) -> None:
         """Connect to all servers at once; raise ConnectionFailedError if none of them answers."""

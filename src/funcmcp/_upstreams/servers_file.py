@@ -11,17 +11,19 @@ Sources: the pages in `funcmcp._page.mcp_clients`; code.visualstudio.com/docs/ag
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from funcmcp._client.targets import HTTPEndpoint, SignIn, StdioCommand
 from funcmcp._page.mcp_clients import CLIENTS
 from funcmcp._text.files import read_text
 from funcmcp._text.jsonc import parse
 from funcmcp._text.variable_files import variables_in
+from funcmcp._upstreams.limits import UpstreamTimeouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,6 +42,9 @@ _OF_THE_CLIENT = {
     *("startup_timeout_sec", "timeout", "tool_timeout_sec", "trust", "version"),
 }
 """Members that are about how a client uses a server: whether it asks, what it shows, how long it waits."""
+
+_SECOND, _HOUR = 1000, 3600
+"""`timeout` is in milliseconds in the files of most clients, and at most an hour in seconds in those of some."""
 
 _REFERENCE = re.compile(r"\$\{(?:(env|input):)?([A-Za-z_][\w.-]*)(?::-([^}]*))?\}|\{env:([A-Za-z_]\w*)\}")
 _NOT_IN_HEADER = re.compile("[\r\n\0]")
@@ -63,11 +68,13 @@ class ServerEntry:
         name: The name of the entry.
         prefix: The prefix of its names and URIs if it is one of several.
         target: How it is reached.
+        timeouts: How long it may take; None if the entry does not say so.
     """
 
     name: str
     prefix: str
     target: HTTPEndpoint | StdioCommand
+    timeouts: UpstreamTimeouts | None = None
 
 
 @dataclass(slots=True)
@@ -114,7 +121,7 @@ def read_servers(
             target = _target_of(name, entry, variables, servers, sign_in)
             if target is not None:
                 prefix = _prefix_of(name, prefixes)
-                servers.entries.append(ServerEntry(name, prefix, target))
+                servers.entries.append(ServerEntry(name, prefix, target, _timeouts_of(name, entry, servers)))
         except (_EntryError, OSError) as error:
             servers.problems.append(f"The server {name!r} is left out: {error}")
     return servers
@@ -191,6 +198,31 @@ def _target_of(
     if url is not None:
         return _endpoint(entry, url, variables, sign_in)
     return _command(entry, variables)
+
+
+def _timeouts_of(name: str, entry: Mapping[str, Any], servers: ConfiguredServers) -> UpstreamTimeouts | None:
+    """Return how long the server of an entry may take; None if the entry does not say so, or not clearly."""
+    options: dict[str, Any] = {}
+    seconds = entry.get("tool_timeout_sec")
+    timeout = entry.get("timeout")
+    if _is_positive(timeout):
+        if timeout < _SECOND:
+            seconds = timeout
+        elif timeout > _HOUR:
+            seconds = timeout / 1000
+        else:
+            servers.notes.append(
+                f"The timeout {timeout} of the server {name!r} is not used: it could be seconds or milliseconds."
+            )
+    if _is_positive(seconds):
+        options |= {"request": seconds, "total": max(seconds, UpstreamTimeouts().total or seconds)}
+    if _is_positive(entry.get("startup_timeout_sec")):
+        options["connect"] = entry["startup_timeout_sec"]
+    return UpstreamTimeouts(**options) if options else None
+
+
+def _is_positive(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 def _check_kind(kind: object, url: str | None, entry: Mapping[str, Any]) -> None:
