@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -68,7 +69,12 @@ def server(card: ServerCard | None = CARD, *, name: str = "shop", auth: Any = No
     info, protocol = options.pop("info", INFO), options.pop("protocol", None)
     http = HTTPOptions(server_card=card, **options)
     mcp = MCPServer(name, version="1.2.0", info=info, http=http, auth=auth, protocol=protocol)
-    mcp.tool(lambda: "x", name="secret_tool", description="Not in the card.")
+
+    @mcp.tool
+    def secret_tool() -> str:
+        """Return what is not in the card."""
+        return "x"
+
     return mcp
 
 
@@ -281,13 +287,16 @@ async def test_a_function_app_has_the_card_without_a_key() -> None:
     assert "shop_card" not in names
 
 
+WRONG: list[Any] = ["com.example/shop", True]
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
         (lambda: ServerCard("shop"), ValueError, "such as 'com.example/orders'; got 'shop'"),
         (lambda: ServerCard("com.example/shop", url="shop.example"), ValueError, "absolute URL"),
-        (lambda: HTTPOptions(server_card="com.example/shop"), TypeError, r"ServerCard\('com.example/orders'\)"),
-        (lambda: HTTPOptions(server_card=True), TypeError, "got True"),
+        (partial(HTTPOptions, server_card="com.example/shop"), TypeError, r"ServerCard\('com.example/orders'\)"),
+        (partial(HTTPOptions, server_card=True), TypeError, "got True"),
     ],
 )
 def test_wrong_options_are_errors(make: Any, error: type[Exception], message: str) -> None:
