@@ -295,8 +295,8 @@ WRONG: list[Any] = ["com.example/shop", True]
     [
         (lambda: ServerCard("shop"), ValueError, "such as 'com.example/orders'; got 'shop'"),
         (lambda: ServerCard("com.example/shop", url="shop.example"), ValueError, "absolute URL"),
-        (partial(HTTPOptions, server_card="com.example/shop"), TypeError, r"ServerCard\('com.example/orders'\)"),
-        (partial(HTTPOptions, server_card=True), TypeError, "got True"),
+        (partial(HTTPOptions, server_card=WRONG[0]), TypeError, r"ServerCard\('com.example/orders'\)"),
+        (partial(HTTPOptions, server_card=WRONG[1]), TypeError, "got True"),
     ],
 )
 def test_wrong_options_are_errors(make: Any, error: type[Exception], message: str) -> None:
