@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
@@ -286,17 +287,16 @@ async def test_a_function_app_has_the_card_without_a_key() -> None:
     assert "shop_card" not in names
 
 
+WRONG: list[Any] = ["com.example/shop", True]
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
         (lambda: ServerCard("shop"), ValueError, "such as 'com.example/orders'; got 'shop'"),
         (lambda: ServerCard("com.example/shop", url="shop.example"), ValueError, "absolute URL"),
-        (
-            lambda: HTTPOptions(server_card=cast("Any", "com.example/shop")),
-            TypeError,
-            r"ServerCard\('com.example/orders'\)",
-        ),
-        (lambda: HTTPOptions(server_card=cast("Any", True)), TypeError, "got True"),
+        (partial(HTTPOptions, server_card=WRONG[0]), TypeError, r"ServerCard\('com.example/orders'\)"),
+        (partial(HTTPOptions, server_card=WRONG[1]), TypeError, "got True"),
     ],
 )
 def test_wrong_options_are_errors(make: Any, error: type[Exception], message: str) -> None:
