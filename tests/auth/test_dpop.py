@@ -168,10 +168,16 @@ async def test_the_proof_is_checked_after_the_token_and_for_each_request() -> No
         assert isinstance(identity, Challenge)
         assert identity.scheme == "DPoP"
     assert len(checked) == 3
-    assert (
-        bearer.recall(sha256(f"Bearer {token}".encode()).digest()) is None
-    )  # not without a proof, although it is cached
-    assert bearer.recall(sha256(f"DPoP {token}".encode()).digest()) is None
-    unbound = sign(claims())
-    assert isinstance(await bearer(bearing(unbound)), Challenge)
-    assert bearer.recall(sha256(f"Bearer {unbound}".encode()).digest()) is None
+
+
+async def test_a_token_in_the_cache_is_recalled_only_if_it_needs_no_proof() -> None:
+    async def check(_token: str, _principal: Principal) -> None:
+        return None
+
+    for mode in ("allowed", "required"):
+        bearer, free, own = tokens(dpop=mode), sign(claims()), bound()
+        assert isinstance(await bearer(ProvableHeaders({"authorization": f"DPoP {own}"}, check)), Principal)
+        await bearer(bearing(free))
+        headers = [f"Bearer {own}", f"DPoP {own}", f"Bearer {free}", f"DPoP {free}"]
+        recalled = [bearer.recall(sha256(header.encode()).digest()) is not None for header in headers]
+        assert recalled == [False, False, mode == "allowed", False]

@@ -28,7 +28,8 @@ async def test_a_proof_is_new_once_as_long_as_it_is_valid() -> None:
         assert not await used.use_once("a", "ada", 1300)
     assert not await used.use_once("a", "bob", 1300)  # the caller whose share it uses plays no part
     assert await used.use_once("\ud800", "ada", 1300)
-    assert await used.use_once("late", "ada", 1300.5)
+    clock.now = 1302
+    assert [await used.use_once("late", "ada", 1305) for _ in range(2)] == [True, False]
     clock.now = 1310
     assert len(used) == 3
     assert await used.use_once("b", "ada", 1600)
