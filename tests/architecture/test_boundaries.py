@@ -53,6 +53,7 @@ WHO_MAY = {
     "funcmcp/_adapters/http1/tls_handshake.py": "nobody: an argument has the type of ssl",
     "funcmcp/_client/http_exchange.py": "the server that the caller of the client names",
     "funcmcp/_client/public_addresses.py": "the resolver of the machine, for the host of an endpoint with public_only",
+    "funcmcp/_client/session_cookies.py": "nobody: http.cookiejar reads requests of urllib, which are not sent",
     "funcmcp/_client/targets.py": "nobody: an option has the type of ssl",
     "funcmcp/_client/http_connections.py": "the same: it reads which proxy the environment names for the server",
     "funcmcp/_client/token_requests.py": "the authorization server of the endpoint that the user of the client names",

@@ -185,25 +185,23 @@ class Client:
         cache: bool = True,
     ) -> None:
         _check_options(revision, timeout, log_level)
-        on_message = _MessageCallbacks(on_notification, on_progress, on_log, on_task)
-        on_change = _ChangeCallbacks(
+        self._on_message = _MessageCallbacks(on_notification, on_progress, on_log, on_task)
+        self._on_change = on_change = _ChangeCallbacks(
             on_tool_list_changed, on_prompt_list_changed, on_resource_list_changed, on_resource_updated
         )
-        _refuse_async({**on_message._asdict(), **on_change._asdict()})
-        if log_level is None and on_log is not None:
-            log_level = "info"
+        _refuse_async({**self._on_message._asdict(), **on_change._asdict()})
+        default_level = None if on_log is None else "info"
         self._transport = transport = _transport_to(target, headers or {})
         self._requests = Requests(
             transport,
             Answers(elicit, sample, roots, declared_extensions(extensions)),
             revision=revision,
-            log_level=log_level,
+            log_level=default_level if log_level is None else log_level,
             timeout=timeout,
             on_notification=self._notified,
             on_session=self._session_began,
         )
         self._tasks = TaskClient(self._requests, on_task)
-        self._on_message, self._on_change = on_message, on_change
         self._cache = ListCache()
         self._uses_cache = cache and not getattr(transport, "is_local", False)
         callbacks = (elicit, sample, roots, on_notification, on_log, on_task, *on_change)
