@@ -68,7 +68,7 @@ FIRST, LAST = "call 000", f"call {CALLS:03d}"
 def waiting(transport: str, folder: Path) -> Iterator[dict[str, Any]]:
     command = script(WAITING, folder)
     if transport == "stdio":
-        yield {"command": command}
+        yield {"command": command, "options": {"sessions": "shared"}}  # one process knows the calls of all clients
         return
     with serve(Path(command[-1]), attribute="app") as served:
         yield {"url": served.url, "endpoint": {"max_connections": 2 * CALLS}}

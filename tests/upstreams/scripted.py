@@ -51,6 +51,10 @@ class ScriptedServer:
         requests: What was received: the method of the message, or the HTTP method, with the session id.
         sessions: The number of sessions that were begun.
         missing: Methods that it does not have.
+        capabilities: What it declares.
+        streams: Whether it has streams for what it sends outside of responses.
+        stream: The writer of the last of these.
+        responses: The answers to its own requests.
     """
 
     def __init__(self) -> None:
@@ -60,12 +64,21 @@ class ScriptedServer:
         self.headers: list[dict[str, str]] = []
         self.sessions = 0
         self.missing = {"server/discover"}
+        self.capabilities: dict[str, Any] = {"tools": {}}
+        self.streams = False
+        self.stream: asyncio.StreamWriter | None = None
+        self.responses: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.open_sessions: set[str] = set()
 
     @property
     def calls(self) -> int:
         """The number of calls that were received."""
         return sum(method == "tools/call" for method, _ in self.requests)
+
+    def push(self, message: dict[str, Any]) -> None:
+        """Send a message outside of responses."""
+        assert self.stream is not None
+        self.stream.write(b"data: %s\n\n" % json.dumps({"jsonrpc": "2.0", **message}).encode())
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -86,14 +99,14 @@ class ScriptedServer:
             session_id = f"session-{self.sessions}"
             self.open_sessions.add(session_id)
             info = {"name": "scripted", "version": "1"}
-            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+            result = {"protocolVersion": "2025-11-25", "capabilities": self.capabilities, "serverInfo": info}
             exchange.result(result, mcp_session_id=session_id)
         elif method in self.missing:
             error = {"code": -32601, "message": "Method not found"}
             body = json.dumps({"jsonrpc": "2.0", "id": exchange.message["id"], "error": error}).encode()
             exchange.write("200 OK", body)
         elif method in ("GET", "POST"):
-            exchange.write("405 Method Not Allowed")
+            self._answer_stream(exchange)
         elif method == "DELETE":
             self.open_sessions.discard(session_id)
             exchange.write("204 No Content")
@@ -109,6 +122,17 @@ class ScriptedServer:
             exchange.text(session_id)
         else:
             exchange.result({})
+
+    def _answer_stream(self, exchange: Exchange) -> None:
+        """Open the stream for messages outside of responses, or take the answer to one."""
+        if exchange.method == "GET" and self.streams:
+            self.stream = exchange.writer
+            self.stream.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        elif "id" in exchange.message:
+            self.responses.put_nowait(exchange.message)
+            exchange.write("202 Accepted")
+        else:
+            exchange.write("405 Method Not Allowed")
 
 
 async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Exchange:

@@ -288,6 +288,21 @@ async def test_any_instance_goes_on_with_the_session_of_an_upstream_of_both_eras
         assert scripted.open_sessions == set()
 
 
+async def test_a_session_over_which_nothing_is_watched_any_more_can_end() -> None:
+    proxy = funcmcp.MCPServer("Proxy", sessions=MemorySessions())
+    upstream = Upstream(Everything([*ERAS.values()], print).mcp)
+    proxy.mount(upstream)
+    async with Client(proxy, revision=HANDSHAKE) as client:
+        await client.list_resources()
+        await client.subscribe("memo://note")
+        (link,) = upstream._links._of_loop()._links.values()
+        assert (link.is_busy, link.revision.date) == (True, HANDSHAKE)
+        await client.unsubscribe("memo://note")
+        async with asyncio.timeout(PATIENCE):
+            while link.is_busy:  # noqa: ASYNC110 - a link has no event
+                await asyncio.sleep(0.001)
+
+
 PROGRAM = """
 import json, sys
 for line in sys.stdin:

@@ -268,6 +268,26 @@ async def test_only_the_capabilities_of_the_server_are_declared(revision: str) -
         assert {"tools", "resources", "prompts", "completions"} <= client.capabilities.keys()
 
 
+@pytest.mark.parametrize("reports", [False, True])
+async def test_subscriptions_are_declared_if_a_resource_has_them(reports: bool) -> None:
+    uri = "data://days/monday"
+    upstream = Scripted(
+        {"resources/list": {"resources": [{"uri": uri, "name": "monday"}]}},
+        capabilities={"resources": {"subscribe": True} if reports else {}},
+    )
+    inner = gateway(upstream)
+    outer = MCPServer("outer")
+    outer.mount(inner, prefix="in")
+    for mcp in (inner, outer):
+        await mcp.list_resources()
+        async with Client(mcp) as client:
+            assert ("subscribe" in client.capabilities["resources"]) is reports
+    inner.resource("data://own", name="own")(lambda: "own")
+    for mcp in (inner, outer):
+        async with Client(mcp) as client:
+            assert client.capabilities["resources"]["subscribe"] is True
+
+
 async def test_instructions_are_added_with_the_name_of_the_server() -> None:
     mcp = MCPServer("gateway", instructions="Ours.")
     mcp.mount(Upstream(Scripted(instructions="Use UTC."), name="time", instructions=True))

@@ -240,14 +240,14 @@ class Requests:
             task.cancel()
         await self._transport.aclose()
 
-    def open_stream(self, on_gap: Callable[[], None]) -> asyncio.Event | None:
+    def open_stream(self, on_gap: Callable[[], None] | None) -> asyncio.Event | None:
         """Open the stream for what the server sends outside of requests, if the transport has one.
 
         Args:
-            on_gap: Is called when messages may be missing.
+            on_gap: Is called when messages may be missing. None leaves that of an open stream as it is.
 
         Returns:
-            Is set when the server has answered the first request for the stream; None if there is none.
+            Is set when the server has answered: the stream is open, or there is none. None: the transport has none.
         """
         if isinstance(self._transport, StandingStreams):
             return self._transport.open_stream(self._headers(), on_gap)

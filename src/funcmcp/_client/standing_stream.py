@@ -66,14 +66,14 @@ class StandingStream:
     Args:
         get: Requests the stream, with header fields.
         receive: Handles the notifications and requests of the server.
-        on_gap: Is called when messages may be missing.
+        on_gap: Is called when messages may be missing; None for nothing.
 
     Attributes:
-        on_gap: Is called when messages may be missing.
-        answered: Is set when the server has answered the first request for the stream, or can't be reached.
+        on_gap: Is called when messages may be missing; None for nothing.
+        answered: Is set when the server has answered: the stream is open, or there is none.
     """
 
-    def __init__(self, get: Get, receive: Receive, on_gap: Callable[[], None]) -> None:
+    def __init__(self, get: Get, receive: Receive, on_gap: Callable[[], None] | None) -> None:
         self._get = get
         self._receive = receive
         self.on_gap = on_gap
@@ -92,6 +92,7 @@ class StandingStream:
         except ClientError as error:
             _logger.debug("The client has no stream for what the server sends outside of requests: %s", error)
         finally:
+            self.answered.set()
             self._stream.cancel_answers()
 
     async def _pause(self) -> None:
@@ -101,19 +102,18 @@ class StandingStream:
         """Read the stream to its end. Return whether to request it again."""
         last_id = self._reader.last_id
         try:
-            try:
-                http_response = await self._get({} if last_id is None else {LAST_EVENT_ID: last_id})
-            finally:
-                self.answered.set()
+            http_response = await self._get({} if last_id is None else {LAST_EVENT_ID: last_id})
             if http_response.status != _OK or not is_event_stream(http_response):
                 return await self._is_temporary(http_response)
-            if self._was_open and last_id is None:
+            self.answered.set()
+            if self._was_open and last_id is None and self.on_gap is not None:
                 self.on_gap()
             self._was_open = True
             await self._read_messages(http_response)
             self._ends += 1
         except (ConnectionFailedError, InvalidResponseError) as error:
             self._failures += 1
+            self.answered.set()
             _logger.debug("The stream of the server broke: %s", error)
         return True
 
@@ -129,6 +129,7 @@ class StandingStream:
 
     async def _is_temporary(self, http_response: HttpResponse) -> bool:
         """Return whether a refusal may change: by its status, or because the next request names no event."""
+        self.answered.set()
         await discard(http_response)
         named_event = self._reader.last_id is not None
         if http_response.status in TEMPORARY:

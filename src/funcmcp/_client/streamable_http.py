@@ -79,7 +79,7 @@ class StreamableHTTP:
         self._receive: Receive = _ignore
         self._standing: asyncio.Task[None] | None = None
         self._stream: StandingStream | None = None
-        self._stream_session: str | None = None
+        self._stream_session: str | None = None  # the session that has it
         self._http_sse: HTTPWithSSE | None = None
 
     @property
@@ -138,14 +138,17 @@ class StreamableHTTP:
             kind = message.get("method", "a response")
             raise InvalidResponseError(f"The server does not accept {kind} (HTTP status {http_response.status}).")
 
-    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None]) -> asyncio.Event | None:
+    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None] | None) -> asyncio.Event:
         """Open the stream for what the server sends outside of requests, in the background; see `StandingStreams`."""
-        if self._http_sse is not None:
-            return None
         if self._stream is not None and self._stream_session == self.session_id:
-            self._stream.on_gap = on_gap
+            if on_gap is not None:
+                self._stream.on_gap = on_gap
             return self._stream.answered
         self._close_stream()
+        if self._http_sse is not None:
+            is_open = asyncio.Event()
+            is_open.set()
+            return is_open
 
         def get(fields: Mapping[str, str]) -> Awaitable[HttpResponse]:
             return self._get({**headers, **fields})
@@ -157,10 +160,9 @@ class StreamableHTTP:
         return stream.answered
 
     def _close_stream(self) -> None:
-        self._stream = None
         if self._standing is not None:
             self._standing.cancel()
-            self._standing = None
+            self._standing = self._stream = None
 
     async def aclose(self) -> None:
         """End the session. A server that cannot be reached any more has none to end."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from asyncio import Event
+    import asyncio
     from collections.abc import Awaitable, Callable, Mapping
 
     Message: TypeAlias = dict[str, Any]
@@ -60,13 +60,13 @@ class Transport(Protocol):
 class StandingStreams(Protocol):
     """A transport that can open a stream for what the server sends outside of requests, beside those of requests."""
 
-    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None]) -> Event | None:
-        """Open the stream in the background, and again whenever it ends. One that the session has goes on.
+    def open_stream(self, headers: Mapping[str, str], on_gap: Callable[[], None] | None) -> asyncio.Event:
+        """Open the stream in the background, and again whenever it ends, unless the session has it already.
 
         Args:
             headers: Header fields of the requests.
-            on_gap: Is called when messages may be missing, instead of an earlier function.
+            on_gap: Is called when messages may be missing. None leaves that of an open stream as it is.
 
         Returns:
-            Is set when the server has answered the first request for the stream; None if there is none.
+            Is set when the server has answered: the stream is open, or there is none.
         """

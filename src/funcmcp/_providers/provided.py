@@ -349,6 +349,8 @@ class _Source:
     def promised(self) -> set[str]:
         """The capabilities that the features of the provider may have; those of another server when it has answered."""
         promised = {_CAPABILITIES[kind] for kind in self.provider.components}
+        if "resources" in promised:
+            promised.add("subscriptions")
         if self.remote is None:
             return promised
         if self.remote.completes:
@@ -769,11 +771,7 @@ class CallerFeatures(_Source):
         if loading is None or loading.get_loop() is not asyncio.get_running_loop():
             loading = self._loading[owner] = asyncio.create_task(self._load(owner, principal))
         previous = self._lists.get(owner)
-        is_optional = self.remote is not None and self.remote.is_optional
-        can_miss = is_optional or (self.remote is not None and previous is not None and not previous.is_unread)
-        is_bounded = is_optional or (again and can_miss)
-        if again or not can_miss or previous is None or not previous.has_failed:
-            await asyncio.wait({loading}, timeout=FIRST_LIST_SECONDS if is_bounded else None)
+        await self._wait_for_list(loading, previous, again=again)
         if loading.done():
             return loading.result()
         self._missed.add(owner)
@@ -781,6 +779,16 @@ class CallerFeatures(_Source):
             previous = self.new_catalog()
             previous.is_unread = True
         return previous
+
+    async def _wait_for_list(
+        self, loading: asyncio.Task[FeaturesOfCaller], previous: FeaturesOfCaller | None, *, again: bool
+    ) -> None:
+        """Wait until a list is read, or for as long as a request waits for another server."""
+        is_optional = self.remote is not None and self.remote.is_optional
+        can_miss = is_optional or (self.remote is not None and previous is not None and not previous.is_unread)
+        is_bounded = is_optional or (again and can_miss)
+        if again or not can_miss or previous is None or not previous.has_failed:
+            await asyncio.wait({loading}, timeout=FIRST_LIST_SECONDS if is_bounded else None)
 
     def _valid(self, owner: str | None) -> FeaturesOfCaller | None:
         features = self._lists.get(owner)

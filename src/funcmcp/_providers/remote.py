@@ -35,7 +35,10 @@ class RemoteProvider(Provider):
 
     @property
     def offered(self) -> frozenset[str] | None:
-        """The names of the capabilities that the server has; None as long as it has never answered."""
+        """The names of the capabilities that the server has; None as long as it has never answered.
+
+        "subscriptions" stands for changes of resources, which it reports.
+        """
         return None
 
     @property

@@ -52,13 +52,10 @@ _current_limit: ContextVar[TimeLimit | None] = ContextVar("funcmcp_upstream_time
 """The time limit of the request whose response the task reads."""
 
 
+_STREAM_SECONDS = 1.0
+"""Seconds that a request waits for the stream of its session. Some servers answer only with their first message."""
+
 URL_ELICITATION_REQUIRED = -32042
-
-STREAM_SECONDS = 2.0
-"""Seconds that a request waits for the stream of its session. Few servers answer it with their first message only."""
-
-_QUESTIONS = frozenset({"elicitation", "sampling", "roots"})
-"""Client capabilities that are questions of the upstream."""
 
 _AWAY = frozenset({502, 503, 504})
 """HTTP statuses with which a proxy or a load balancer says that the server behind it is away."""
@@ -218,10 +215,11 @@ class Link:
         self._new: Requests | None = None  # it may have no session yet
         self._transport: Transport | None = None
         self._session_id: str | None = None
-        self._stream_answered: asyncio.Event | None = None
         self._opening: asyncio.Task[Requests] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._limits: dict[str | int, TimeLimit] = {}
+        self._stream: asyncio.Event | None = None  # of the present session
+        self._needs_stream = False
 
     @property
     def name(self) -> str:
@@ -438,7 +436,7 @@ class Link:
             on_notification=self._notified,
             on_session=self._session_began,
         )
-        self._new = requests
+        self._new, self._stream = requests, None
         try:
             stored = await links.stored_session(self)
             if stored is None:
@@ -448,9 +446,7 @@ class Link:
                     await requests.aclose()
             if stored is not None:
                 await requests.resume(stored.session_id, stored.revision, stored.capabilities)
-                self._open_stream(requests)
             links.opened(self, requests)
-            await self._wait_for_stream()
         except BaseException:
             await self._close(requests)
             raise
@@ -465,28 +461,33 @@ class Link:
             self.changes = LinkChanges(report, kinds=())
             self.changes.session_began(self._requests)
 
+    async def open_stream(self) -> None:
+        """Open the stream for what the upstream sends outside of responses, also for what belongs to a request.
+
+        Servers of the official TypeScript SDK send most questions and log messages there. Without the stream these are
+        lost, and the call that asks waits in vain.
+        """
+        self._needs_stream = True
+        requests = await self.open()
+        stream = self._stream
+        if stream is None:
+            stream = self._stream = requests.open_stream(None)
+        if stream is None or stream.is_set():
+            return
+        try:
+            async with asyncio.timeout(_STREAM_SECONDS):
+                await stream.wait()
+        except TimeoutError:
+            stream.set()  # no other request waits for it
+
     def _session_began(self) -> None:
+        self._stream = None
         if self._new is None:
             return
-        self._open_stream(self._new)
         if self.changes is not None:
             self.changes.session_began(self._new)
-
-    def _open_stream(self, requests: Requests) -> None:
-        """Open the stream on which an upstream sends the questions that belong to no response, as an official SDK does.
-
-        It is open for sessions whose client answers questions.
-        """
-        is_asked = not self._is_for_lists and not _QUESTIONS.isdisjoint(self.client_capabilities)
-        if is_asked and not requests.revision.per_request:
-            self._stream_answered = requests.open_stream(_ignore_gap)
-
-    async def _wait_for_stream(self) -> None:
-        """Wait for the stream: a question before it is open would be lost."""
-        if self._stream_answered is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(STREAM_SECONDS):
-                    await self._stream_answered.wait()
+        if self._needs_stream:
+            self._stream = self._new.open_stream(None)
 
     async def _send(self, method: str, params: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request; send it again if the process had ended before it was written."""
@@ -650,10 +651,6 @@ class _TimedAnswers(UpstreamAnswers):
             for limit in limits:
                 stack.enter_context(limit.answering())
             return await answer
-
-
-def _ignore_gap() -> None:
-    """Do nothing: a question that was lost can't be asked again."""
 
 
 def _progress_token(params: Mapping[str, Any]) -> str | int | None:

@@ -142,7 +142,7 @@ class UpstreamFeatures:
             lambda: {"uri": uri, "name": uri},
             self._read,
             interactive=True,
-            watch=self._watch,
+            watch=self._watch_of_resources,
             upstream=UpstreamSource(self._upstream, uri),
         )
 
@@ -192,6 +192,16 @@ class UpstreamFeatures:
         return None
 
     @property
+    def reports_resources(self) -> bool:
+        """Whether the upstream reports changes of resources."""
+        resources = None if self.facts is None else self.facts.capabilities.get("resources")
+        return isinstance(resources, dict) and resources.get("subscribe") is True
+
+    @property
+    def _watch_of_resources(self) -> Watch | None:
+        return self._watch if self.facts is None or self.reports_resources else None
+
+    @property
     def _completes(self) -> bool:
         """Whether the upstream completes arguments."""
         return self.facts is not None and "completions" in self.facts.capabilities
@@ -200,7 +210,7 @@ class UpstreamFeatures:
         self, kind: Kind, key: str, definition: Mapping[str, Any], needs: frozenset[Capability]
     ) -> list[AnyFeature]:
         """Return the feature of a definition, the same one as before if it has not changed; none if it is not valid."""
-        origin = (definition, needs, self._completes)
+        origin = (definition, needs, self._completes, self.reports_resources)
         entry = self._features.get((kind, key))
         if entry is not None and entry[0] == origin:
             return [entry[1]]
@@ -250,14 +260,19 @@ class UpstreamFeatures:
             del requested  # it may have another case in its scheme
             return await self._read(context, uri, values)
 
-        return Resource(uri, lambda: definition, read, interactive=True, watch=self._watch)
+        return Resource(uri, lambda: definition, read, interactive=True, watch=self._watch_of_resources)
 
     def _template(self, text: str, definition: Mapping[str, Any]) -> ResourceTemplate:
         template = template_of(text)
         names: Iterable[str] = template.variables if self._completes else ()
         completers = self._completers({"type": "ref/resource", "uri": text}, names)
         return ResourceTemplate(
-            template, lambda: definition, self._read, completers=completers, interactive=True, watch=self._watch
+            template,
+            lambda: definition,
+            self._read,
+            completers=completers,
+            interactive=True,
+            watch=self._watch_of_resources,
         )
 
     async def _read(self, context: RequestContext, uri: str, values: object) -> dict[str, Any]:

@@ -185,8 +185,11 @@ class Forwarding:
         """Return the result of a handshake upstream, which may ask the client while it works."""
         if request.link.running.log_level != context.log_level:
             await _set_level(request.link, context.log_level)
+        can_ask = bool(passable_capabilities(context.client))
+        if can_ask or (context.log_level is not None and "logging" in request.link.capabilities):
+            await request.link.open_stream()
         asks_in_rounds = context.client.revision.per_request or context.task_id is not None
-        if asks_in_rounds and passable_capabilities(context.client):
+        if asks_in_rounds and can_ask:
             return await self._held_result(request, running, context)
         return await request.send(running)
 

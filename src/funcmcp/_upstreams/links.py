@@ -247,6 +247,7 @@ class Links:
             return await self.for_lists(context.principal)
         link = await self.for_call(context)
         link.follow_changes(self.on_change)
+        link.end_use()  # what is watched over it keeps it open
         return link
 
     async def check(self) -> bool:

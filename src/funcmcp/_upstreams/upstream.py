@@ -155,7 +155,10 @@ class Upstream(RemoteProvider):
     @property
     def offered(self) -> frozenset[str] | None:
         """The names of the capabilities that the server has; None as long as it has never answered."""
-        return None if self._features.facts is None else frozenset(self._features.facts.capabilities)
+        if self._features.facts is None:
+            return None
+        names = frozenset(self._features.facts.capabilities)
+        return names | {"subscriptions"} if self._features.reports_resources else names
 
     @property
     def is_away(self) -> bool:

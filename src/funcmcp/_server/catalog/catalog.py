@@ -47,7 +47,8 @@ class Catalog:
 
     Attributes:
         offered: Names of the capabilities that the server declares: "tools", "resources", "prompts", "completions",
-            "logging", "tasks"; and of the extensions that its features need: "apps", "skills".
+            "logging", "tasks"; of the extensions that its features need: "apps", "skills"; and "subscriptions" if
+            changes of a resource can be reported.
         extensions: The settings of the extensions that the author has added, by identifier.
         switched_off: Names of the capabilities that the server never declares. Their methods are unknown to it.
         visibility: Decides which features clients see. Features that they do not see are unknown to them.
@@ -84,6 +85,7 @@ class Catalog:
         self._completing_prompts = 0
         self._completing_templates = 0
         self._pages = 0
+        self._reported = 0  # resources and templates whose changes can be reported
         self._registries: dict[type, Registry[Any]] = {
             Tool: self.tools,
             Resource: self.resources,
@@ -239,6 +241,8 @@ class Catalog:
             self._completing_templates += count * bool(feature.completers)
         if isinstance(feature, Resource):
             self._pages += count * is_page(feature.uri)
+        if isinstance(feature, Resource | ResourceTemplate | ResourceLister):
+            self._reported += count * _reports_changes(feature)
         self._update_offered()
         if change is not None:
             self._publish(change)
@@ -251,6 +255,8 @@ class Catalog:
             offered.add("completions")
         if self._open_tasks is not None and self._task_tools > 0:
             offered.add("tasks")
+        if "resources" in offered and (self._reported > 0 or "resources" not in self._promised):
+            offered.add("subscriptions")
         if "resources" in offered and self._pages > 0:
             offered.add("apps")
         if "resources" in offered and len(self.skills) > 0:
@@ -271,6 +277,11 @@ class Catalog:
 
 def _is_built_in(feature: Addable) -> bool:
     return not isinstance(feature, ResourceLister) and feature.is_built_in
+
+
+def _reports_changes(feature: Resource | ResourceTemplate | ResourceLister) -> bool:
+    """Return whether changes can be reported: by this server, or by the other one that has the resource."""
+    return isinstance(feature, ResourceLister) or feature.upstream is None or feature.watch is not None
 
 
 def _is_declared(*, option: bool | None, has_features: bool) -> bool:

@@ -140,7 +140,7 @@ def capabilities(catalog: Catalog, revision: Revision, *, pushes: bool, lists_ta
         for name in _LISTS:
             if name in declared:
                 declared[name]["listChanged"] = True
-        if "resources" in declared:
+        if "subscriptions" in declared:
             declared["resources"]["subscribe"] = True
     if "tasks" in declared:
         declared["tasks"] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
