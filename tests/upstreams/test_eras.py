@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 import funcmcp
 from funcmcp._upstreams import links as upstream_links
-from funcmcp.client import Client, StdioCommand
+from funcmcp.client import Client, ClientError, StdioCommand
 from funcmcp.state import MemorySessions
 from funcmcp.upstreams import Upstream
 from tests.patience import PATIENCE
@@ -142,6 +142,8 @@ def both_eras(scripted: ScriptedServer, initialize: Answer | None, supported: li
         version = exchange.headers.get("mcp-protocol-version")
         if method == "server/discover":
             exchange.result({"supportedVersions": supported, "capabilities": {"tools": {}}})
+        elif "mcp-session-id" in exchange.headers and exchange.headers["mcp-session-id"] not in scripted.open_sessions:
+            exchange.write("404 Not Found")
         elif method == "tools/call" and version == PER_REQUEST:
             exchange.text("no session")
         elif method == "tools/list":
@@ -366,3 +368,35 @@ async def test_a_client_of_the_handshake_asks_for_a_task_in_the_era_of_the_lists
         created = await client.request("tools/call", {"name": "up_report", "arguments": {"topic": "tea"}, "task": {}})
         task = await client.get_task(created["task"]["taskId"])
         assert (await task.result()).text == "All about tea"
+
+
+@pytest.mark.parametrize("first", ["handshake", "2026-07-28"])
+async def test_a_server_that_is_another_version_now_is_asked_again_when_its_lists_are_read(first: str) -> None:
+    proxy = funcmcp.MCPServer("Proxy")
+    async with scripted_server() as scripted:
+        answer = scripted._answer
+        upstream = Upstream(scripted.url, name="scripted")
+        proxy.mount(upstream)
+
+        def switch(to: str) -> None:
+            if to == "handshake":
+                scripted._answer, scripted.missing = answer, {"server/discover"}  # type: ignore[method-assign]
+            else:
+                scripted.open_sessions.clear()
+                both_eras(scripted, refusal(-32601), [PER_REQUEST])
+
+        async def use() -> str:
+            async with Client(proxy, revision=HANDSHAKE) as client:
+                assert [tool.name for tool in await client.list_tools()] == ["act"]
+                return await act(client)
+
+        switch(first)
+        async with proxy.lifespan():
+            before = await use()
+            switch("2026-07-28" if first == "handshake" else "handshake")
+            with pytest.raises((ClientError, funcmcp.MCPError)):
+                await upstream.list(None)
+            assert upstream.status.list_error is not None
+            await upstream.list(None)
+            after = await use()
+    assert (before == "no session", after == "no session") == (first != "handshake", first == "handshake")

@@ -85,6 +85,9 @@ _PROBE_SECONDS = 10.0
 _MAX_ANSWERING = 100
 """Requests of the server that are answered in the background at the same time."""
 
+_NO_HANDSHAKE = {INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, UNSUPPORTED_PROTOCOL_VERSION}
+"""Error codes of ``initialize`` of a server that begins no session in the handshake era."""
+
 _CANCEL_SECONDS = 2.0
 """Seconds that sending ``notifications/cancelled`` may take."""
 
@@ -473,7 +476,12 @@ class Requests:
         """
         async with self._starting_session:
             if self._session_has_ended:
-                await self._initialize()
+                try:
+                    await self._initialize()
+                except MCPError as error:
+                    if error.code not in _NO_HANDSHAKE:
+                        raise
+                    raise SessionEndedError from error  # it may be another version of the server now
 
     async def _cancel(self, request_id: int, method: str, reason: str) -> None:
         """Cancel a request at the server. In the per-request era, closing its HTTP response has already done so."""

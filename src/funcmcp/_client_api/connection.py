@@ -190,13 +190,12 @@ class Client:
             on_tool_list_changed, on_prompt_list_changed, on_resource_list_changed, on_resource_updated
         )
         _refuse_async({**self._on_message._asdict(), **on_change._asdict()})
-        default_level = None if on_log is None else "info"
         self._transport = transport = _transport_to(target, headers or {})
         self._requests = Requests(
             transport,
             Answers(elicit, sample, roots, declared_extensions(extensions)),
             revision=revision,
-            log_level=default_level if log_level is None else log_level,
+            log_level="info" if log_level is None and on_log is not None else log_level,
             timeout=timeout,
             on_notification=self._notified,
             on_session=self._session_began,

@@ -362,7 +362,7 @@ class Link:
             await asyncio.wait({opening})
         if keep_session and self._transport is not None:
             self._transport.session_id = None  # a transport without a session ends none
-        self._disconnect()
+        self.disconnect()
         if self._closing is not None:
             await asyncio.wait({self._closing})
 
@@ -370,9 +370,9 @@ class Link:
         """Note that the process of an open connection has ended by itself."""
         if self._requests is not None:
             self._links.health.failed(reason, self._links.health.now())
-            self._disconnect()
+            self.disconnect()
 
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
         """Begin to close the connection. The next one is opened when this one is closed, and its process has ended."""
         requests, self._requests = self._requests, None
         if requests is not None:
@@ -599,7 +599,7 @@ class Link:
             )
         links.health.failed(str(error), began)
         if not self.is_http:
-            self._disconnect()
+            self.disconnect()
         if not error.was_sent:
             return links.health.away_error()
         return UpstreamError(

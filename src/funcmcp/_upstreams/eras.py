@@ -7,14 +7,14 @@ do. Then the first session that a client of the handshake era needs is the quest
 outcome, and a refusal is remembered. An upstream that begins no session over HTTP can't ask a client in the handshake
 era, so it counts as one that refuses.
 
-The answers hold until a connection fails, because the upstream may then be another version.
+The answers hold until a connection or a request for lists fails, because the upstream may then be another version.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp._client.errors import ConnectionFailedError, HTTPStatusError
+from funcmcp._client.errors import ConnectionFailedError, HTTPStatusError, SessionEndedError
 from funcmcp._protocol.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -28,6 +28,7 @@ from funcmcp._upstreams.status import UpstreamError
 
 if TYPE_CHECKING:
     from funcmcp._client.requests import Requests
+    from funcmcp._protocol.errors import ClientError
 
 FIRST_SESSION_SECONDS = 30.0
 """Seconds that the first session of an upstream of 2026-07-28 may take to begin before it counts as refused."""
@@ -117,3 +118,11 @@ class Eras:
         if isinstance(error, TimeoutError):
             return self.is_unsure
         return isinstance(error, InvalidResponseError)
+
+
+def is_of_another_version(error: ClientError | MCPError) -> bool:
+    """Return whether an upstream that is another version now may have answered a list request with an error."""
+    cause = error.__cause__ if isinstance(error, UpstreamError) else error
+    if isinstance(cause, MCPError):
+        return cause.code in _REFUSALS
+    return isinstance(cause, InvalidResponseError | SessionEndedError)

@@ -28,6 +28,7 @@ from funcmcp._server.catalog.features import Prompt, Resource, ResourceTemplate,
 from funcmcp._server.handlers.lists import Caching
 from funcmcp._upstreams.auth import calling
 from funcmcp._upstreams.definitions import PROMPTS, RESOURCES, TEMPLATES, TOOLS, DefinitionReader, without_null
+from funcmcp._upstreams.eras import is_of_another_version
 from funcmcp._upstreams.names import prompt_name, template_of, tool_name
 from funcmcp._upstreams.upstream_tasks import task_options
 
@@ -186,6 +187,10 @@ class UpstreamFeatures:
         self.facts = _facts_of(link)
         try:
             return await self._definitions.read(link, capabilities)
+        except (ClientError, MCPError) as error:
+            if is_of_another_version(error):
+                self._links.reopen(link)
+            raise
         finally:
             self._links.release(link)
 

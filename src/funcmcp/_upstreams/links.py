@@ -332,6 +332,16 @@ class Links:
             self._eras.session_refused()
         return is_refusal
 
+    def reopen(self, link: Link) -> None:
+        """Ask the upstream for its revisions again, because its lists can't be read as before.
+
+        An endpoint may be served by another version of the server than before. A process is connected to when it
+        starts, and so stays the same.
+        """
+        if link.is_http:
+            self._eras.forget()
+            link.disconnect()
+
     def forget_eras(self) -> None:
         """Ask the upstream for its revisions again, because it did not accept a connection."""
         self._eras.forget()
