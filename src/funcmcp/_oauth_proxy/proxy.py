@@ -69,7 +69,7 @@ _READ: Final = ("GET", "HEAD")
 """The methods of documents. HEAD is answered as GET, and the platform leaves the body out."""
 
 _PROOF_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of memory of used proofs of token requests. A client has a quarter of it."""
+"""Bytes of memory of used proofs of token requests. A user has a quarter of it, and so has an address."""
 
 _CACHED: Final = ("cache-control", "max-age=3600")
 _CORS: Final = (
