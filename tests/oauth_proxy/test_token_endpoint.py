@@ -142,6 +142,27 @@ async def test_required_proofs_and_nonces() -> None:
         assert error_of(await stage.exchange("x", proof=fresh())) == "use_dpop_nonce"
 
 
+async def test_a_client_that_always_has_a_key_gets_no_bearer_tokens() -> None:
+    stage = Stage(dpop="allowed")
+    answer = await stage.register(dpop_bound_access_tokens=True)
+    assert answer.json["dpop_bound_access_tokens"] is True
+    stage.client_id = answer.json["client_id"]
+    code = await stage.code()
+    assert error_of(await stage.exchange(code)) == "invalid_dpop_proof"
+    assert stage.upstream.exchanges == []  # so the code is not used up
+    bound = await stage.exchange(code, proof=fresh(OTHER))
+    assert key_of(bound) == OTHER.thumbprint()
+    assert error_of(await stage.refresh(bound.json["refresh_token"])) == "invalid_grant"
+    assert error_of(await stage.exchange(await stage.code(dpop_jkt=OWN.thumbprint()))) == "invalid_grant"
+    refused = await stage.register(dpop_bound_access_tokens="true")
+    assert (refused.status, refused.json["error"]) == (400, "invalid_client_metadata")
+    stage = Stage()  # takes no proofs, and does not say that it does
+    answer = await stage.register(dpop_bound_access_tokens=True)
+    assert "dpop_bound_access_tokens" not in answer.json
+    stage.client_id = answer.json["client_id"]
+    assert key_of(await stage.exchange(await stage.code()), "Bearer") is None
+
+
 async def test_proofs_use_the_memory_of_a_user_or_an_address_and_not_of_a_client(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
-from funcmcp._oauth_proxy.flows import CODE_SECONDS, challenge_of, of_code, sign_in_id
+from funcmcp._oauth_proxy.flows import ANY_KEY, CODE_SECONDS, challenge_of, of_code, sign_in_id
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, basic_client
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _INVALID_GRANT: Final = "The code or the token is invalid, expired, used, or of another client."
+_NO_PROOF: Final = "The request needs a header DPoP, with a proof of the client's key."
 _UPSTREAM_AWAY: Final = "The identity provider can't be reached. Try again later."
 _STORE_AWAY: Final = "The store of the server can't be reached. Try again later."
 _NO_CACHE: Final = ("pragma", "no-cache")
@@ -183,7 +184,7 @@ def _proof_of(settings: ProxySettings, request: WebRequest) -> Proof | None:
     text = request.headers.get("dpop")
     if text is None:
         if settings.dpop == "required":
-            raise OAuthError("invalid_dpop_proof", "The request needs a header DPoP, with a proof of the client's key.")
+            raise OAuthError("invalid_dpop_proof", _NO_PROOF)
         return None
     try:
         return settings.proofs.read(text.strip(" \t"), request.method, f"{settings.issuer}/oauth/token")
@@ -199,12 +200,15 @@ async def _use(settings: ProxySettings, proof: Proof | None, account: str, jkt: 
         proof: The proof.
         account: Whose share of the memory it uses: `_account_of` the user, or the address while the user is unknown. A
             client is no account: all users of an application may have one client.
-        jkt: The thumbprint of the key to which the grant is bound; None if it is not bound.
+        jkt: The thumbprint of the key to which the grant is bound; `ANY_KEY` if any key will do; None if it is not
+            bound.
 
     Raises:
-        OAuthError: The grant is bound to another key, or the proof has been used before.
+        OAuthError: The grant is bound to another key, needs one, or the proof has been used before.
     """
-    if jkt is not None and (proof is None or not is_key_of(jkt, proof)):
+    if jkt == ANY_KEY and proof is None:
+        raise OAuthError("invalid_dpop_proof", _NO_PROOF)
+    if jkt not in {None, ANY_KEY} and (proof is None or not is_key_of(jkt, proof)):
         raise _InvalidGrantError
     if proof is None or settings.proofs is None:
         return None
