@@ -82,7 +82,7 @@ class ServerCardEndpoint:
             return HttpResponse(204, _PREFLIGHT)
         body = encode(self._card(self._url or self._url_of(request)))
         etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-        headers = (*_HEADERS, ("etag", etag))
+        headers: tuple[tuple[str, str], ...] = (*_HEADERS, ("etag", etag))
         if self._url is None:
             headers = (*headers, _BY_HOST)
         if is_cached(request.fields.get(b"if-none-match"), etag):
