@@ -143,10 +143,12 @@ async def host(tmp_path: Path) -> AsyncIterator[Host]:
 
 
 async def test_a_client_is_what_its_document_says(host: Host) -> None:
+    host.body = json.dumps(DOCUMENT | {"dpop_bound_access_tokens": True}).encode()
     client = await host.documents.client(URL)
     assert (client.key, client.name, client.host) == (URL, "Notes", HOST)
     assert client.redirect_uris == ("http://localhost/callback", "https://app.example.com/back")
     assert client.refreshes
+    assert client.has_key
     (head,) = host.requests
     assert head.startswith("GET /oauth/client.json HTTP/1.1\r\n")
     fields = head.lower()
@@ -300,6 +302,7 @@ def test_a_url_that_a_client_can_not_have_is_refused(url: str) -> None:
         ({"redirect_uris": ["javascript:alert(1)"]}, "javascript"),
         ({"grant_types": ["client_credentials"]}, "authorization_code"),
         ({"grant_types": "authorization_code"}, "list of strings"),
+        ({"dpop_bound_access_tokens": "true"}, "true or false"),
         ({"redirect_uris": ["http://localhost/"], "application_type": "web"}, "web"),
     ],
 )

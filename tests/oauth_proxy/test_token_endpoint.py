@@ -9,6 +9,8 @@ import pytest
 
 from funcmcp._auth.dpop import PROOF_ALGORITHMS
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
+from funcmcp._oauth_proxy.upstream import User
+from funcmcp._state.replays import ENTRY_BYTES
 from funcmcp.auth import Auth, Challenge
 from funcmcp.state import MemorySignIns
 from tests.auth.making_proofs import proof
@@ -138,6 +140,47 @@ async def test_required_proofs_and_nonces() -> None:
     assert instance.dpop_nonces
     for _ in range(40):  # more than an address may send failed requests
         assert error_of(await stage.exchange("x", proof=fresh())) == "use_dpop_nonce"
+
+
+async def test_a_client_that_always_has_a_key_gets_no_bearer_tokens() -> None:
+    stage = Stage(dpop="allowed")
+    answer = await stage.register(dpop_bound_access_tokens=True)
+    assert answer.json["dpop_bound_access_tokens"] is True
+    stage.client_id = answer.json["client_id"]
+    code = await stage.code()
+    assert error_of(await stage.exchange(code)) == "invalid_dpop_proof"
+    assert stage.upstream.exchanges == []  # so the code is not used up
+    bound = await stage.exchange(code, proof=fresh(OTHER))
+    assert key_of(bound) == OTHER.thumbprint()
+    assert error_of(await stage.refresh(bound.json["refresh_token"])) == "invalid_grant"
+    assert error_of(await stage.exchange(await stage.code(dpop_jkt=OWN.thumbprint()))) == "invalid_grant"
+    refused = await stage.register(dpop_bound_access_tokens="true")
+    assert (refused.status, refused.json["error"]) == (400, "invalid_client_metadata")
+    stage = Stage()  # takes no proofs, and does not say that it does
+    answer = await stage.register(dpop_bound_access_tokens=True)
+    assert "dpop_bound_access_tokens" not in answer.json
+    stage.client_id = answer.json["client_id"]
+    assert key_of(await stage.exchange(await stage.code()), "Bearer") is None
+
+
+async def test_proofs_use_the_memory_of_a_user_or_an_address_and_not_of_a_client(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("funcmcp._oauth_proxy.proxy._PROOF_BYTES", 8 * ENTRY_BYTES)  # two proofs for each account
+    stage.proxy = stage.instance()
+    attacker = [await stage.code() for _ in range(3)]
+    statuses = [(await stage.exchange(code, proof=fresh())).status for code in attacker]
+    assert statuses == [200, 200, 503]
+    stage.caller = "192.0.2.2"
+    first = await stage.exchange(await stage.code(), proof=fresh())  # of the same client
+    stage.upstream.user = User("bob")
+    second = await stage.exchange(await stage.code(), proof=fresh())
+    token = first.json["refresh_token"]
+    for status in (200, 200, 503):
+        answer = await stage.refresh(token, proof=fresh())
+        assert answer.status == status
+        token = answer.json.get("refresh_token", token)
+    assert key_of(await stage.refresh(second.json["refresh_token"], proof=fresh())) == OWN.thumbprint()
 
 
 async def test_the_metadata_say_what_the_proxy_takes() -> None:

@@ -48,6 +48,23 @@ async def test_a_clock_that_is_set_back_makes_no_proof_new() -> None:
     assert await used.use_once("c", "ada", 1700)
 
 
+async def test_a_clock_that_was_a_day_ahead_refuses_no_new_proofs_afterwards() -> None:
+    clock = Clock()
+    used = replays(clock)
+    assert await used.use_once("a", "ada", 1300)
+    clock.now = 90_000
+    assert await used.use_once("b", "eve", 90_300)  # of a client whose clock is ahead as well
+    clock.now = 1000
+    assert not await used.use_once("a", "ada", 1300)
+    assert await used.use_once("c", "ada", 1400)
+    assert not await used.use_once("c", "ada", 1400)
+    clock.now = 1410
+    assert len(used) == 2
+    assert await used.use_once("d", "ada", 1700)
+    assert len(used) == 2  # those of "b" and "d"
+    assert not await used.use_once("c", "ada", 1400)
+
+
 async def test_without_room_new_proofs_are_refused_and_none_is_forgotten() -> None:
     clock = Clock()
     used = replays(clock, limit=5, share=3)

@@ -30,7 +30,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from funcmcp._oauth_proxy.clients import ClientMetadataError, OAuthClient, display_name, texts_in
+from funcmcp._oauth_proxy.clients import ClientMetadataError, OAuthClient, display_name, says_it_has_key, texts_in
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError, checked_uris, is_host
 from funcmcp._protocol.codec import decode
 from funcmcp._state.rates import MemoryRates
@@ -284,9 +284,10 @@ def _client_in(body: bytes, url: str, host: str) -> OAuthClient:
     try:
         uris = checked_uris(document.get("redirect_uris"), application_type=document.get("application_type"))
         grant_types = texts_in(document, "grant_types", ["authorization_code"])
+        has_key = says_it_has_key(document)
     except (RedirectURIError, ClientMetadataError) as error:
         raise DocumentError(str(error)) from error
     if "authorization_code" not in grant_types:
         raise DocumentError("The application does not use the grant type authorization_code.")
     name = display_name(document.get("client_name"))
-    return OAuthClient(url, name, uris, refreshes="refresh_token" in grant_types, host=host)
+    return OAuthClient(url, name, uris, refreshes="refresh_token" in grant_types, host=host, has_key=has_key)

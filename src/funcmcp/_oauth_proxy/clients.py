@@ -5,7 +5,8 @@ no instance forgets a client, and registering many clients takes no room. A regi
 version 0.1, which were lists, are read as well. The proxy has no secrets of clients: they are public, and PKCE binds a
 code to the client that requested it.
 
-Source: RFC 7591 sections 2, 3.2.1 and 3.2.2; MCP "basic/authorization/client-registration".
+Source: RFC 7591 sections 2, 3.2.1 and 3.2.2; RFC 9449 section 5.2 (`dpop_bound_access_tokens`); MCP
+"basic/authorization/client-registration".
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._oauth_proxy.redirect_uris import checked_uris
 from funcmcp._protocol.codec import decode
-from funcmcp._state.records import are_texts, to_record, value_of
+from funcmcp._state.records import BOUND_VERSION, VERSION, are_texts, to_record, value_of
 from funcmcp._state.seal import base64url
 from funcmcp._text.visible import UNSAFE
 
@@ -46,6 +47,7 @@ class OAuthClient(NamedTuple):
         redirect_uris: The addresses to which users return.
         refreshes: Whether it gets refresh tokens.
         host: The host of its document; None for a client that has registered.
+        has_key: Whether each of its token requests needs a proof of a key (DPoP), as it says of itself.
     """
 
     key: str
@@ -53,6 +55,7 @@ class OAuthClient(NamedTuple):
     redirect_uris: tuple[str, ...]
     refreshes: bool
     host: str | None = None
+    has_key: bool = False
 
 
 class Clients:
@@ -60,10 +63,12 @@ class Clients:
 
     Args:
         keys: Seal the registrations.
+        takes_proofs: Whether the proxy takes proofs of keys (DPoP). Otherwise no client is registered with one.
     """
 
-    def __init__(self, keys: KeyRing) -> None:
+    def __init__(self, keys: KeyRing, *, takes_proofs: bool = False) -> None:
         self._keys = keys
+        self._takes_proofs = takes_proofs
         self._has_logged_unknown = False
 
     def register(self, body: bytes, now: float) -> dict[str, Any]:
@@ -83,7 +88,9 @@ class Clients:
             raise ClientMetadataError("response_types must contain code.")
         refreshes = "refresh_token" in grant_types
         members = {"registered": int(now), "name": name, "redirect_uris": list(uris), "refreshes": refreshes}
-        client_id = self._keys.seal(_PURPOSE, to_record(members, {}))
+        has_key = says_it_has_key(metadata) and self._takes_proofs
+        version = BOUND_VERSION if has_key else VERSION
+        client_id = self._keys.seal(_PURPOSE, to_record(members, {}, version))
         answer = {
             "client_id": client_id,
             "client_id_issued_at": int(now),
@@ -95,6 +102,8 @@ class Clients:
         }
         if isinstance(metadata.get("application_type"), str):
             answer["application_type"] = metadata["application_type"][:MAX_NAME]
+        if has_key:
+            answer["dpop_bound_access_tokens"] = True
         return answer
 
     def read(self, client_id: str) -> OAuthClient | None:
@@ -102,14 +111,22 @@ class Clients:
         payload = self._keys.open(_PURPOSE, client_id) if len(client_id) <= MAX_CLIENT_ID else None
         if payload is None:
             self._log_unknown()
+        version = VERSION
         match value_of(payload):
             case [int(), str(name), list(uris), bool(refreshes)]:  # of version 0.1
                 pass
-            case {"v": 1, "name": str(name), "redirect_uris": list(uris), "refreshes": bool(refreshes)}:
+            case {
+                "v": 1 | 2 as version,
+                "name": str(name),
+                "redirect_uris": list(uris),
+                "refreshes": bool(refreshes),
+            }:
                 pass
             case _:
                 return None
-        return OAuthClient(key_of(client_id), name, tuple(uris), refreshes) if are_texts(uris) else None
+        if not are_texts(uris):
+            return None
+        return OAuthClient(key_of(client_id), name, tuple(uris), refreshes, has_key=version == BOUND_VERSION)
 
     def _log_unknown(self) -> None:
         """Log once that an id is unknown: the operator may have changed the keys."""
@@ -133,6 +150,14 @@ def display_name(name: object) -> str:
     if not isinstance(name, str):
         return _UNNAMED
     return " ".join(UNSAFE.sub(" ", name[: 10 * MAX_NAME]).split())[:MAX_NAME].strip() or _UNNAMED
+
+
+def says_it_has_key(metadata: dict[str, Any]) -> bool:
+    """Return whether the metadata of a client say that it binds all its tokens to a key (DPoP)."""
+    value = metadata.get("dpop_bound_access_tokens", False)
+    if not isinstance(value, bool):
+        raise ClientMetadataError("dpop_bound_access_tokens must be true or false.")
+    return value
 
 
 def _object(body: bytes) -> dict[str, Any]:

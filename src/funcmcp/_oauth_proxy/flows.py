@@ -36,6 +36,9 @@ FLOW_SECONDS = 600
 
 CODE_SECONDS = 60
 
+ANY_KEY = ""
+"""In place of the thumbprint of a key: a proof of any key is needed. Older versions refuse it, as no key has it."""
+
 _MAX_TOKEN = 16 * 1024
 _FLOW_OF_0_1 = ("secret", "client", "redirect_uri", "state", "scopes", "challenge", "refreshes", "began", "code")
 """The members of a record of version 0.1, which was a list. Sign-ins of that version end after 90 days."""
@@ -57,8 +60,8 @@ class Flow:
         refreshes: Whether the client gets refresh tokens.
         began: When the step began, in seconds since 1970.
         code: The code of the identity provider; "" before the callback.
-        jkt: The thumbprint of the key to which the code is bound (``dpop_jkt``, RFC 9449 section 10); None if it is not
-            bound.
+        jkt: The thumbprint of the key to which the code is bound (``dpop_jkt``, RFC 9449 section 10); `ANY_KEY` if the
+            client chooses the key later; None if it needs none.
         extra: Members of the record that this version does not know.
     """
 

@@ -69,7 +69,7 @@ _READ: Final = ("GET", "HEAD")
 """The methods of documents. HEAD is answered as GET, and the platform leaves the body out."""
 
 _PROOF_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of memory of used proofs of token requests. A client has a quarter of it."""
+"""Bytes of memory of used proofs of token requests. A user has a quarter of it, and so has an address."""
 
 _CACHED: Final = ("cache-control", "max-age=3600")
 _CORS: Final = (
@@ -204,7 +204,8 @@ class OAuthProxy:
         keys: The keys of the proxy. By default the keys in the environment variable ``FUNCMCP_KEYS``, those of the
             platform, or a random key of this process, whichever exists first. Keys for the URL are derived from them.
         dpop: Whether clients may bind their tokens to a key of theirs (RFC 9449), or must. ``"allowed"``: a token
-            request with a proof gets tokens that are bound to its key, and every other one bearer tokens.
+            request with a proof gets tokens that are bound to its key, and every other one bearer tokens,
+            unless the client says of itself that it always has a key (``dpop_bound_access_tokens``).
             ``"required"``: each token request needs a proof. None: tokens are bearer tokens.
         dpop_nonces: Whether proofs need a nonce of the server, as in `BearerTokens`.
         clock: A function that returns seconds since 1970.
@@ -268,7 +269,7 @@ class OAuthProxy:
             upstream=upstream,
             scopes=_checked_scopes(scopes),
             keys=own_keys,
-            clients=Clients(own_keys),
+            clients=Clients(own_keys, takes_proofs=dpop is not None),
             allowed_clients=None if clients is None else AllowedClients(clients),
             documents=ClientDocuments() if client_documents else None,
             tokens=AccessTokens(issuer, url, own_keys, _checked_access_seconds(access_seconds)),

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from funcmcp._oauth_proxy.client_documents import DocumentError
 from funcmcp._oauth_proxy.entra_errors import explanation_of
 from funcmcp._oauth_proxy.flows import (
+    ANY_KEY,
     FLOW_SECONDS,
     Flow,
     challenge_of,
@@ -111,7 +112,7 @@ def _ask_user(settings: ProxySettings, request: WebRequest, parameters: Paramete
     state = parameters.get("state")
     try:
         _check(settings, parameters)
-        jkt = _key(settings, parameters)
+        jkt = _key(settings, parameters, client)
         scopes = _scopes(settings, parameters)
     except _RequestError as error:
         return _error_redirect(settings, 302, redirect_uri, state, error.error, str(error))
@@ -270,10 +271,17 @@ def _check(settings: ProxySettings, parameters: Parameters) -> None:
         raise _RequestError("interaction_required", "The user has to be asked.")
 
 
-def _key(settings: ProxySettings, parameters: Parameters) -> str | None:
-    """Return the thumbprint of the key to which the code is to be bound (RFC 9449 section 10); None without one."""
-    jkt = None if settings.dpop is None else parameters.get("dpop_jkt")
-    if jkt is not None and not _CHALLENGE.fullmatch(jkt):
+def _key(settings: ProxySettings, parameters: Parameters, client: OAuthClient) -> str | None:
+    """Return the thumbprint of the key to which the code is to be bound (RFC 9449 section 10); None without one.
+
+    `ANY_KEY`: the client has said that it always has a key (section 5.2), and has not named it yet.
+    """
+    if settings.dpop is None:
+        return None
+    jkt = parameters.get("dpop_jkt")
+    if jkt is None:
+        return ANY_KEY if client.has_key else None
+    if not _CHALLENGE.fullmatch(jkt):
         raise _RequestError("invalid_request", "The dpop_jkt must have 43 characters of base64url.")
     return jkt
 

@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
-from funcmcp._oauth_proxy.flows import CODE_SECONDS, challenge_of, of_code, sign_in_id
+from funcmcp._oauth_proxy.flows import ANY_KEY, CODE_SECONDS, challenge_of, of_code, sign_in_id
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, basic_client
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _INVALID_GRANT: Final = "The code or the token is invalid, expired, used, or of another client."
+_NO_PROOF: Final = "The request needs a header DPoP, with a proof of the client's key."
 _UPSTREAM_AWAY: Final = "The identity provider can't be reached. Try again later."
 _STORE_AWAY: Final = "The store of the server can't be reached. Try again later."
 _NO_CACHE: Final = ("pragma", "no-cache")
@@ -168,7 +169,7 @@ async def _token(settings: ProxySettings, request: WebRequest, form: Parameters)
         return await _exchange_assertion(settings, assertions, form, client, proof)
     grant_type = form.get("grant_type")
     if grant_type == "authorization_code":
-        return await _exchange(settings, form, client, proof)
+        return await _exchange(settings, form, client, proof, request.caller)
     if grant_type == "refresh_token":
         return await _refresh(settings, form, client, proof)
     if grant_type is None:
@@ -183,7 +184,7 @@ def _proof_of(settings: ProxySettings, request: WebRequest) -> Proof | None:
     text = request.headers.get("dpop")
     if text is None:
         if settings.dpop == "required":
-            raise OAuthError("invalid_dpop_proof", "The request needs a header DPoP, with a proof of the client's key.")
+            raise OAuthError("invalid_dpop_proof", _NO_PROOF)
         return None
     try:
         return settings.proofs.read(text.strip(" \t"), request.method, f"{settings.issuer}/oauth/token")
@@ -191,30 +192,41 @@ def _proof_of(settings: ProxySettings, request: WebRequest) -> Proof | None:
         raise OAuthError(error.error, str(error), error.nonce) from None
 
 
-async def _use(settings: ProxySettings, proof: Proof | None, client: str, jkt: str | None) -> str | None:
+async def _use(settings: ProxySettings, proof: Proof | None, account: str, jkt: str | None) -> str | None:
     """Use a proof, if there is one; return the thumbprint of its key.
 
     Args:
         settings: The configuration.
         proof: The proof.
-        client: The client's key.
-        jkt: The thumbprint of the key to which the grant is bound; None if it is not bound.
+        account: Whose share of the memory it uses: `_account_of` the user, or the address while the user is unknown. A
+            client is no account: all users of an application may have one client.
+        jkt: The thumbprint of the key to which the grant is bound; `ANY_KEY` if any key will do; None if it is not
+            bound.
 
     Raises:
-        OAuthError: The grant is bound to another key, or the proof has been used before.
+        OAuthError: The grant is bound to another key, needs one, or the proof has been used before.
     """
-    if jkt is not None and (proof is None or not is_key_of(jkt, proof)):
+    if jkt == ANY_KEY and proof is None:
+        raise OAuthError("invalid_dpop_proof", _NO_PROOF)
+    if jkt not in {None, ANY_KEY} and (proof is None or not is_key_of(jkt, proof)):
         raise _InvalidGrantError
     if proof is None or settings.proofs is None:
         return None
     try:
-        await settings.proofs.use(proof, client)
+        await settings.proofs.use(proof, account)
     except ProofError as error:
         raise OAuthError(error.error, str(error)) from None
     return proof.jkt
 
 
-async def _exchange(settings: ProxySettings, form: Parameters, client: str, proof: Proof | None) -> WebAnswer:
+def _account_of(user: User) -> str:
+    """Return the account of a user for used proofs."""
+    return f"user {user.subject}"
+
+
+async def _exchange(
+    settings: ProxySettings, form: Parameters, client: str, proof: Proof | None, caller: str
+) -> WebAnswer:
     """Issue tokens for a code. The identity provider is asked last: a mistake before that does not use up the code."""
     now = settings.clock()
     flow = of_code(settings.keys, form.get("code") or "", now)
@@ -224,7 +236,7 @@ async def _exchange(settings: ProxySettings, form: Parameters, client: str, proo
         raise _InvalidGrantError
     if not _fits(form.get("code_verifier") or "", flow.challenge):
         raise _InvalidGrantError
-    jkt = await _use(settings, proof, client, flow.jkt)
+    jkt = await _use(settings, proof, f"address {caller}", flow.jkt)
     sign_in = await _exchanged(settings, flow, form.get("code") or "")
     if sign_in.user is None:
         raise _InvalidGrantError
@@ -247,7 +259,7 @@ async def _exchange_assertion(
     requested = [scope for scope in form.words("scope") if scope not in IGNORED_SCOPES]
     asserted = await assertions.read(form.get("assertion") or "", client, requested, settings.scopes)
     scopes = await _allowed(settings, asserted.user, asserted.scopes)
-    jkt = await _use(settings, proof, client, None)
+    jkt = await _use(settings, proof, _account_of(asserted.user), None)
     await assertions.use(asserted)
     log_event("asserted", client, asserted.user.subject, scopes)
     sign_in = Refresh(asserted.user, client, scopes, asserted.signed_in, "", jkt)
@@ -281,7 +293,7 @@ async def _refresh(settings: ProxySettings, form: Parameters, client: str, proof
     if refresh is None or refresh.client != client:
         raise _InvalidGrantError
     requested = _requested(form, refresh)
-    refresh = replace(refresh, jkt=await _use(settings, proof, client, refresh.jkt))
+    refresh = replace(refresh, jkt=await _use(settings, proof, _account_of(refresh.user), refresh.jkt))
     sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
     renewed = replace(refresh, upstream_token=sign_in.refresh_token or refresh.upstream_token)
     renewed = await _updated(settings, renewed, sign_in.user)
@@ -301,7 +313,7 @@ async def _refresh_stored(
     if refresh is None:
         raise _InvalidGrantError
     requested = _requested(form, refresh)
-    jkt = await _use(settings, proof, client, refresh.jkt)
+    jkt = await _use(settings, proof, _account_of(refresh.user), refresh.jkt)
 
     async def issue(renewed: Refresh, sign_in: SignIn, refresh_token: str) -> tuple[Refresh, str]:
         renewed = replace(await _updated(settings, renewed, sign_in.user), jkt=jkt)

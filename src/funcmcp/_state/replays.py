@@ -3,7 +3,8 @@
 How it works: a proof is valid until a time that is in the proof itself. So the same proof always belongs to the same
 period of ten seconds, and is looked up in the set of this period alone. A set is dropped as a whole once its period is
 over, never earlier: if there is no room, new proofs are refused. If the clock is set back, proofs of a dropped period
-are refused, too. With a store, each proof also has a key in it, which only one instance can take.
+and of all earlier ones are refused, too. With a store, each proof also has a key in it, which only one instance can
+take.
 
 A nonce is a sealed time. Any instance with the same keys issues and reads it, and none is stored.
 
@@ -108,7 +109,8 @@ class Replays:
         self._clock = clock
         self._store = store
         self._periods: dict[int, _Period] = {}
-        self._dropped = 0
+        self._dropped = 0  # the latest period whose proofs were dropped
+        self._current = 0
         self._lock = Lock()  # event loops of several threads may use one server
 
     def __len__(self) -> int:
@@ -153,11 +155,12 @@ class Replays:
 
     def _drop(self, now: float) -> None:
         """Forget the proofs of all periods that are over."""
-        over = int(now // _PERIOD)
-        if over <= self._dropped:
+        current = int(now // _PERIOD)
+        if current == self._current:
             return
-        self._dropped = over
-        for number in [number for number in self._periods if number <= over]:
+        self._current = current
+        for number in [number for number in self._periods if number <= current]:
+            self._dropped = max(self._dropped, number)
             for caller, count in self._periods.pop(number).callers.items():
                 self._account.give_back(caller, count * ENTRY_BYTES)
 

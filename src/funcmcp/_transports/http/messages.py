@@ -23,6 +23,9 @@ section 9.3.2)."""
 FORWARDED = b"x-forwarded-for"
 """The header in which proxies pass on addresses."""
 
+_PATH_CHARACTERS = "/!$&'()*+,;=:@~"
+"""What a path may contain unescaped beside letters, digits and ``-._`` (RFC 3986 section 3.3)."""
+
 _MAX_ADDRESS = 64
 """Characters of an address that is parsed and cached. The longest address with its port has fewer."""
 
@@ -233,7 +236,7 @@ class HttpRequest:
         """The path as the client has sent it; made from `path` where the platform does not pass it on."""
         from urllib.parse import quote  # noqa: PLC0415 - rarely needed, and start-up time counts
 
-        return quote(self.path)
+        return quote(self.path, safe=_PATH_CHARACTERS)
 
     @property
     def query_string(self) -> str:

@@ -8,6 +8,7 @@ import logging
 from time import time
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 
 from funcmcp import HTTPOptions, Limits, MCPServer
@@ -203,6 +204,24 @@ async def test_custom_routes_are_below_the_public_url(resource: str, path: str, 
     assert await shop.status(fresh(htu=route, htm="GET"), path="/report", method="GET") == 200
     assert await shop.status(fresh(htu=resource), path="/report") == 401
     assert await shop.status(fresh(htu=route)) == 401
+
+
+async def test_an_encoded_slash_in_the_path_of_a_custom_route_is_not_a_slash() -> None:
+    shop = Shop()
+
+    async def file(_request: object) -> Response:
+        return Response("done")
+
+    shop.mcp.custom_route("/files/{name}", methods=["GET"])(file)
+    origin = "https://orders.example.com"
+    statuses = {}
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=shop.mcp), base_url="http://127.0.0.1") as client:
+        for path in ("/files/a%2Fb", "/files/a%2fb", "/files/a/b", "/files/a@b;c%20d"):
+            fields = {"authorization": f"DPoP {TOKEN}", "dpop": fresh(htu=origin + path, htm="GET")}
+            statuses[path] = (await client.get(path, headers=fields)).status_code
+    assert statuses == {"/files/a%2Fb": 200, "/files/a%2fb": 200, "/files/a/b": 404, "/files/a@b;c%20d": 200}
+    value = fresh(htu=f"{origin}/files/a@b", htm="GET")  # and without the path as it was sent
+    assert await shop.status(value, path="/files/a@b", method="GET") == 200
 
 
 async def test_the_endpoint_may_get_another_path_before_the_server_begins() -> None:

@@ -120,8 +120,10 @@ async def test_a_card_says_what_the_server_says_when_a_client_connects() -> None
     assert discovered["supportedVersions"] == card["remotes"][0]["supportedProtocolVersions"]
 
 
-async def test_the_response_is_for_pages_of_all_origins_and_for_caches() -> None:
-    response = await get(server(), origin="https://catalogue.example", host="127.0.0.1:8000")
+@pytest.mark.parametrize(("url", "vary"), [(None, {"vary": "host"}), ("https://shop.example/mcp", {})])
+async def test_the_response_is_for_pages_of_all_origins_and_for_caches(url: str | None, vary: dict[str, str]) -> None:
+    mcp = server(ServerCard("com.example/shop", url=url))
+    response = await get(mcp, origin="https://catalogue.example", host="127.0.0.1:8000")
     headers = dict(response.headers)
     etag = headers.pop("etag")
     assert headers == {
@@ -130,7 +132,9 @@ async def test_the_response_is_for_pages_of_all_origins_and_for_caches() -> None
         "access-control-expose-headers": "ETag",
         "cache-control": "public, max-age=3600",
         "x-content-type-options": "nosniff",
+        **vary,
     }
+    assert dict((await get(mcp, if_none_match=etag)).headers).get("vary") == vary.get("vary")
     assert re.fullmatch('"[0-9a-f]{32}"', etag)
 
 

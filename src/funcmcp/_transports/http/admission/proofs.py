@@ -3,7 +3,7 @@
 How it works: the URL comes from the configuration, as that of the sign-in does, and never from Host or from headers of
 proxies. A request to the endpoint has the URL of the resource. Any other path is below the same public URL: of a server
 at ``https://example.com/api/mcp`` with the endpoint ``/mcp``, the route ``/report`` is at
-``https://example.com/api/report``.
+``https://example.com/api/report``. Its percent-encoding is that of the request: ``%2F`` is not a slash.
 
 Source: RFC 9449 section 4.3.
 """
@@ -11,7 +11,7 @@ Source: RFC 9449 section 4.3.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from funcmcp._auth.authenticator import Challenge
 from funcmcp._auth.tokens.proofs import ProofError, Proofs, is_key_of
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from funcmcp._transports.http.messages import HttpRequest
 
 _HEADER = b"dpop"
-_PATH_CHARACTERS = "/!$&'()*+,;=:@~"
 
 
 class RequestProofs:
@@ -76,5 +75,5 @@ class RequestProofs:
         path = resource.path
         if request.path != endpoint:
             below = path.removesuffix(endpoint) if path.endswith(endpoint) else ""
-            path = below + quote(request.path, safe=_PATH_CHARACTERS)
+            path = below + request.raw_path
         return f"{resource.scheme}://{resource.netloc}{path}"

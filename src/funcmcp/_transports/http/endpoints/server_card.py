@@ -37,6 +37,9 @@ _PREFLIGHT = (
     ("access-control-allow-headers", "Content-Type, If-None-Match"),
     ("access-control-max-age", "600"),
 )
+_BY_HOST = ("vary", "host")
+"""For a card whose URL is that of the request: the keys of some caches have no Host, such as those of nginx."""
+
 _HEADERS = (
     _ORIGIN,
     ("access-control-expose-headers", "ETag"),
@@ -79,7 +82,9 @@ class ServerCardEndpoint:
             return HttpResponse(204, _PREFLIGHT)
         body = encode(self._card(self._url or self._url_of(request)))
         etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-        headers = (*_HEADERS, ("etag", etag))
+        headers: tuple[tuple[str, str], ...] = (*_HEADERS, ("etag", etag))
+        if self._url is None:
+            headers = (*headers, _BY_HOST)
         if is_cached(request.fields.get(b"if-none-match"), etag):
             return HttpResponse(304, headers)
         return HttpResponse(200, (("content-type", server_card.MEDIA_TYPE), *headers), body)
