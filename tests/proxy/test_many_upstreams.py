@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.patience import PATIENCE
-from tests.proxy.scripted import Request, discovered, listening, response, result, worked
+from tests.proxy.scripted import Request, discovered, error, listening, response, result, worked
 from tests.proxy.serving import proxy
 from tests.proxy.wire import ERAS, over_http, plain
 
@@ -50,6 +50,8 @@ class Servers:
             writer.write(response(result(request, discovered())))
         elif method == "tools/list":
             writer.write(response(result(request, await self._list(number, self._all_asked))))
+        elif method == "initialize":
+            writer.write(response(error(request, -32601, "Method not found")))
         else:
             self.calls.append(request.path)
             writer.write(response(result(request, worked(request, f"{number} {request.message['params']['name']}"))))
