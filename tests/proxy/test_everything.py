@@ -236,7 +236,7 @@ def test_links_lead_to_resources_of_the_proxy(session: Session) -> None:
 
 
 def test_progress_arrives_in_its_order_before_the_result(session: Session) -> None:
-    """The server asks for roots when it likes, and some clients report a round with an answer as progress without total."""
+    """The server asks for roots at any time, and some clients report such a round as progress without a total."""
     reports = [report for report in session.calls["progress"].progress if "total" in report]
     progress = [(report["progress"], report["total"]) for report in reports]
     assert progress == [(1, 4), (2, 4), (3, 4), (4, 4)]
