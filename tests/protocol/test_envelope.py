@@ -77,6 +77,14 @@ def test_an_unsupported_version_is_told_with_the_supported_ones() -> None:
     schemas.validate({"jsonrpc": "2.0", "id": 1, "error": error}, "2026-07-28")
 
 
+def test_a_refused_version_is_not_among_the_supported_ones() -> None:
+    """https://github.com/Higangssh/homebutler/issues/133: a client would repeat the request."""
+    both = ["2026-07-28", "2025-11-25", "2024-11-05"]
+    assert envelope.unsupported_version("2024-11-05", both).data == {"supported": both[:1], "requested": "2024-11-05"}
+    only = envelope.unsupported_version("2024-11-05", both[1:]).data
+    assert only == {"supported": both[1:], "requested": "2024-11-05"}  # which `initialize` may name
+
+
 def test_a_very_long_version_is_not_sent_back_whole() -> None:
     data = envelope.unsupported_version("v" * 10_000, []).data
     assert isinstance(data, dict)

@@ -11,6 +11,7 @@ from typing import Any
 from funcmcp._protocol.errors import UNSUPPORTED_PROTOCOL_VERSION, InvalidParams, MCPError
 from funcmcp._protocol.jsonrpc import without_nulls
 from funcmcp._protocol.levels import LEVELS
+from funcmcp._protocol.revisions import REVISIONS
 
 PREFIX = "io.modelcontextprotocol/"
 PROTOCOL_VERSION = PREFIX + "protocolVersion"
@@ -48,7 +49,13 @@ def read_meta(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def unsupported_version(requested: str, supported: list[str]) -> MCPError:
-    """Return the error -32022 for a revision that the server does not support."""
+    """Return the error -32022 for a revision that the server does not support.
+
+    A revision in ``_meta`` that begins with a handshake is refused, too. Then only those that ``_meta`` may name are
+    supported, if there are any: a client that sends the request again takes one of the list.
+    """
+    if requested in supported:
+        supported = [date for date in supported if REVISIONS[date].per_request] or supported
     return MCPError(
         UNSUPPORTED_PROTOCOL_VERSION,
         "Unsupported protocol version",

@@ -189,7 +189,8 @@ def test_a_bad_proof_is_refused_for_its_own_reason() -> None:
         "another method": "htm",
         "another port": "htu",
         "a long id": "jti",
-        "an old one": "too old",
+        "an old one": "301 seconds behind the clock of the server. At most 300 are accepted. The proof is too old",
+        "one of the future": "301 seconds ahead of the clock",
         "another token": "ath",
     }
     assert {name: word for name, word in kinds.items() if word not in reasons[name]} == {}

@@ -137,8 +137,13 @@ class Proofs:
         issued = claims.get("iat")
         if isinstance(issued, bool) or not isinstance(issued, int | float) or not 0 <= issued < _MAX_TIME:
             raise ProofError("The proof needs the time at which it was made (iat).")
-        if abs(self._clock() - issued) > WINDOW_SECONDS:
-            raise ProofError("The proof is too old, or the clock of the client is wrong.")
+        seconds = self._clock() - issued
+        if abs(seconds) > WINDOW_SECONDS:
+            side = "ahead of" if seconds < 0 else "behind"
+            raise ProofError(
+                f"The time of the proof (iat) is {abs(seconds):.0f} seconds {side} the clock of the server. At most "
+                f"{WINDOW_SECONDS:.0f} are accepted. The proof is too old, or a clock is wrong."
+            )
         if self._nonces is None:
             return issued + WINDOW_SECONDS
         end = self._nonces.end_of(claims.get("nonce"))

@@ -120,7 +120,9 @@ async def test_a_card_says_what_the_server_says_when_a_client_connects() -> None
     assert discovered["supportedVersions"] == card["remotes"][0]["supportedProtocolVersions"]
 
 
-@pytest.mark.parametrize(("url", "vary"), [(None, {"vary": "host"}), ("https://shop.example/mcp", {})])
+@pytest.mark.parametrize(
+    ("url", "vary"), [(None, {"vary": "host, x-forwarded-proto"}), ("https://shop.example/mcp", {})]
+)
 async def test_the_response_is_for_pages_of_all_origins_and_for_caches(url: str | None, vary: dict[str, str]) -> None:
     mcp = server(ServerCard("com.example/shop", url=url))
     response = await get(mcp, origin="https://catalogue.example", host="127.0.0.1:8000")
@@ -202,10 +204,12 @@ async def test_host_and_rate_are_checked() -> None:
         ({"allowed_hosts": ["*"]}, {"host": 'a"b\\c'}, None),
         ({"allowed_hosts": ["*"]}, {"host": "{tenant}.example"}, None),
         ({"proxies": 1}, {"x_forwarded_proto": "https"}, None),
+        ({}, {"x_forwarded_proto": "https"}, None),
+        ({}, {"x_forwarded_proto": "http"}, ["http://127.0.0.1:8000/mcp"]),
         ({"path": "/"}, {}, ["http://127.0.0.1:8000/"]),
         ({"sse": "/events"}, {}, ["http://127.0.0.1:8000/mcp", "http://127.0.0.1:8000/events"]),
     ],
-    ids=["an option", "an allowed host", "quotes", "a template", "a proxy", "the root", "HTTP+SSE"],
+    ids=["option", "allowed host", "quotes", "template", "proxy", "undeclared proxy", "no TLS", "the root", "HTTP+SSE"],
 )
 async def test_the_url_is_that_of_the_option_or_of_the_request_where_it_is_known(
     options: dict[str, Any], fields: dict[str, str], urls: list[str] | None

@@ -211,5 +211,19 @@ async def test_both_eras_are_served_at_once(endpoint: Endpoint) -> None:
 
 
 async def test_an_initialize_may_name_its_version_in_the_header(endpoint: Endpoint) -> None:
-    got = await endpoint.send(request("initialize", INITIALIZE), {"mcp-protocol-version": NEWEST})
-    assert got.status == 200
+    """An unknown one does not matter: https://github.com/xpzouying/xiaohongshu-mcp/issues/697."""
+    for version in (NEWEST, PER_REQUEST, "2099-01-01"):
+        got = await endpoint.send(request("initialize", INITIALIZE), {"mcp-protocol-version": version})
+        assert (got.status, got.answer["result"]["protocolVersion"]) == (200, NEWEST)
+
+
+async def test_the_revision_of_a_session_counts_whatever_the_header_names(endpoint: Endpoint) -> None:
+    """Clients name their newest one after they have agreed on another: CodeWithCJ/SparkyFitness, pull request 2162."""
+    session = await endpoint.begin()
+    for version in (NEWEST, PER_REQUEST):
+        got = await endpoint.send(request("tools/list"), {**session, "mcp-protocol-version": version})
+        assert (got.status, got.answer["result"].keys()) == (200, {"tools"})  # not the result of 2026-07-28
+    unknown = await endpoint.send(request("tools/list"), {**session, "mcp-protocol-version": "2099-01-01"})
+    assert (unknown.status, unknown.code) == (400, -32022)
+    without = await endpoint.send(request("tools/list"), {"mcp-protocol-version": PER_REQUEST})
+    assert (without.status, without.code) == (400, -32602)

@@ -37,7 +37,7 @@ _PREFLIGHT = (
     ("access-control-allow-headers", "Content-Type, If-None-Match"),
     ("access-control-max-age", "600"),
 )
-_BY_HOST = ("vary", "host")
+_BY_REQUEST = ("vary", "host, x-forwarded-proto")
 """For a card whose URL is that of the request: the keys of some caches have no Host, such as those of nginx."""
 
 _HEADERS = (
@@ -84,7 +84,7 @@ class ServerCardEndpoint:
         etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         headers: tuple[tuple[str, str], ...] = (*_HEADERS, ("etag", etag))
         if self._url is None:
-            headers = (*headers, _BY_HOST)
+            headers = (*headers, _BY_REQUEST)
         if is_cached(request.fields.get(b"if-none-match"), etag):
             return HttpResponse(304, headers)
         return HttpResponse(200, (("content-type", server_card.MEDIA_TYPE), *headers), body)
@@ -118,10 +118,11 @@ class ServerCardEndpoint:
     def _url_of(self, request: HttpRequest) -> str | None:
         """Return the URL of the endpoint that a request reached; None if it can't be known.
 
-        A proxy may have ended TLS, and a Host that is no name came with ``allowed_hosts=["*"]``.
+        A proxy may have ended TLS, also one that `HTTPOptions.proxies` does not count, and a Host that is no name came
+        with ``allowed_hosts=["*"]``.
         """
-        is_plain_behind_proxy = request.proxies > 0 and request.scheme == "http"
-        if is_plain_behind_proxy or not names_host(request):
+        has_ended_tls = request.proxies > 0 or request.fields.get(b"x-forwarded-proto", b"http") != b"http"
+        if (has_ended_tls and request.scheme == "http") or not names_host(request):
             return None
         base = request.url.partition("?")[0].removesuffix(server_card.PATH)
         slash = "/" if self._options.path.endswith("/") else ""

@@ -1,8 +1,9 @@
 """Streamable HTTP: one endpoint for both eras. `StreamableHTTP` is a function from HttpRequest to HttpResponse.
 
 How it works: `Admission` decides whether a request is served. The body of a POST goes to one of two eras. It belongs to
-the per-request era if the MCP-Protocol-Version header or ``_meta`` of the message says so, and else to the handshake
-era. GET and DELETE exist in the handshake era only. A browser's GET gets the page, which needs no credentials.
+the per-request era if ``_meta`` of the message says so, or the MCP-Protocol-Version header of a message that neither is
+``initialize`` nor has a session, and else to the handshake era. GET and DELETE exist in the handshake era only. A
+browser's GET gets the page, which needs no credentials.
 
 Source: "basic/transports, Streamable HTTP" of every revision from 2025-03-26 on.
 """
@@ -131,6 +132,7 @@ class StreamableHTTP:
             message = value
         else:
             if type(value) is dict:
+                per_request = per_request and not _has_handshake(request, checked, value)
                 per_request = per_request or carries_version(value.get("params"))
             message = self._server.read(value, memory_of(body))
             if self._server.provided is not None:
@@ -154,6 +156,16 @@ class StreamableHTTP:
         if self._admission.rate_limit is None or size < 2:  # noqa: PLR2004 - one message is counted already
             return None
         return await self._admission.rate_limit.refusal(request, size - 1)
+
+
+def _has_handshake(request: HttpRequest, checked: CheckedHeaders, message: dict[str, Any]) -> bool:
+    """Return whether a message without a version in ``_meta`` is of the handshake era, whatever the header says.
+
+    ``initialize`` negotiates the revision, and after it, that of the session counts. Some clients go on to name their
+    newest one in the header, such as Claude.ai in August 2026 (https://github.com/CodeWithCJ/SparkyFitness/issues/2155).
+    """
+    has_session = checked.is_supported and bool(request.fields.get(b"mcp-session-id"))
+    return has_session or message.get("method") == "initialize"
 
 
 def _unserved(error: StoreUnavailableError | LimitReachedError, request_id: RequestId | None = None) -> HttpResponse:
