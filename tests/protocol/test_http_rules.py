@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import funcmcp
-from funcmcp._protocol.http_rules import FIELD_NAME, FIELD_VALUE, WITHOUT_CONTENT, WITHOUT_LENGTH
+from funcmcp._protocol.http_rules import FIELD_NAME, FIELD_VALUE, WITHOUT_CONTENT, WITHOUT_LENGTH, is_cached
 
 PAGE = Path(funcmcp.__file__).parent / "_page" / "files"
 
@@ -35,3 +35,21 @@ def test_a_response_without_content_may_have_a_length_only_if_it_is_its_own() ->
 
 def test_the_page_has_the_same_rule_for_names() -> None:
     assert f"/^{FIELD_NAME.pattern}$/" in PAGE.joinpath("sign_in.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("header", "cached"),
+    [
+        (None, False),
+        (b"", False),
+        (b'"b"', False),
+        (b'"a"', True),
+        (b'W/"a"', True),
+        (b'"b", W/"a"', True),
+        (b"*", True),
+        (b'"ab"', False),
+        (b"\xff", False),
+    ],
+)
+def test_an_entity_tag_is_compared_weakly(header: bytes | None, cached: bool) -> None:
+    assert is_cached(header, '"a"') is cached

@@ -73,6 +73,7 @@ def test_a_text_without_these_lines_has_no_frontmatter(text: str) -> None:
         ({**VALID, "metadata": None}, "metadata"),
         ({**VALID, "allowed-tools": None}, "allowed-tools"),
         ({**VALID, "allowed-tools": ["Read", 5]}, "allowed-tools"),
+        ({"description": "d"}, "has no name"),
         ({"name": "A", "description": "d"}, "1 to 64"),
         ({"name": "a"}, "no description"),
         ({"name": "a", "description": "  "}, "no description"),
