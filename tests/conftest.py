@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from funcmcp._server.recent_failures import recent_failures
 from tests.azurite import Azurite
 from tests.clock import Clock
 
@@ -93,6 +94,14 @@ def _default_signals() -> None:
 def _own_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
     """Restore the format of records without a handler, which a server of the test sets in this process."""
     monkeypatch.setattr(logging.lastResort, "formatter", None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_failures() -> Iterator[None]:
+    """Keep the tracebacks of failures no longer than the module whose servers ask for it, in this process."""
+    is_kept = recent_failures.is_kept
+    yield
+    recent_failures.is_kept = is_kept
 
 
 @pytest.fixture

@@ -299,7 +299,7 @@ async def test_a_response_has_to_begin_and_end_in_time(first: bytes, again: byte
         sending(first, again) as url,
         pytest.raises(ConnectionFailedError, match=r"takes more than 0\.5 seconds to answer|more than 256 KiB"),
     ):
-        await connect(HTTPEndpoint(url, silence_seconds=0.5))
+        await connect(HTTPEndpoint(url, silence_seconds=0.5, max_response_bytes=1 << 40))
 
 
 @pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])

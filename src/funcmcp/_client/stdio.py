@@ -139,10 +139,11 @@ class StdioTransport:
             raise ConnectionFailedError(str(self._ended), was_sent=False)
         if self._stdin is None:
             raise ConnectionFailedError(f"{self._name} is not running.", was_sent=False)
+        line = encode_message(message) + b"\n"
         try:
-            self._stdin.write(encode_message(message) + b"\n")
+            self._stdin.write(line)
             await self._stdin.drain()
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, RuntimeError):  # the last one is of uvloop, for a closed pipe
             await self._wait_for_reader()
             raise self._ended or ConnectionFailedError(f"{self._name} has closed its stdin.") from None
 
