@@ -29,7 +29,6 @@ from funcmcp._transports.http.status import limit_reached, refuse
 from funcmcp._transports.http.streams import sse
 
 if TYPE_CHECKING:
-    from funcmcp._protocol.jsonrpc import RequestId
     from funcmcp._server.calls.route import RoutedBody
     from funcmcp._server.dispatch import Server
     from funcmcp._state.sessions.store import SessionStore
@@ -145,8 +144,7 @@ class StreamableHTTP:
         try:
             response = await era.post(request, message, checked)
         except (StoreUnavailableError, LimitReachedError) as error:
-            request_id = message.request.id if isinstance(message, RoutedRequest) else None
-            response = _unserved(error, request_id)
+            response = _unserved(error, message)
         if request.has_early_response:
             return sse.rest_of_stream(response)
         return response if checked.accept.json else sse.as_stream(response)
@@ -168,8 +166,9 @@ def _has_handshake(request: HttpRequest, checked: CheckedHeaders, message: dict[
     return has_session or message.get("method") == "initialize"
 
 
-def _unserved(error: StoreUnavailableError | LimitReachedError, request_id: RequestId | None = None) -> HttpResponse:
+def _unserved(error: StoreUnavailableError | LimitReachedError, message: RoutedBody | None = None) -> HttpResponse:
     """Return the refusal of a request for which there is no room, or whose store can't be reached."""
+    request_id = message.request.id if isinstance(message, RoutedRequest) else None
     if isinstance(error, LimitReachedError):
         return limit_reached(error, request_id)
     if error.retry_after is None:
