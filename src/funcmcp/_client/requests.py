@@ -85,7 +85,7 @@ _PROBE_SECONDS = 10.0
 _MAX_ANSWERING = 100
 """Requests of the server that are answered in the background at the same time."""
 
-_NO_HANDSHAKE = {INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, UNSUPPORTED_PROTOCOL_VERSION}
+NO_HANDSHAKE = {INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, UNSUPPORTED_PROTOCOL_VERSION}
 """Error codes of ``initialize`` of a server that begins no session in the handshake era."""
 
 _CANCEL_SECONDS = 2.0
@@ -479,7 +479,7 @@ class Requests:
                 try:
                     await self._initialize()
                 except MCPError as error:
-                    if error.code not in _NO_HANDSHAKE:
+                    if error.code not in NO_HANDSHAKE:
                         raise
                     raise SessionEndedError from error  # it may be another version of the server now
 

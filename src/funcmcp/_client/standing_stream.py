@@ -92,7 +92,6 @@ class StandingStream:
         except ClientError as error:
             _logger.debug("The client has no stream for what the server sends outside of requests: %s", error)
         finally:
-            self.answered.set()
             self._stream.cancel_answers()
 
     async def _pause(self) -> None:
@@ -102,10 +101,12 @@ class StandingStream:
         """Read the stream to its end. Return whether to request it again."""
         last_id = self._reader.last_id
         try:
-            http_response = await self._get({} if last_id is None else {LAST_EVENT_ID: last_id})
+            try:
+                http_response = await self._get({} if last_id is None else {LAST_EVENT_ID: last_id})
+            finally:
+                self.answered.set()
             if http_response.status != _OK or not is_event_stream(http_response):
                 return await self._is_temporary(http_response)
-            self.answered.set()
             if self._was_open and last_id is None and self.on_gap is not None:
                 self.on_gap()
             self._was_open = True
@@ -113,7 +114,6 @@ class StandingStream:
             self._ends += 1
         except (ConnectionFailedError, InvalidResponseError) as error:
             self._failures += 1
-            self.answered.set()
             _logger.debug("The stream of the server broke: %s", error)
         return True
 
@@ -129,7 +129,6 @@ class StandingStream:
 
     async def _is_temporary(self, http_response: HttpResponse) -> bool:
         """Return whether a refusal may change: by its status, or because the next request names no event."""
-        self.answered.set()
         await discard(http_response)
         named_event = self._reader.last_id is not None
         if http_response.status in TEMPORARY:

@@ -15,14 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funcmcp._client.errors import ConnectionFailedError, HTTPStatusError, SessionEndedError
-from funcmcp._protocol.errors import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    UNSUPPORTED_PROTOCOL_VERSION,
-    InvalidResponseError,
-    MCPError,
-)
+from funcmcp._client.requests import NO_HANDSHAKE
+from funcmcp._protocol.errors import InvalidResponseError, MCPError
 from funcmcp._protocol.revisions import NEWEST_HANDSHAKE, REVISIONS
 from funcmcp._upstreams.status import UpstreamError
 
@@ -34,7 +28,7 @@ FIRST_SESSION_SECONDS = 30.0
 """Seconds that the first session of an upstream of 2026-07-28 may take to begin before it counts as refused."""
 
 _SERVER_ERROR = -32000
-_REFUSALS = {INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, UNSUPPORTED_PROTOCOL_VERSION, _SERVER_ERROR}
+_REFUSALS = NO_HANDSHAKE | {_SERVER_ERROR}
 """Error codes of ``initialize`` with which servers refuse a handshake."""
 
 _REFUSING_STATUSES = frozenset({400, 404, 405, 410, 501})
