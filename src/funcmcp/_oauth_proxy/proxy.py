@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from functools import partial
 from time import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -39,6 +40,7 @@ from funcmcp._oauth_proxy.upstream import token_exchanger_of
 from funcmcp._oauth_proxy.upstream_tokens import CLAIM, Exchange
 from funcmcp._oauth_proxy.web import WebAnswer, error_answer, json_answer
 from funcmcp._objects.public_names import public
+from funcmcp._state.key_values import MemorySignIns
 from funcmcp._state.keys import configured_keys
 from funcmcp._state.replays import FixedAccount, Nonces, Replays
 
@@ -284,6 +286,17 @@ class OAuthProxy:
             clock=clock,
         )
         self._bearer = _check_of_tokens(settings)
+        self._with_same_options = partial(
+            OAuthProxy,
+            scopes=scopes,
+            allow=allow,
+            client_documents=client_documents,
+            access_seconds=access_seconds,
+            refresh_seconds=refresh_seconds,
+            dpop=dpop,
+            dpop_nonces=dpop_nonces,
+            clock=clock,
+        )
         self.resource: ProtectedResource = ProtectedResource(
             resource=url, authorization_servers=[issuer], scopes=list(scopes)
         )
@@ -350,6 +363,16 @@ class OAuthProxy:
             raise RuntimeError("OAuthProxy.sign_out needs a store: OAuthProxy(store=...).")
         await self._settings.sign_ins.sign_out(subject)
         log_event("signed_out", "-", subject)
+
+    def with_provider(self, url: str, upstream: Upstream, keys: KeyRing) -> OAuthProxy:
+        """Return a proxy with the same scopes and rules at another URL, whose users another provider signs in.
+
+        For tests and machines of developers: it has keys of its own, so neither proxy accepts the tokens of the other.
+        Sign-ins that this proxy would keep in a store are kept in memory. All applications may sign users in, and none
+        may bring identity assertions.
+        """
+        store = None if self.store is None else MemorySignIns()
+        return self._with_same_options(url, upstream=upstream, keys=keys, store=store)
 
     async def aclose(self) -> None:
         """Close the connections of the store."""

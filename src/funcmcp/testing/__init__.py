@@ -1,4 +1,4 @@
-"""Helpers for tests: the client of `funcmcp.client`, answers to the questions of a server, tests of stores.
+"""Helpers for tests: the client of `funcmcp.client`, answers to a server's questions, signed-in users, tests of stores.
 
 Example:
     ```python
@@ -22,6 +22,7 @@ from funcmcp._client.answers import Answers
 from funcmcp._client.cassettes import Cassette, CassetteError
 from funcmcp._client.http_messages import MemoryRequest, post, read_messages
 from funcmcp._client_api.connection import Client
+from funcmcp._objects.public_names import lazy_names
 from funcmcp._protocol.revisions import REVISIONS as _REVISIONS
 from funcmcp._protocol.revisions import released as _released
 from funcmcp.testing._cassette_server import CassetteServer
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from funcmcp._client.answers import Callback
     from funcmcp._state.key_values import StateStore
     from funcmcp._state.tasks.store import TaskStore
+    from funcmcp.testing._signed_in import SignedIn, allow_sign_in
 
 __all__ = [
     "REVISIONS",
@@ -42,7 +44,9 @@ __all__ = [
     "CassetteServer",
     "Client",
     "MemoryRequest",
+    "SignedIn",
     "accept",
+    "allow_sign_in",
     "cancel",
     "decline",
     "post",
@@ -50,6 +54,11 @@ __all__ = [
     "state_store_tests",
     "task_store_tests",
 ]
+
+if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
+    __getattr__, __dir__ = lazy_names(
+        __name__, {"testing._signed_in": ["SignedIn", "allow_sign_in"]}
+    )  # the extra `auth`
 
 _STATE_RULES = "funcmcp.testing._state_stores"
 _TASK_RULES = "funcmcp.testing._task_stores"
