@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from time import time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from funcmcp._auth.access import distinct
 from funcmcp._auth.dpop import PROOF_ALGORITHMS, checked_dpop
@@ -364,15 +364,21 @@ class OAuthProxy:
         await self._settings.sign_ins.sign_out(subject)
         log_event("signed_out", "-", subject)
 
-    def with_provider(self, url: str, upstream: Upstream, keys: KeyRing) -> OAuthProxy:
+    def with_provider(self, url: str, upstream: Upstream, keys: KeyRing, **changes: Any) -> OAuthProxy:
         """Return a proxy with the same scopes and rules at another URL, whose users another provider signs in.
 
         For tests and machines of developers: it has keys of its own, so neither proxy accepts the tokens of the other.
         Sign-ins that this proxy would keep in a store are kept in memory. All applications may sign users in, and none
         may bring identity assertions.
+
+        Args:
+            url: The URL of the endpoint.
+            upstream: The provider.
+            keys: The keys of the new proxy.
+            changes: Other options that differ.
         """
         store = None if self.store is None else MemorySignIns()
-        return self._with_same_options(url, upstream=upstream, keys=keys, store=store)
+        return self._with_same_options(url, upstream=upstream, keys=keys, store=store, **changes)
 
     async def aclose(self) -> None:
         """Close the connections of the store."""

@@ -98,8 +98,9 @@ def local_user(claims: Mapping[str, Any]) -> User:
 def sentences_of(runtime: ServerRuntime, auth: Auth) -> dict[str, str]:
     """Return the scopes of a server without a proxy, with a sentence for each; one for all of it if it has none."""
     scopes = [*(() if auth.resource is None else auth.resource.scopes), *auth.scopes]
-    for owner in (*runtime.server.catalog.features(), *runtime.routes):
-        scopes += owner.access.required_scopes
+    accesses = [feature.access for feature in runtime.server.catalog.features()]
+    for access in (*accesses, *(route.access for route in runtime.routes)):
+        scopes += access.required_scopes
     distinct = [scope for scope in dict.fromkeys(scopes) if scope not in IGNORED_SCOPES]
     if not distinct:
         return {"all": f"Use {runtime.name}"}

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from funcmcp._app.mcp_server import MCPServer
-    from funcmcp._auth.authenticator import Authenticator
+    from funcmcp._auth.authenticator import Authenticator, Identity
     from funcmcp._auth.policy import Auth
     from funcmcp._oauth_proxy.proxy import OAuthProxy
     from funcmcp._oauth_proxy.upstream import User
@@ -63,6 +63,17 @@ class _Accepted(NamedTuple):
 
     token: str
     authenticator: Authenticator
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header fields of requests with the token."""
+        return {"authorization": f"Bearer {self.token}"}
+
+    async def identify(self, headers: Mapping[str, str]) -> Identity:
+        """Return the caller of a request with this token; None for any other request."""
+        if headers.get("authorization") != self.headers["authorization"]:
+            return None
+        return await self.authenticator(headers)
 
 
 @public("funcmcp.testing")
@@ -124,8 +135,8 @@ class SignedIn:
         self._stack.close()
 
     def _begin(self, accepted: _Accepted) -> dict[str, str]:
-        self._stack.enter_context(self._runtime.accepting(accepted.authenticator))
-        return {"authorization": f"Bearer {accepted.token}"}
+        self._stack.enter_context(self._runtime.accepting(accepted.identify))
+        return accepted.headers
 
 
 def _run(sign_in: Callable[[], Awaitable[_Accepted]]) -> _Accepted:
@@ -174,14 +185,14 @@ async def _with_issued_token(bearer: BearerTokens, user: User, scopes: Sequence[
     header = {"alg": algorithm, "typ": bearer.rules.types[0]}
     signed = f"{base64url(encode(header))}.{base64url(encode(_claims(bearer, user, scopes)))}"
     token = f"{signed}.{base64url(sign(signed.encode('ascii')))}"
-    authenticator = bearer.with_keys(keys)
-    identity = await authenticator({"authorization": f"Bearer {token}"})
+    accepted = _Accepted(token, bearer.with_keys(keys))
+    identity = await accepted.identify(accepted.headers)
     if identity is None or isinstance(identity, Challenge):
         reason = "" if identity is None else identity.description
         raise SignInError(
             f"BearerTokens refuses the token of the test: {reason} Pass claims with User(claims={{...}})."
         )
-    return _Accepted(token, authenticator)
+    return accepted
 
 
 def _claims(bearer: BearerTokens, user: User, scopes: Sequence[str]) -> dict[str, Any]:
@@ -225,7 +236,15 @@ def _signer(algorithm: str) -> tuple[Any, Callable[[bytes], bytes]]:
 async def _signed_in_at_proxy(proxy: OAuthProxy, server: str, user: User, scopes: Sequence[str]) -> _Accepted:
     """Sign a user in at a second proxy with the options of the first one."""
     keys = KeyRing()
-    other = proxy.with_provider(proxy.resource.resource, LocalProvider(user, keys), keys)
+    resource = proxy.resource
+    other = proxy.with_provider(
+        resource.resource,
+        LocalProvider(user, keys),
+        keys,
+        issuer=resource.authorization_servers[0],
+        dpop=None,  # the headers of a block can't have a proof for each request
+        dpop_nonces=False,
+    )
     client = _ProxyClient(other, server)
     return _Accepted(await client.sign_in(scopes), other)
 
