@@ -23,7 +23,7 @@ from funcmcp.auth import (
 )
 from funcmcp.client import AuthenticationError, SignInError
 from funcmcp.state import KeyRing, MemorySignIns
-from funcmcp.testing import Client, SignedIn, allow_sign_in
+from funcmcp.testing import Client, SignedIn
 from tests.auth.making_tokens import AUDIENCE, ISSUER, Clock, public
 
 if TYPE_CHECKING:
@@ -221,19 +221,3 @@ def test_a_deployed_server_signs_no_user_of_a_test_in(monkeypatch: pytest.Monkey
     monkeypatch.setenv(variable, "1")
     with pytest.raises(ValueError, match=variable):
         SignedIn(proxied(), ADA)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://login.example.com/authorize",
-        "http://127.0.0.1.evil.example/",
-        "http://localhost@evil.example/",
-        "file:///etc/passwd",
-        "javascript:alert(1)",
-        "",
-    ],
-)
-async def test_allow_sign_in_visits_this_machine_only(url: str) -> None:
-    with pytest.raises(SignInError, match="visits this machine only"):
-        await allow_sign_in(url)

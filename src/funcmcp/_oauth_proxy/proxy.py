@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
-from functools import partial
 from time import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -286,17 +285,6 @@ class OAuthProxy:
             clock=clock,
         )
         self._bearer = _check_of_tokens(settings)
-        self._with_same_options = partial(
-            OAuthProxy,
-            scopes=scopes,
-            allow=allow,
-            client_documents=client_documents,
-            access_seconds=access_seconds,
-            refresh_seconds=refresh_seconds,
-            dpop=dpop,
-            dpop_nonces=dpop_nonces,
-            clock=clock,
-        )
         self.resource: ProtectedResource = ProtectedResource(
             resource=url, authorization_servers=[issuer], scopes=list(scopes)
         )
@@ -377,8 +365,19 @@ class OAuthProxy:
             keys: The keys of the new proxy.
             changes: Other options that differ.
         """
-        store = None if self.store is None else MemorySignIns()
-        return self._with_same_options(url, upstream=upstream, keys=keys, store=store, **changes)
+        settings = self._settings
+        options: dict[str, Any] = {
+            "scopes": settings.scopes,
+            "allow": settings.allow,
+            "client_documents": settings.documents is not None,
+            "access_seconds": settings.tokens.seconds,
+            "refresh_seconds": settings.refresh_seconds,
+            "store": None if self.store is None else MemorySignIns(),
+            "dpop": self.dpop,
+            "dpop_nonces": self.dpop_nonces,
+            "clock": settings.clock,
+        }
+        return OAuthProxy(url, upstream=upstream, keys=keys, **options | changes)
 
     async def aclose(self) -> None:
         """Close the connections of the store."""

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from funcmcp._client.answers import Callback
+    from funcmcp._client.headless_browser import allow_sign_in
     from funcmcp._state.key_values import StateStore
     from funcmcp._state.tasks.store import TaskStore
-    from funcmcp.testing._signed_in import SignedIn, allow_sign_in
+    from funcmcp.testing._signed_in import SignedIn
 
 __all__ = [
     "REVISIONS",
@@ -55,10 +56,11 @@ __all__ = [
     "task_store_tests",
 ]
 
+_HOMES = {"_client.headless_browser": ["allow_sign_in"], "testing._signed_in": ["SignedIn"]}
+"""The names that need extras, by module."""
+
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
-    __getattr__, __dir__ = lazy_names(
-        __name__, {"testing._signed_in": ["SignedIn", "allow_sign_in"]}
-    )  # the extra `auth`
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 _STATE_RULES = "funcmcp.testing._state_stores"
 _TASK_RULES = "funcmcp.testing._task_stores"

@@ -1,22 +1,18 @@
-"""Users for tests of a server with sign-in: `SignedIn` in the test's process, and `allow_sign_in` for a browser.
+"""Users for tests of a server with sign-in, in the process of the test.
 
 How it works: `SignedIn` changes nothing in the server's configuration. Behind an `OAuthProxy` it makes a second proxy
 with the same options, keys of its own and a `LocalProvider`, and does there what a client and its user do: register,
-open the page, allow, and exchange the code. Behind `BearerTokens` it signs a token with a new key. While the block
-runs, the server accepts the token, too; afterwards no key for it exists.
+open the page, allow, and exchange the code. Behind `BearerTokens` it signs a token with a key of its own, and checks it
+by the same rules. While the block runs, the server accepts this token, too.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import html
-import re
 import threading
 from contextlib import ExitStack
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
@@ -24,12 +20,11 @@ from joserfc.jws import JWSRegistry
 from funcmcp._auth.authenticator import Challenge, parts_of
 from funcmcp._auth.tokens.bearer import BearerTokens
 from funcmcp._auth.tokens.keys import StaticKeys
-from funcmcp._client.errors import SignInError, one_line
+from funcmcp._client.errors import SignInError
+from funcmcp._oauth_proxy.headless import HeadlessClient, HeadlessError
 from funcmcp._oauth_proxy.local_provider import LocalProvider
-from funcmcp._oauth_proxy.web import WebRequest
 from funcmcp._objects.public_names import public
-from funcmcp._protocol.codec import decode, encode
-from funcmcp._protocol.loopback import is_loopback
+from funcmcp._protocol.codec import encode
 from funcmcp._serving.composition import runtime_of
 from funcmcp._serving.local_sign_in import check_environment, sentences_of
 from funcmcp._state.seal import KeyRing, base64url
@@ -43,19 +38,10 @@ if TYPE_CHECKING:
     from funcmcp._auth.policy import Auth
     from funcmcp._oauth_proxy.proxy import OAuthProxy
     from funcmcp._oauth_proxy.upstream import User
-    from funcmcp._oauth_proxy.web import WebAnswer
     from funcmcp._serving.composition import ServerRuntime
 
-_BACK: Final = "http://127.0.0.1/back"
 _CLIENT: Final = "test"
-_VERIFIER: Final = "a-verifier-for-tests-whose-code-never-leaves-the-process"
 _SECONDS: Final = 3600
-_MAX_STEPS: Final = 20
-_BROWSER_SECONDS: Final = 30.0
-_FIRST_ERROR: Final = 400
-_FIELD: Final = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
-_FORM: Final = re.compile(r'<form[^>]* action="([^"]*)"')
-_TITLE: Final = re.compile(r"<h1[^>]*>(.*?)</h1>", re.DOTALL)
 
 
 class _Accepted(NamedTuple):
@@ -87,7 +73,7 @@ class SignedIn:
     Behind an `OAuthProxy`, a client signs the user in as a real one does: it registers, the page asks, and the code is
     exchanged. So the scopes, `allow` and the claims are those of a real sign-in. The identity provider is not asked,
     and the keys and the store of the proxy are not used. Behind `BearerTokens` and `funcmcp.auth.entra`, the token is
-    issued for the issuer, the audience and the rules of the server, and signed with a key that only the block has.
+    issued for the issuer, the audience and the rules of the server. It is signed with a key of the test.
 
     Args:
         server: The server, or the one that mounts it.
@@ -235,8 +221,7 @@ def _signer(algorithm: str) -> tuple[Any, Callable[[bytes], bytes]]:
 
 async def _signed_in_at_proxy(proxy: OAuthProxy, server: str, user: User, scopes: Sequence[str]) -> _Accepted:
     """Sign a user in at a second proxy with the options of the first one."""
-    keys = KeyRing()
-    resource = proxy.resource
+    keys, resource = KeyRing(), proxy.resource
     other = proxy.with_provider(
         resource.resource,
         LocalProvider(user, keys),
@@ -245,165 +230,7 @@ async def _signed_in_at_proxy(proxy: OAuthProxy, server: str, user: User, scopes
         dpop=None,  # the headers of a block can't have a proof for each request
         dpop_nonces=False,
     )
-    client = _ProxyClient(other, server)
-    return _Accepted(await client.sign_in(scopes), other)
-
-
-class _ProxyClient:
-    """A client of a proxy in this process, and its user's browser.
-
-    Args:
-        proxy: The proxy.
-        server: The name of the server.
-    """
-
-    def __init__(self, proxy: OAuthProxy, server: str) -> None:
-        self._proxy = proxy
-        self._server = server
-        self._issuer = proxy.callback.removesuffix("/oauth/callback")
-        self._cookies: dict[str, str] = {}
-
-    async def sign_in(self, scopes: Sequence[str]) -> str:
-        """Return an access token; raise SignInError."""
-        metadata = {"client_name": "Test", "redirect_uris": [_BACK], "token_endpoint_auth_method": "none"}
-        client_id = self._json(await self._send("POST", "/oauth/register", body=encode(metadata)))["client_id"]
-        challenge = base64url(hashlib.sha256(_VERIFIER.encode()).digest())
-        query = {
-            "response_type": "code",
-            "client_id": client_id,
-            "redirect_uri": _BACK,
-            "state": "test",
-            "scope": " ".join(scopes),
-            "resource": self._proxy.resource.resource,
-            "code_challenge": challenge,
-            "code_challenge_method": "S256",
-        }
-        page = await self._send("GET", "/oauth/authorize", urlencode(query))
-        if page.status != 200:  # noqa: PLR2004 - OK
-            raise self._refusal(page)
-        form = urlencode(_fields_in(page.body.decode()) | {"decision": "allow"}).encode()
-        location = _location_of(await self._send("POST", "/oauth/consent", body=form))
-        if not location.startswith(self._proxy.callback):
-            raise SignInError(f"The sign-in leads to {one_line(location)}.")
-        back = await self._send("GET", "/oauth/callback", urlsplit(location).query)
-        code = dict(parse_qsl(urlsplit(_location_of(back)).query)).get("code")
-        if code is None:
-            raise self._refusal(back)
-        request = {
-            "grant_type": "authorization_code",
-            "code": code,
-            "client_id": client_id,
-            "redirect_uri": _BACK,
-            "code_verifier": _VERIFIER,
-        }
-        token = self._json(await self._send("POST", "/oauth/token", body=urlencode(request).encode()))["access_token"]
-        return str(token)
-
-    async def _send(self, method: str, path: str, query: str = "", *, body: bytes = b"") -> WebAnswer:
-        origin = "://".join(urlsplit(self._issuer)[:2])
-        headers = {
-            "content-type": "application/x-www-form-urlencoded",
-            "origin": origin,
-            "cookie": "; ".join(f"{name}={value}" for name, value in self._cookies.items()),
-        }
-        path = urlsplit(self._issuer).path + path
-        answer = await self._proxy.answer(WebRequest(method, path, query, headers, body, "", self._server))
-        for field, text in answer.headers:
-            if field == "set-cookie":
-                name, _, value = text.partition(";")[0].partition("=")
-                self._cookies[name] = value
-        return answer
-
-    def _json(self, answer: WebAnswer) -> dict[str, Any]:
-        value: dict[str, Any] = decode(answer.body)
-        if answer.status >= _FIRST_ERROR:
-            raise _oauth_refusal(self._server, value)
-        return value
-
-    def _refusal(self, answer: WebAnswer) -> SignInError:
-        """Return the error for an answer to the browser: a redirect to the client with an error, or a page."""
-        if answer.status < _FIRST_ERROR:
-            return _oauth_refusal(self._server, dict(parse_qsl(urlsplit(_location_of(answer)).query)))
-        return SignInError(f"{self._server} refuses the sign-in: {_heading_of(answer.body.decode())}")
-
-
-def _oauth_refusal(server: str, error: Mapping[str, Any]) -> SignInError:
-    return SignInError(f"{server} refuses the sign-in: {error.get('error')}: {error.get('error_description')}")
-
-
-def _location_of(answer: WebAnswer) -> str:
-    return next((text for field, text in answer.headers if field == "location"), "")
-
-
-def _fields_in(page: str) -> dict[str, str]:
-    """Return the hidden fields of the form of a page."""
-    return {html.unescape(name): html.unescape(value) for name, value in _FIELD.findall(page)}
-
-
-def _heading_of(page: str) -> str:
-    heading = _TITLE.search(page)
-    return one_line(html.unescape(re.sub(r"<[^>]*>", "", heading[1] if heading else page)))
-
-
-@public("funcmcp.testing")
-async def allow_sign_in(url: str) -> dict[str, str]:
-    """Do as a user with a browser who allows an application what it asks for, at a server on this machine.
-
-    For tests over HTTP with a server that signs users in without a page of a provider, such as ``funcmcp run
-    --sign-in-as ada``: ``SignIn(open_browser=allow_sign_in)`` for the client of `funcmcp.client`. A client of another
-    library gets the parameters that this function returns.
-
-    Args:
-        url: The address that the client would open in a browser, on a loopback address.
-
-    Returns:
-        The parameters with which the user returns to the client, such as ``code`` and ``state``. If the client listens
-        at that address, it gets them from there as well.
-
-    Raises:
-        SignInError: An address is not on this machine, or the server refuses the sign-in.
-    """
-    import httpx2  # noqa: PLC0415 - needs the extra `client`
-
-    back = dict(parse_qsl(urlsplit(url).query)).get("redirect_uri", "")
-    async with httpx2.AsyncClient(timeout=_BROWSER_SECONDS, trust_env=False) as browser:
-        answer = await browser.get(_checked(url))
-        for _ in range(_MAX_STEPS):
-            address = str(answer.url)
-            if answer.is_redirect:
-                following = _checked(urljoin(address, answer.headers["location"]))
-                if back and following.partition("?")[0] == back.partition("?")[0]:
-                    await _return_to_client(browser, following)
-                    return dict(parse_qsl(urlsplit(following).query))
-                answer = await browser.get(following)
-                continue
-            form = _FORM.search(answer.text)
-            if answer.status_code >= _FIRST_ERROR or form is None:
-                raise SignInError(f"{address.partition('?')[0]} refuses the sign-in: {_heading_of(answer.text)}")
-            action = _checked(urljoin(address, html.unescape(form[1])))
-            origin = "://".join(urlsplit(address)[:2])
-            fields = _fields_in(answer.text) | {"decision": "allow"}
-            answer = await browser.post(action, data=fields, headers={"origin": origin})
-    raise SignInError("The sign-in has no end.")
-
-
-async def _return_to_client(browser: Any, address: str) -> None:
-    """Open the address at which a client waits. Some clients read the address elsewhere, and nothing listens there."""
-    import httpx2  # noqa: PLC0415 - as above
-
     try:
-        await browser.get(address)
-    except httpx2.HTTPError:
-        return
-
-
-def _checked(url: str) -> str:
-    """Return an address on this machine; raise SignInError for any other one."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not is_loopback(parts.hostname or ""):
-        place = f"{parts.scheme}://{parts.netloc}"
-        raise SignInError(
-            f"The sign-in leads to {one_line(place)}, and allow_sign_in visits this machine only. Run the server with "
-            "--sign-in-as, so that no identity provider is asked."
-        )
-    return url
+        return _Accepted(await HeadlessClient(other, server).sign_in(scopes), other)
+    except HeadlessError as error:
+        raise SignInError(f"{server} refuses the sign-in: {error}") from None
