@@ -107,19 +107,15 @@ def test_a_file_has_the_claims_of_the_user(tmp_path: Path) -> None:
     file = tmp_path / "ada.json"
     file.write_text(json.dumps(ADA | {"tid": "t"}))
     user = local_user(claims_of(str(file)))
-    assert (user.subject, user.name, user.email, user.tenant, user.roles) == (
-        "ada",
-        "Ada",
-        "ada@example.com",
-        "t",
-        {"cook"},
-    )
+    assert (user.subject, user.name, user.email, user.tenant) == ("ada", "Ada", "ada@example.com", "t")
+    assert user.roles == {"cook"}
     assert user.claims["org_id"] == "kitchen"
 
 
 def test_an_unverified_address_and_one_role_as_a_text() -> None:
     user = local_user(ADA | {"email_verified": False, "roles": "cook"})
-    assert (user.email, user.roles, user.claims["email"]) == (None, {"cook"}, "ada@example.com")
+    assert user.email is None
+    assert (sorted(user.roles), user.claims["email"]) == (["cook"], "ada@example.com")
 
 
 @pytest.mark.parametrize(

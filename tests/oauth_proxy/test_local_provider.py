@@ -77,7 +77,8 @@ async def test_a_refresh_returns_the_user_as_it_is_now(provider: LocalProvider) 
     later = LocalProvider(User("ada", roles=frozenset({"chef"})), KEYS)
     renewed = await later.refresh(token, "ada")
     assert renewed.user is not None
-    assert (renewed.user.roles, renewed.refresh_token) == ({"chef"}, None)
+    assert renewed.user.roles == {"chef"}
+    assert renewed.refresh_token is None
 
 
 async def test_a_refresh_of_another_user_or_after_its_end_is_refused(provider: LocalProvider) -> None:
@@ -115,19 +116,25 @@ class LocalStage(Stage):
         return await self.callback(urlsplit(upstream.location).query, browser)
 
 
+async def local_stage() -> LocalStage:
+    stage = LocalStage()
+    await stage.with_client()
+    return stage
+
+
 async def test_a_user_allows_the_application_and_is_signed_in() -> None:
-    stage = await LocalStage().with_client()
+    stage = await local_stage()
     back = await stage.signed_in(Browser())
     assert back.location.startswith(f"{BACK}?")
     tokens = (await stage.exchange(back.query["code"])).json
     principal = await stage.caller_of(tokens["access_token"])
     assert isinstance(principal, Principal)
-    assert (principal.subject, principal.name, principal.roles) == ("ada", "Ada", {"cook"})
+    assert (principal.subject, principal.name, sorted(principal.roles)) == ("ada", "Ada", ["cook"])
     assert (await stage.refresh(tokens["refresh_token"])).status == 200
 
 
 async def test_neither_proxy_accepts_the_tokens_of_the_other() -> None:
-    stage = await LocalStage().with_client()
+    stage = await local_stage()
     token = (await stage.exchange((await stage.signed_in(Browser())).query["code"])).json["access_token"]
     assert isinstance(await stage.deployed({"authorization": f"Bearer {token}"}), Challenge)
     deployed = await Stage().with_client()
@@ -151,7 +158,7 @@ async def test_it_has_the_rules_of_the_other_proxy_and_a_store_of_its_own() -> N
 
 async def test_nothing_is_signed_in_without_a_click() -> None:
     """A page of another origin may send the user to the page, and may send its form, but not with the user's cookie."""
-    stage = await LocalStage().with_client()
+    stage = await local_stage()
     browser = Browser()
     page = await stage.authorize(browser)
     assert page.status == 200
@@ -164,7 +171,7 @@ async def test_nothing_is_signed_in_without_a_click() -> None:
 
 
 async def test_a_victim_is_not_led_into_the_sign_in_of_another_browser() -> None:
-    stage = await LocalStage().with_client()
+    stage = await local_stage()
     attacker = Browser()
     upstream = await stage.consent(await stage.authorize(attacker), attacker)
     assert (await stage.callback(urlsplit(upstream.location).query, Browser())).status == 403

@@ -74,7 +74,7 @@ def with_bearer(rules: TokenRules | None = None, **options: Any) -> MCPServer:
 
 async def caller(mcp: MCPServer, headers: dict[str, str]) -> dict[str, Any]:
     async with Client(mcp, headers=headers) as client:
-        content = (await client.call_tool("who_am_i", {})).structured_content
+        content: dict[str, Any] | None = (await client.call_tool("who_am_i", {})).structured_content
     assert content is not None
     return content
 
