@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import ExitStack
+from copy import copy
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from funcmcp._app.mcp_server import MCPServer
     from funcmcp._auth.authenticator import Authenticator, Identity
     from funcmcp._auth.policy import Auth
+    from funcmcp._auth.tokens.keys import KeySource
     from funcmcp._oauth_proxy.proxy import OAuthProxy
     from funcmcp._oauth_proxy.upstream import User
     from funcmcp._serving.composition import ServerRuntime
@@ -166,12 +168,13 @@ def _sign_in_at(
 
 async def _with_issued_token(bearer: BearerTokens, user: User, scopes: Sequence[str]) -> _Accepted:
     """Issue a token, and check it as the server does."""
-    algorithm = "ES256" if "ES256" in bearer.rules.algorithms else bearer.rules.algorithms[0]
+    rules = bearer._rules  # noqa: SLF001 - as all members of `BearerTokens` below: only tests need them
+    algorithm = "ES256" if "ES256" in rules.algorithms else rules.algorithms[0]
     keys, sign = _signer(algorithm)
-    header = {"alg": algorithm, "typ": bearer.rules.types[0]}
+    header = {"alg": algorithm, "typ": rules.types[0]}
     signed = f"{base64url(encode(header))}.{base64url(encode(_claims(bearer, user, scopes)))}"
     token = f"{signed}.{base64url(sign(signed.encode('ascii')))}"
-    accepted = _Accepted(token, bearer.with_keys(keys))
+    accepted = _Accepted(token, _with_keys(bearer, keys))
     identity = await accepted.identify(accepted.headers)
     if identity is None or isinstance(identity, Challenge):
         reason = "" if identity is None else identity.description
@@ -181,13 +184,20 @@ async def _with_issued_token(bearer: BearerTokens, user: User, scopes: Sequence[
     return accepted
 
 
+def _with_keys(bearer: BearerTokens, keys: KeySource) -> BearerTokens:
+    """Return an authenticator with the same rules for tokens that other keys have signed, without proofs."""
+    other = copy(bearer)
+    other._keys, other._verified, other.dpop = keys, {}, None  # noqa: SLF001
+    return other
+
+
 def _claims(bearer: BearerTokens, user: User, scopes: Sequence[str]) -> dict[str, Any]:
     """Return the claims of a token for a user, as the issuer could write them now."""
-    rules, now = bearer.rules, int(bearer.clock())
+    rules, now = bearer._rules, int(bearer._clock())  # noqa: SLF001
     alternatives = {name for group in rules.any_of for name in group}
     claims: dict[str, Any] = {
-        "iss": min(bearer.issuers),
-        "aud": min(bearer.audiences),
+        "iss": min(bearer._issuers),  # noqa: SLF001
+        "aud": min(bearer._audiences),  # noqa: SLF001
         "sub": user.subject,
         "iat": now,
         "exp": now + _SECONDS,

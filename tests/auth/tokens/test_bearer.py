@@ -476,22 +476,3 @@ class TestConfiguration:
     def test_secrets_and_public_keys_have_algorithms_of_their_own(self, kind: str, algorithm: str) -> None:
         with pytest.raises(ValueError, match="require secrets"):
             tokens(keys=StaticKeys(public(kind)), algorithms=[algorithm])
-
-
-async def test_the_same_rules_hold_for_tokens_of_other_keys() -> None:
-    bearer = BearerTokens(
-        ISSUER,
-        AUDIENCE,
-        keys=StaticKeys(public()),
-        rules=TokenRules(required={"tid": "t"}),
-        dpop="required",
-        clock=Clock(),
-    )
-    await bearer(bearing(GOOD))
-    other = bearer.with_keys(StaticKeys(public(name="second")))
-    assert (other.issuers, other.audiences, other.rules, other.clock()) == ({ISSUER}, {AUDIENCE}, bearer.rules, NOW)
-    token = sign(claims(tid="t"), signer=key("RSA", "second"), header={"kid": "second"})
-    assert (await accepted(token, other)).claims["tid"] == "t"
-    assert "required claim" in await refusal(sign(claims(), signer=key("RSA", "second")), other)
-    assert isinstance(await other(bearing(sign(claims(tid="t")))), Challenge)
-    assert isinstance(await bearer(bearing(token)), Challenge)

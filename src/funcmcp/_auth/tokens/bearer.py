@@ -16,7 +16,6 @@ RFC 8725, RFC 9068; RFC 9449 sections 6.1 and 7; MCP "basic/authorization", "Tok
 from __future__ import annotations
 
 import logging
-from copy import copy
 from dataclasses import replace
 from hashlib import sha256
 from time import time
@@ -137,35 +136,6 @@ class BearerTokens:
         if verified is None or verified.is_bound or self.dpop == "required" or self._clock() >= verified.end:
             return None
         return verified.principal
-
-    def with_keys(self, keys: KeySource) -> BearerTokens:
-        """Return an authenticator with the same rules for tokens that other keys have signed, without proofs.
-
-        For tests, which issue tokens themselves.
-        """
-        other = copy(self)
-        other._keys, other._verified, other.dpop = keys, {}, None  # noqa: SLF001 - of the same class
-        return other
-
-    @property
-    def issuers(self) -> frozenset[str]:
-        """The issuers of tokens."""
-        return self._issuers
-
-    @property
-    def audiences(self) -> frozenset[str]:
-        """The audiences of tokens, without a slash at the end."""
-        return self._audiences
-
-    @property
-    def clock(self) -> Callable[[], float]:
-        """A function that returns seconds since 1970."""
-        return self._clock
-
-    @property
-    def rules(self) -> TokenRules:
-        """The rules for tokens."""
-        return self._rules
 
     async def _verify(self, token: str) -> _Verified:
         """Return what is known about a token; raise TokenError if the token is invalid."""
