@@ -187,6 +187,21 @@ async def test_a_claim_that_the_rules_require_is_missing() -> None:
     assert (seen["employee"], seen["org"], seen["iss"], seen["aud"]) == (7, ["a"], ISSUER, AUDIENCE)
 
 
+async def test_the_issuer_of_several_is_named_by_a_claim() -> None:
+    upstream = OIDC("https://login.example.com", "orders", "secret")
+    first, second = [
+        BearerTokens(issuer, URL, keys=StaticKeys(public())) for issuer in ("https://a.example", "https://b.example")
+    ]
+    for mcp, usual in (
+        (behind(first_of(first, second)), "https://a.example"),
+        (behind(first_of(second, OAuthProxy(URL, upstream=upstream, scopes=SCOPES))), "https://orders.example.com"),
+    ):
+        async with SignedIn(mcp, ADA) as headers:
+            assert (await caller(mcp, headers))["claims"]["iss"] == usual
+        async with SignedIn(mcp, User("ada", claims={"iss": "https://b.example"})) as headers:
+            assert (await caller(mcp, headers))["claims"]["iss"] == "https://b.example"
+
+
 async def test_the_keys_and_the_store_of_the_server_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUNCMCP_KEYS", "A" * 43)
     store = MemorySignIns()

@@ -12,7 +12,7 @@ import asyncio
 import threading
 from contextlib import ExitStack
 from copy import copy
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
@@ -79,7 +79,8 @@ class SignedIn:
 
     Args:
         server: The server, or the one that mounts it.
-        user: The user. Behind `BearerTokens`, `User.claims` are the further claims of the token.
+        user: The user. Behind `BearerTokens`, `User.claims` are the further claims of the token. If a server takes
+            tokens of several issuers, ``iss`` among them names the issuer.
         scopes: The scopes that the client requests, or that the token has. Empty: all scopes of the server.
 
     Raises:
@@ -153,13 +154,14 @@ def _sign_in_at(
     runtime: ServerRuntime, auth: Auth, user: User, scopes: tuple[str, ...]
 ) -> Callable[[], Awaitable[_Accepted]]:
     """Return a function that signs a user in; raise TypeError if the server takes no tokens."""
-    if runtime.proxy is not None:
+    accepting = [part for part in parts_of(auth.authenticator) if isinstance(part, BearerTokens)]
+    issuer = user.claims.get("iss")
+    bearer = next((part for part in accepting if issuer in part._issuers), None)  # noqa: SLF001 - only tests need them
+    if bearer is None and runtime.proxy is not None:
         proxy = runtime.proxy
         return lambda: _signed_in_at_proxy(proxy, runtime.name, user, scopes)
-    for part in parts_of(auth.authenticator):
-        if isinstance(part, BearerTokens):
-            bearer = part
-            return lambda: _with_issued_token(bearer, user, scopes or tuple(sentences_of(runtime, auth)))
+    if bearer is not None or accepting:
+        return partial(_with_issued_token, bearer or accepting[0], user, scopes or tuple(sentences_of(runtime, auth)))
     raise TypeError(
         "SignedIn is for a server with OAuthProxy or BearerTokens. With another authenticator, pass the header fields "
         "that it reads: Client(mcp, headers={...})."
@@ -168,7 +170,7 @@ def _sign_in_at(
 
 async def _with_issued_token(bearer: BearerTokens, user: User, scopes: Sequence[str]) -> _Accepted:
     """Issue a token, and check it as the server does."""
-    rules = bearer._rules  # noqa: SLF001 - as all members of `BearerTokens` below: only tests need them
+    rules = bearer._rules  # noqa: SLF001 - as above
     algorithm = "ES256" if "ES256" in rules.algorithms else rules.algorithms[0]
     keys, sign = _signer(algorithm)
     header = {"alg": algorithm, "typ": rules.types[0]}
