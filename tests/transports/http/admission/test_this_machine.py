@@ -72,8 +72,8 @@ async def test_other_machines_and_other_names_are_refused(client: str | None, se
     "name",
     [
         "forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-anything",
-        "x-real-ip", "cf-connecting-ip", "true-client-ip", "tailscale-user-login", "x-ms-client-principal",
-        "x-original-host", "x-envoy-external-address",
+        "x-real-ip", "x_forwarded_for", "cf-connecting-ip", "true-client-ip", "tailscale-user-login",
+        "x-ms-client-principal", "x-original-host", "x-envoy-external-address",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("value", ["203.0.113.9", "127.0.0.1", ""])

@@ -55,7 +55,7 @@ class ThisMachine:
 def _reason_against(request: HttpRequest) -> str | None:
     """Return why a request is refused; None if it comes from this machine."""
     for field, _ in request.pairs:
-        name = field.decode("latin-1")
+        name = field.decode("latin-1").replace("_", "-")
         if name in _FIELDS or name.startswith(_PREFIXES):
             return (
                 f"It has the field {name[:40]} of a proxy. With --sign-in-as, no proxy and no tunnel may be in front."
