@@ -113,5 +113,5 @@ def _text(claims: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value.isprintable() or len(value) > _MAX_TEXT:
-        raise ValueError(f"The claim {name!r} of the user must be a text of at most {_MAX_TEXT} characters.")
+        raise ValueError(f"The claim {name!r} of the user must be a text of at most {_MAX_TEXT} printable characters.")
     return value or None
