@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,7 @@ from funcmcp.auth import OIDC, APIKeys, BearerTokens, OAuthProxy, ProtectedResou
 from funcmcp.client import Client, HTTPEndpoint, SignIn
 from funcmcp.http import Response, Uploads
 from funcmcp.testing import allow_sign_in
+from funcmcp_cli.commands import _served_for_user
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.local_sign_in import claims_of, served_for_user
 from funcmcp_cli.served import ServerInFile
@@ -240,6 +242,14 @@ def test_a_server_that_declares_proxies_or_has_no_auth_is_refused(
         target = served_for_user(ServerInFile(f"{name}.py"), RunOptions(sign_in_as="ada"), LOCAL)
         with pytest.raises(Failure, match=reason):
             target.load()
+
+
+def test_a_library_that_is_missing_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "funcmcp_cli.local_sign_in")
+    monkeypatch.delitem(sys.modules, "funcmcp._serving.local_sign_in")
+    monkeypatch.setitem(sys.modules, "funcmcp._oauth_proxy.local_provider", None)
+    with pytest.raises(Failure, match=r'pip install "funcmcp\[auth\]"'):
+        _served_for_user(ServerInFile("server.py"), RunOptions(sign_in_as="ada"), LOCAL)
 
 
 # The server
