@@ -7,9 +7,14 @@ The provider may change its keys at any time, and the server requests them at mo
 may have a key that the server does not have yet. At a sign-in that is an outage. A refresh succeeds without the ID
 token, as the provider has renewed the sign-in: if it has replaced the refresh token, the old one can't be used again.
 
-Source: OpenID Connect Discovery 1.0 sections 3 and 4, OpenID Connect Core 1.0 sections 3.1.2.1, 11 (`offline_access`)
-and 12, RFC 7636, RFC 7009; RFC 6749 section 2.3.1 (the client's id and secret are encoded before HTTP Basic); RFC 7523
-section 2.2 (an assertion as the credential of a client); RFC 8693 section 2 (tokens for other APIs).
+Providers may leave claims out of the ID token that userinfo has. It is requested only if claims are missing
+(`user_claims`), with the access token of the sign-in. An answer that is refused, of another user or not valid is not
+used, and the claims remain missing.
+
+Source: OpenID Connect Discovery 1.0 sections 3 and 4, OpenID Connect Core 1.0 sections 3.1.2.1, 5.3 and 5.4 (userinfo),
+11 (`offline_access`) and 12, RFC 7636, RFC 7009; RFC 6749 section 2.3.1 (the client's id and secret are encoded before
+HTTP Basic); RFC 7523 section 2.2 (an assertion as the credential of a client); RFC 8693 section 2 (tokens for other
+APIs).
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ import asyncio
 import inspect
 import logging
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
@@ -27,10 +33,18 @@ from funcmcp._auth.basic import basic_of
 from funcmcp._auth.tokens.compact import MissingKeyError, TokenError
 from funcmcp._auth.tokens.jwks import JWKS
 from funcmcp._auth.urls import checked
-from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim, verified_email
+from funcmcp._oauth_proxy.id_tokens import (
+    IDTokens,
+    roles_in,
+    text_claim,
+    texts_claim,
+    verified_email,
+    with_userinfo,
+)
 from funcmcp._oauth_proxy.identity_assertions import assertion_of, validated
 from funcmcp._oauth_proxy.upstream import (
     IssuedToken,
+    MoreClaims,
     SignIn,
     UpstreamHTTP,
     UpstreamRefusedError,
@@ -55,6 +69,7 @@ _LIFETIME: Final = 3600.0
 _PAUSE: Final = 5.0
 """Minimum number of seconds between two requests for the discovery document."""
 
+_ROLES: Final = "roles"
 _OFFLINE: Final = "offline_access"
 _GRANT_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _KIND_ACCESS: Final = "urn:ietf:params:oauth:token-type:access_token"
@@ -82,6 +97,7 @@ class Provider:
     authorization_endpoint: str
     token_endpoint: str
     revocation_endpoint: str | None
+    userinfo_endpoint: str | None
     scopes: tuple[str, ...]
     uses_basic: bool
     sends_issuer: bool
@@ -112,7 +128,8 @@ class OIDC:
             ``"client_secret_post"``. None: as the discovery document says, by HTTP Basic if it has both.
         credential: In place of a secret, a function that returns a signed assertion (``private_key_jwt``, RFC 7523) for
             each request. The function may be async.
-        roles_claim: The claim of the ID token with the roles of the user, a list of strings.
+        roles_claim: The claim of the ID token, or of userinfo, with the roles of the user: a list of strings, or one
+            string. A path names a member of a claim, such as ``"realm_access.roles"``.
         token_exchange: Whether tools get tokens for other APIs by `Context.upstream_token`. The provider must support
             RFC 8693, and the registration must be allowed to exchange tokens.
         clock: A function that returns seconds since 1970.
@@ -141,7 +158,7 @@ class OIDC:
         token_parameters: Mapping[str, str] | None = None,
         token_endpoint_auth_method: Literal["client_secret_basic", "client_secret_post"] | None = None,
         credential: MakeAssertion | None = None,
-        roles_claim: str = "roles",
+        roles_claim: str = _ROLES,
         token_exchange: bool = False,
         clock: Callable[[], float] = time,
     ) -> None:
@@ -170,6 +187,7 @@ class OIDC:
         self._auth_method = token_endpoint_auth_method
         self._credential = credential
         self._roles_claim = roles_claim
+        self._has_logged_roles = False
         self._clock = clock
         self._http = UpstreamHTTP()
         self._provider: Provider | None = None
@@ -213,7 +231,9 @@ class OIDC:
         }
         provider = await self._discover()
         answer = await self._request_tokens(provider, form | self._exchange_fields(provider))
-        return await self._sign_in(answer, await self._user_in(provider, answer, nonce))
+        user = await self._user_in(provider, answer, nonce)
+        sign_in = await self._sign_in(answer, user)
+        return sign_in._replace(more=self._more_claims(provider, answer, user))
 
     async def refresh(self, refresh_token: str, subject: str) -> SignIn:
         """See `Upstream.refresh`."""
@@ -233,7 +253,8 @@ class OIDC:
             _logger.warning("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, error)
         if user is not None and user.subject != subject:
             raise UpstreamRefusedError("the ID token of the refresh is another user's")
-        return await self._sign_in(answer, user)
+        sign_in = await self._sign_in(answer, user)
+        return sign_in if user is None else sign_in._replace(more=self._more_claims(provider, answer, user))
 
     async def revoke(self, refresh_token: str) -> bool:
         """See `Upstream.revoke`."""
@@ -284,14 +305,53 @@ class OIDC:
         return {}
 
     def _user_of(self, claims: dict[str, Any]) -> User:
-        """Return the user in the claims of a valid ID token."""
+        """Return the user in the claims of a valid ID token, or of one with its userinfo."""
         return User(
             claims["sub"],
             name=text_claim(claims, "name", "preferred_username"),
             email=verified_email(claims),
-            roles=texts_claim(claims, self._roles_claim),
+            roles=self._roles_in(claims),
             claims=claims,
         )
+
+    def _roles_in(self, claims: dict[str, Any]) -> frozenset[str]:
+        roles = roles_in(claims, self._roles_claim)
+        if roles is None and not self._has_logged_roles:
+            self._has_logged_roles = True
+            _logger.warning(
+                "event=oauth_roles_unreadable issuer=%s claim=%s: it is not a list of strings or one string, so users "
+                "have no roles. OIDC(roles_claim=) names the claim, or a path to it such as realm_access.roles. This "
+                "is logged once.",
+                self._issuer,
+                self._roles_claim.encode("unicode_escape").decode("ascii"),
+            )
+        return roles or frozenset()
+
+    def _more_claims(self, provider: Provider, answer: dict[str, Any], user: User) -> MoreClaims | None:
+        """Return what can be asked at the userinfo endpoint, with the access token in an answer."""
+        url, token = provider.userinfo_endpoint, answer.get("access_token")
+        if url is None or not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            return None
+        standard = {"profile": "name", "email": "email"}
+        names = [name for scope, name in standard.items() if scope in provider.scopes]
+        if self._roles_claim != _ROLES:
+            names.append(self._roles_claim)
+        return MoreClaims(tuple(names), partial(self._with_userinfo, provider, url, token, user))
+
+    async def _with_userinfo(self, provider: Provider, url: str, token: str, user: User) -> User:
+        """Return a user with the claims of userinfo; without them if the answer can't be used."""
+        headers = {"authorization": f"Bearer {token}", "accept": "application/json, application/jwt"}
+        status, body = await self._http.fetch("GET", url, headers, None)
+        try:
+            if status != 200:  # noqa: PLR2004 - OK
+                raise TokenError(f"The status is {status}.")
+            userinfo = await provider.id_tokens.userinfo(body, user.claims["sub"])
+            return self._user_of(with_userinfo(user.claims, userinfo))
+        except MissingKeyError as error:
+            raise UpstreamUnavailableError(str(error)) from error
+        except TokenError as error:
+            _logger.warning("event=oauth_userinfo_ignored issuer=%s reason=%s", self._issuer, error)
+            return user
 
     async def _user_in(self, provider: Provider, answer: dict[str, Any], nonce: str | None) -> User:
         try:
@@ -360,12 +420,13 @@ class OIDC:
             methods = [self._auth_method]
         supported = texts_claim(document, "scopes_supported")
         scopes = [*self._scopes, _OFFLINE] if _OFFLINE in supported else [*self._scopes]
-        revocation = document.get("revocation_endpoint")
+        revocation, userinfo = document.get("revocation_endpoint"), document.get("userinfo_endpoint")
         keys = self._keys_in(document)
         return Provider(
             authorization_endpoint=_endpoint(document, "authorization_endpoint"),
             token_endpoint=_endpoint(document, "token_endpoint"),
             revocation_endpoint=None if revocation is None else _endpoint(document, "revocation_endpoint"),
+            userinfo_endpoint=None if userinfo is None else _endpoint(document, "userinfo_endpoint"),
             scopes=distinct(scopes),
             uses_basic=not isinstance(methods, list) or "client_secret_basic" in methods,
             sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,

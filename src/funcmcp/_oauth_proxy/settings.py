@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from funcmcp._oauth_proxy.client_documents import MAX_URL, is_document_url
 from funcmcp._state.rates import MemoryRates
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from funcmcp._auth.dpop import DPoP
     from funcmcp._auth.tokens.proofs import Proofs
@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import Upstream, User
     from funcmcp._oauth_proxy.upstream_tokens import Exchange
+    from funcmcp._oauth_proxy.user_claims import UserClaims
     from funcmcp._state.seal import KeyRing
 
     Allow = Callable[[User], bool | Iterable[str] | Awaitable[bool | Iterable[str]]]
+    ClaimsOf = Callable[[User], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
+    Claims = Sequence[str] | ClaimsOf
 
 _logger = logging.getLogger("funcmcp")
 
@@ -72,6 +75,7 @@ class ProxySettings:
         assertions: What identity assertions are good for; None: nothing.
         rates: How often an address may use the endpoints.
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
+        claims: Determines the claims of users for the tokens.
         sign_ins: The sign-ins in the store; None without a store.
         refresh_seconds: Seconds from the sign-in to the end of its refresh tokens; 0 for no refresh tokens.
         dpop: Whether clients may bind tokens to their keys, or must; None: neither.
@@ -92,6 +96,7 @@ class ProxySettings:
     assertions: AssertionGrants | None
     rates: AddressRates
     allow: Allow | None
+    claims: UserClaims
     sign_ins: StoredSignIns | None
     refresh_seconds: float
     dpop: DPoP | None

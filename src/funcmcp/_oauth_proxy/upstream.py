@@ -19,7 +19,7 @@ from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from ssl import SSLContext
 
 _logger = logging.getLogger("funcmcp")
@@ -107,6 +107,19 @@ class IssuedToken(NamedTuple):
     seconds: float | None
 
 
+class MoreClaims(NamedTuple):
+    """What an identity provider can be asked about a user beyond its answer, as at its userinfo endpoint.
+
+    Attributes:
+        names: Claims that the upstream expects, by the scopes that it has requested.
+        request: Requests the claims, and returns the user with them. What the provider does not give is missing.
+            It raises UpstreamUnavailableError if the provider can't be asked.
+    """
+
+    names: tuple[str, ...]
+    request: Callable[[], Awaitable[User]]
+
+
 class SignIn(NamedTuple):
     """What an identity provider says for a code or a refresh token.
 
@@ -114,11 +127,13 @@ class SignIn(NamedTuple):
         user: The user; None if a refresh says nothing new about the user.
         refresh_token: What renews the sign-in; None if it can't be renewed, or, after a refresh, remains the same.
         access_token: The access token of the provider, if it can be exchanged for tokens for other APIs.
+        more: What the provider can be asked about the user; None for nothing. It is asked if claims are missing.
     """
 
     user: User | None
     refresh_token: str | None
     access_token: IssuedToken | None = None
+    more: MoreClaims | None = None
 
 
 @public("funcmcp.auth")
@@ -211,6 +226,16 @@ class UpstreamHTTP:
         Raises:
             UpstreamUnavailableError: There is no usable answer, or its status is 429 or above 499.
         """
+        status, body = await self.fetch(method, url, headers, form)
+        try:
+            return status, decode(body) if body else {}
+        except ValueError:
+            raise UpstreamUnavailableError(f"status {status}, and the answer is not JSON") from None
+
+    async def fetch(
+        self, method: str, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None
+    ) -> tuple[int, bytes]:
+        """Send a request; return the status and the body of the answer. Raise UpstreamUnavailableError as `request`."""
         if self._running >= _MAX_CONCURRENT:
             raise UpstreamUnavailableError("too many requests to the identity provider are running")
         self._running += 1
@@ -220,10 +245,7 @@ class UpstreamHTTP:
             self._running -= 1
         if status >= _SERVER_ERROR or status == _TOO_MANY_REQUESTS:
             raise UpstreamUnavailableError(f"status {status}")
-        try:
-            return status, decode(body) if body else {}
-        except ValueError:
-            raise UpstreamUnavailableError(f"status {status}, and the answer is not JSON") from None
+        return status, body
 
     async def _send(
         self, method: str, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None

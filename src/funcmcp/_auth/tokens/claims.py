@@ -6,6 +6,7 @@ RFC 8725 sections 3.8 to 3.12; MCP "basic/authorization", "Token Handling".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from funcmcp._auth.tokens.keys import ALGORITHMS, SHARED_SECRET_ALGORITHMS
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 _MAX_LEEWAY = 300.0
 _MAX_TIME = 2**53  # larger integers are not exact in every JSON implementation
@@ -36,7 +37,7 @@ class TokenRules:
         leeway: Maximum difference between the clocks of the issuer and of the server, in seconds, at most 300.
         required: Required claims with their values. None: any value.
         any_of: Groups of claims. A token needs at least one claim of each group, and its value must not be empty.
-        roles_claim: The claim with the roles, a list of strings.
+        roles_claim: The claim with the roles, a list of strings, or a path to it, such as ``"realm_access.roles"``.
     """
 
     algorithms: Sequence[str] = ("RS256", "ES256")
@@ -141,9 +142,23 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     return value
 
 
+def claim_at(claims: Mapping[str, Any], path: str) -> Any:
+    """Return the claim with a name, or the member at a path such as ``realm_access.roles``; None if there is none.
+
+    A name can have dots itself, such as a URL, so it goes before a path.
+    """
+    value: Any = claims.get(path)
+    if value is not None or "." not in path:
+        return value
+    value = claims
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
 def _words(claims: Mapping[str, Any], name: str) -> frozenset[str]:
     """Return the words of a claim: a text with spaces between words, or a list of words."""
-    value = claims.get(name)
+    value = claim_at(claims, name)
     if value is None:
         return frozenset()
     words = value.split(" ") if isinstance(value, str) else value
