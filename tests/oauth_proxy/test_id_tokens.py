@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from funcmcp._auth.tokens.compact import TokenError
-from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim, verified_email
+from funcmcp._oauth_proxy.id_tokens import IDTokens, roles_in, text_claim, texts_claim, verified_email
 from funcmcp.auth import StaticKeys
 from tests.auth.making_tokens import ISSUER, NOW, key, public, sign, text
 
@@ -108,3 +108,40 @@ def test_claims_of_other_types_are_left_out() -> None:
 @pytest.mark.parametrize(("verified", "email"), [(True, "a@example.com"), (False, None), (None, None), ("true", None)])
 def test_an_address_counts_only_if_the_issuer_has_verified_it(verified: object, email: str | None) -> None:
     assert verified_email({"email": "a@example.com", "email_verified": verified}) == email
+
+
+@pytest.mark.parametrize(
+    ("path", "roles"),
+    [
+        ("list", {"cook", "Head waiter"}),
+        ("one", {"Head waiter"}),
+        ("realm_access.roles", {"cook"}),
+        ("https://example.com/roles", {"by URL"}),
+        ("zitadel", {"cook", "waiter"}),
+        ("mixed", {"cook"}),
+        ("empty", set()),
+        ("nothing", set()),
+        ("missing", set()),
+        ("missing.path", set()),
+        ("one.path", set()),
+        ("realm_access", None),
+        ("number", None),
+        ("numbers", None),
+        ("", set()),
+        (".", set()),
+    ],
+)
+def test_roles_are_a_list_one_text_a_path_or_the_names_of_an_object(path: str, roles: set[str] | None) -> None:
+    claims = {
+        "list": ["cook", "Head waiter", ""],
+        "one": "Head waiter",
+        "realm_access": {"roles": ["cook"]},
+        "https://example.com/roles": ["by URL"],
+        "zitadel": {"cook": {"1": "example.com"}, "waiter": {}},
+        "mixed": ["cook", 5],
+        "empty": [],
+        "nothing": "",
+        "number": 5,
+        "numbers": [5],
+    }
+    assert roles_in(claims, path) == roles

@@ -184,9 +184,10 @@ def roles_in(claims: Mapping[str, Any], path: str) -> frozenset[str] | None:
         return frozenset([value] if value else [])
     if isinstance(value, dict) and all(isinstance(member, dict) for member in value.values()):
         value = list(value)
-    if not isinstance(value, list) or not all(isinstance(role, str) for role in value):
+    if not isinstance(value, list):
         return None
-    return frozenset(role for role in value if role)
+    roles = frozenset(role for role in value if isinstance(role, str) and role)
+    return roles if roles or not value else None
 
 
 def texts_claim(claims: dict[str, Any], name: str) -> frozenset[str]:

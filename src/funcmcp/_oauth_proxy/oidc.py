@@ -30,6 +30,7 @@ from urllib.parse import urlencode
 
 from funcmcp._auth.access import distinct
 from funcmcp._auth.basic import basic_of
+from funcmcp._auth.tokens.claims import claim_at
 from funcmcp._auth.tokens.compact import MissingKeyError, TokenError
 from funcmcp._auth.tokens.jwks import JWKS
 from funcmcp._auth.urls import checked
@@ -316,21 +317,29 @@ class OIDC:
 
     def _roles_in(self, claims: dict[str, Any]) -> frozenset[str]:
         roles = roles_in(claims, self._roles_claim)
-        if roles is None and not self._has_logged_roles:
-            self._has_logged_roles = True
-            _logger.warning(
-                "event=oauth_roles_unreadable issuer=%s claim=%s: it is not a list of strings or one string, so users "
-                "have no roles. OIDC(roles_claim=) names the claim, or a path to it such as realm_access.roles. This "
-                "is logged once.",
-                self._issuer,
-                self._roles_claim.encode("unicode_escape").decode("ascii"),
-            )
+        if roles is None:
+            self._log_roles("is not a list of strings or one string")
         return roles or frozenset()
+
+    def _log_roles(self, problem: str) -> None:
+        """Log once in this process that users have no roles."""
+        if self._has_logged_roles:
+            return
+        self._has_logged_roles = True
+        claim = self._roles_claim.encode("unicode_escape").decode("ascii")
+        _logger.warning(
+            "event=oauth_no_roles issuer=%s claim=%s: the claim of a user %s, so the user has no roles. "
+            "OIDC(roles_claim=) names the claim, or a path to it such as realm_access.roles. This is logged once.",
+            self._issuer,
+            claim,
+            problem,
+        )
 
     def _more_claims(self, provider: Provider, answer: dict[str, Any], user: User) -> MoreClaims | None:
         """Return what can be asked at the userinfo endpoint, with the access token in an answer."""
         url, token = provider.userinfo_endpoint, answer.get("access_token")
         if url is None or not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            self._check_roles(user)
             return None
         standard = {"profile": "name", "email": "email"}
         names = [name for scope, name in standard.items() if scope in provider.scopes]
@@ -346,12 +355,22 @@ class OIDC:
             if status != 200:  # noqa: PLR2004 - OK
                 raise TokenError(f"The status is {status}.")
             userinfo = await provider.id_tokens.userinfo(body, user.claims["sub"])
-            return self._user_of(with_userinfo(user.claims, userinfo))
+            user = self._user_of(with_userinfo(user.claims, userinfo))
         except MissingKeyError as error:
             raise UpstreamUnavailableError(str(error)) from error
         except TokenError as error:
-            _logger.warning("event=oauth_userinfo_ignored issuer=%s reason=%s", self._issuer, error)
-            return user
+            _logger.warning(
+                "event=oauth_userinfo_ignored issuer=%s reason=%s Claims that only userinfo has are missing.",
+                self._issuer,
+                error,
+            )
+        self._check_roles(user)
+        return user
+
+    def _check_roles(self, user: User) -> None:
+        """Log a configured claim that a user has neither in the ID token nor in userinfo."""
+        if self._roles_claim != _ROLES and claim_at(user.claims, self._roles_claim) is None:
+            self._log_roles("is missing")
 
     async def _user_in(self, provider: Provider, answer: dict[str, Any], nonce: str | None) -> User:
         try:

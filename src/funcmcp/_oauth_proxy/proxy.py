@@ -188,7 +188,7 @@ class OAuthProxy:
         claims: More claims of the user for tools, in `Principal.claims`: names of claims of the provider, such as
             ``["org_id", "groups"]``, or a function that gets a `User` and returns a mapping. It may be async, and has
             five seconds. The claims are determined at the sign-in, and again when a refresh says something new about
-            the user. Without a store they may have 4 KiB of JSON with the roles, and with one 64 KiB. Clients can read
+            the user. Without a store they may have 4 KiB of JSON with the roles, and with one 128 KiB. Clients can read
             those that are in the token. None: no more than name, verified e-mail address, tenant and roles.
         clients: Which applications may sign users in: ``["https://claude.ai", "http://localhost"]``. An entry is the
             origin of a document (CIMD) or of redirect URIs, ``"http://localhost"`` for all programs on the computer of

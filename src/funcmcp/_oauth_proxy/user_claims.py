@@ -46,7 +46,7 @@ and many proxies take headers of 8 KiB at most."""
 MAX_BESIDE_UPSTREAM: Final = 1024
 """As above, with a store, if access tokens also carry the token of the provider."""
 
-MAX_IN_STORE: Final = 64 * 1024
+MAX_IN_STORE: Final = 128 * 1024
 """Maximum number of bytes of JSON of the roles and claims in a store."""
 
 REFERENCE: Final = "sign_in"
@@ -71,11 +71,11 @@ _MAX_NESTING: Final = 16
 """A sealed record nests the claims in itself, and JSON is read up to a depth of 64."""
 
 _CACHE_SECONDS: Final = 10.0
-_MAX_CACHED: Final = 256
+_MAX_CACHED: Final = 128
 """Maximum number of sign-ins whose claims are cached, so that the cache takes some 16 MiB of JSON at most."""
 
 _SECONDS: Final = 5.0
-"""Seconds that a function may take. A refresh has 30, of which the provider may take 20."""
+"""Seconds that the request for more claims may take, and the function. A refresh has 30, and its request takes 20."""
 
 _TOO_LONG: Final = (
     "Your account has more groups, roles or other claims than this server can take. Report it to the operator of the "
@@ -125,11 +125,13 @@ class UserClaims:
         if self._function is None and all(claim_at(user.claims, name) is not None for name in names):
             return user
         try:
-            return await more.request()
-        except UpstreamUnavailableError as error:
+            async with asyncio.timeout(_SECONDS):
+                return await more.request()
+        except (UpstreamUnavailableError, TimeoutError) as error:
+            failure = UpstreamUnavailableError(f"userinfo: {str(error) or 'no answer in time'}")
             if self._is_needed:
-                raise
-            log_failure_of_upstream("userinfo", error)
+                raise failure from error
+            log_failure_of_upstream("userinfo", failure)
             return user
 
     async def kept(self, user: User) -> Mapping[str, Any]:
