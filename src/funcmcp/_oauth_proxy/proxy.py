@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from funcmcp._auth.dpop import DPoP
-    from funcmcp._oauth_proxy.settings import Allow, Claims
+    from funcmcp._oauth_proxy.settings import Allow
     from funcmcp._oauth_proxy.upstream import Upstream
+    from funcmcp._oauth_proxy.user_claims import Claims
     from funcmcp._oauth_proxy.web import WebRequest
     from funcmcp._state.key_values import SignInStore
     from funcmcp._state.seal import KeyRing
@@ -462,7 +463,7 @@ def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:
 def _claims(claims: Claims | None, upstream: Upstream, *, decides: bool, has_store: bool) -> UserClaims:
     """Return what determines the claims of users, with fewer in access tokens that also have one of the provider."""
     short = MAX_IN_TOKEN if token_exchanger_of(upstream) is None else MAX_BESIDE_UPSTREAM
-    return UserClaims(claims, decides=decides, has_store=has_store, short=short)
+    return UserClaims(claims, log_failure_of_upstream, decides=decides, has_store=has_store, short=short)
 
 
 def _proofs(store: SignInStore | None, clock: Callable[[], float], nonces: Nonces | None) -> Proofs:

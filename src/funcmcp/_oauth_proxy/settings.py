@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from funcmcp._oauth_proxy.client_documents import MAX_URL, is_document_url
 from funcmcp._state.rates import MemoryRates
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from funcmcp._auth.dpop import DPoP
     from funcmcp._auth.tokens.proofs import Proofs
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from funcmcp._state.seal import KeyRing
 
     Allow = Callable[[User], bool | Iterable[str] | Awaitable[bool | Iterable[str]]]
-    ClaimsOf = Callable[[User], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
-    Claims = Sequence[str] | ClaimsOf
 
 _logger = logging.getLogger("funcmcp")
 

@@ -27,7 +27,7 @@ from funcmcp._auth.tokens.proofs import ProofError, is_key_of
 from funcmcp._oauth_proxy.flows import ANY_KEY, CODE_SECONDS, challenge_of, of_code, sign_in_id
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, basic_client
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
-from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream
+from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream, user_mark
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError, new_id
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
 from funcmcp._oauth_proxy.web import (
@@ -242,7 +242,7 @@ async def _exchange(
     if user is None:
         raise _InvalidGrantError
     scopes = await _allowed(settings, user, flow.scopes)
-    claims = await settings.claims.kept(user)
+    claims = await settings.claims.kept(user, user_mark(user.subject))
     upstream_token = sign_in.refresh_token if flow.refreshes and settings.refresh_seconds else None
     refresh = Refresh(user, client, scopes, int(now), upstream_token or "", jkt, claims)
     refresh_token = None
@@ -269,7 +269,7 @@ async def _exchange_assertion(
     requested = [scope for scope in form.words("scope") if scope not in IGNORED_SCOPES]
     asserted = await assertions.read(form.get("assertion") or "", client, requested, settings.scopes)
     scopes = await _allowed(settings, asserted.user, asserted.scopes)
-    claims = await settings.claims.kept(asserted.user)
+    claims = await settings.claims.kept(asserted.user, user_mark(asserted.user.subject))
     jkt = await _use(settings, proof, _account_of(asserted.user), None)
     await assertions.use(asserted)
     log_event("asserted", client, asserted.user.subject, scopes)
@@ -360,7 +360,8 @@ async def _updated(settings: ProxySettings, refresh: Refresh, sign_in: SignIn) -
     if user is None:
         return refresh
     scopes = await _allowed(settings, user, refresh.scopes)
-    return replace(refresh, user=user, scopes=scopes, claims=await settings.claims.kept(user))
+    claims = await settings.claims.kept(user, user_mark(user.subject))
+    return replace(refresh, user=user, scopes=scopes, claims=claims)
 
 
 async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...]) -> tuple[str, ...]:

@@ -24,18 +24,19 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from funcmcp._auth.tokens.claims import claim_at
-from funcmcp._oauth_proxy.settings import log_failure_of_upstream, user_mark
 from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError
 from funcmcp._oauth_proxy.web import OAuthError
 from funcmcp._protocol.codec import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from funcmcp._auth.principal import Principal
-    from funcmcp._oauth_proxy.settings import Claims, ClaimsOf
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import SignIn, User
+
+    ClaimsOf = Callable[[User], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
+    Claims = Sequence[str] | ClaimsOf
 
 _logger = logging.getLogger("funcmcp")
 
@@ -89,6 +90,7 @@ class UserClaims:
 
     Args:
         claims: Names of claims of the provider, or a function from a `User` to claims; None for none.
+        log_failure: Writes a line about a request to the provider that has failed.
         decides: Whether the proxy decides by a `User` which users may sign in (`OAuthProxy.allow`).
         has_store: Whether the proxy has a store for what is too long for a token.
         short: Maximum number of bytes of JSON that stay in the access token if there is a store.
@@ -98,7 +100,15 @@ class UserClaims:
         ValueError: A name is reserved or not fit.
     """
 
-    def __init__(self, claims: Claims | None, *, decides: bool, has_store: bool, short: int = MAX_IN_TOKEN) -> None:
+    def __init__(
+        self,
+        claims: Claims | None,
+        log_failure: Callable[[str, Exception], None],
+        *,
+        decides: bool,
+        has_store: bool,
+        short: int,
+    ) -> None:
         self._names: tuple[str, ...] = ()
         self._function: ClaimsOf | None = None
         if callable(claims):
@@ -107,6 +117,7 @@ class UserClaims:
             raise TypeError("OAuthProxy.claims is a list of names or a function of a User.")
         elif claims is not None:
             self._names = _checked_names(claims)
+        self._log_failure = log_failure
         self._is_needed = decides or claims is not None
         self._has_store = has_store
         self._short = short
@@ -131,17 +142,21 @@ class UserClaims:
             failure = UpstreamUnavailableError(f"userinfo: {str(error) or 'no answer in time'}")
             if self._is_needed:
                 raise failure from error
-            log_failure_of_upstream("userinfo", failure)
+            self._log_failure("userinfo", failure)
             return user
 
-    async def kept(self, user: User) -> Mapping[str, Any]:
+    async def kept(self, user: User, mark: str) -> Mapping[str, Any]:
         """Return the claims of a user for the tokens.
+
+        Args:
+            user: The user.
+            mark: The mark of the user in the log.
 
         Raises:
             OAuthError: They are too long.
             UpstreamUnavailableError: The function has failed.
         """
-        claims = self._named(user) if self._function is None else await self._computed(self._function, user)
+        claims = self._named(user) if self._function is None else await self._computed(self._function, user, mark)
         limit = MAX_IN_STORE if self._has_store else MAX_IN_TOKEN
         size = size_of(user, claims)
         if size > limit:
@@ -149,7 +164,7 @@ class UserClaims:
             _logger.warning(
                 "event=oauth_claims_too_long user=%s bytes=%d limit=%d: the user can't sign in. For roles and "
                 "OAuthProxy(claims=): %s.",
-                user_mark(user.subject), size, limit, advice,
+                mark, size, limit, advice,
             )  # fmt: skip
             raise OAuthError("invalid_grant", _TOO_LONG)
         return claims
@@ -172,7 +187,7 @@ class UserClaims:
                 self._report(name, str(error))
         return claims
 
-    async def _computed(self, function: ClaimsOf, user: User) -> dict[str, Any]:
+    async def _computed(self, function: ClaimsOf, user: User, mark: str) -> dict[str, Any]:
         try:
             async with asyncio.timeout(_SECONDS):
                 returned = function(user)
@@ -180,7 +195,7 @@ class UserClaims:
             return _checked_claims(claims)
         except Exception as error:
             _logger.exception("event=oauth_claims_failed user=%s: the function of OAuthProxy(claims=) has failed.",
-                              user_mark(user.subject))  # fmt: skip
+                              mark)  # fmt: skip
             reason = f"the function of OAuthProxy.claims: {type(error).__name__}"
             raise UpstreamUnavailableError(reason, _FAILED) from error
 

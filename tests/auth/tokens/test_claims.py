@@ -126,11 +126,3 @@ def test_one_of_the_audiences_matches_apart_from_a_slash_at_the_end(audience: An
 def test_any_other_audience_is_an_error(audience: Any, text: str) -> None:
     with pytest.raises(TokenError, match=text):
         check_audience({"aud": audience}, frozenset({AUDIENCE}))
-
-
-def test_roles_are_at_a_path() -> None:
-    """A claim may have dots in its own name, as a URL has; then it is not a path."""
-    claims = {"iss": "i", "sub": "s", "realm_access": {"roles": ["cook"]}, "a.b": "waiter", "a": {"b": "thief"}}
-    assert TokenRules(roles_claim="realm_access.roles").principal(claims).roles == {"cook"}
-    assert TokenRules(roles_claim="a.b").principal(claims).roles == {"waiter"}
-    assert TokenRules(roles_claim="realm_access.missing.roles").principal(claims).roles == frozenset()

@@ -6,17 +6,17 @@ RFC 8725 sections 3.8 to 3.12; MCP "basic/authorization", "Token Handling".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from funcmcp._auth.principal import Principal
 from funcmcp._auth.tokens.compact import TokenError
 from funcmcp._auth.tokens.keys import ALGORITHMS, SHARED_SECRET_ALGORITHMS
 from funcmcp._objects.public_names import public
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+ClaimPath: TypeAlias = str | Sequence[str]
+"""The name of a claim, or the path to a claim that is in another one: names with dots between them, or a tuple."""
 
 _MAX_LEEWAY = 300.0
 _MAX_TIME = 2**53  # larger integers are not exact in every JSON implementation
@@ -37,7 +37,7 @@ class TokenRules:
         leeway: Maximum difference between the clocks of the issuer and of the server, in seconds, at most 300.
         required: Required claims with their values. None: any value.
         any_of: Groups of claims. A token needs at least one claim of each group, and its value must not be empty.
-        roles_claim: The claim with the roles, a list of strings, or a path to it, such as ``"realm_access.roles"``.
+        roles_claim: The claim with the roles, a list of strings.
     """
 
     algorithms: Sequence[str] = ("RS256", "ES256")
@@ -109,6 +109,27 @@ def _is_id_token(claims: Mapping[str, Any]) -> bool:
     return any(claims.get(name) == kind for name, kind in _ID_TOKEN_MARKS.items())
 
 
+def claim_at(claims: Mapping[str, Any], path: ClaimPath) -> Any:
+    """Return the claim at a path; None if it is missing.
+
+    Args:
+        claims: The claims.
+        path: The name of a claim; the names of nested claims with dots between them; or a tuple of these names. A
+            claim whose name is the whole text comes first, because names such as ``"https://example.com/roles"`` have
+            dots themselves.
+    """
+    if isinstance(path, str):
+        if path in claims:
+            return claims[path]
+        path = path.split(".")
+    value: Any = claims
+    for name in path:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(name)
+    return value
+
+
 def check_issuer(claims: Mapping[str, Any], issuers: frozenset[str]) -> None:
     """Raise TokenError unless ``iss`` is exactly one of the issuers."""
     issuer = claims.get("iss")
@@ -142,23 +163,9 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     return value
 
 
-def claim_at(claims: Mapping[str, Any], path: str) -> Any:
-    """Return the claim with a name, or the member at a path such as ``realm_access.roles``; None if there is none.
-
-    A name can have dots itself, such as a URL, so it goes before a path.
-    """
-    value: Any = claims.get(path)
-    if value is not None or "." not in path:
-        return value
-    value = claims
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
 def _words(claims: Mapping[str, Any], name: str) -> frozenset[str]:
     """Return the words of a claim: a text with spaces between words, or a list of words."""
-    value = claim_at(claims, name)
+    value = claims.get(name)
     if value is None:
         return frozenset()
     words = value.split(" ") if isinstance(value, str) else value
