@@ -120,10 +120,10 @@ def page(measured: list[Row]) -> str:
         "",
         f"`python benchmarks/claims.py`, {platform.machine()}, Python {version}. Other programs used the machine.",
         "Sizes are characters, times are milliseconds (medians). The provider is a script, so the times are those of",
-        "the proxy. A sign-in is the token request with the code, and includes the check of the ID token.",
+        "the proxy. A sign-in is the token request with the code, and includes the check of the ID token. *call*: the",
+        "process has not seen the token before; *next*: it has.",
         "",
-        "| groups | store | ID token | access token | refresh token | largest record | sign-in | refresh | first call "
-        "| next call |",
+        "| groups | store | ID token | access token | refresh token | largest record | sign-in | refresh | call | next |",  # noqa: E501 - one row
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [f"| {row.groups:,} | {row.store} | {' | '.join(row.cells)} |" for row in measured]

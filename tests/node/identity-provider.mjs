@@ -1,9 +1,10 @@
 // An OpenID provider (oidc-provider, certified by the OpenID Foundation) with one client, for the tests of the proxy.
-// identity-provider.mjs CLIENT_ID CLIENT_SECRET REDIRECT_URI [ROTATES]: prints its issuer when it listens.
+// identity-provider.mjs CLIENT_ID CLIENT_SECRET REDIRECT_URI [ROTATES] [CONFORMS]: prints its issuer when it listens. As
+// by default, with CONFORMS only userinfo has the claims of the user, and it is signed.
 import http from 'node:http'
 import Provider from 'oidc-provider'
 
-const [clientId, clientSecret, redirectUri, rotates = 'true'] = process.argv.slice(2)
+const [clientId, clientSecret, redirectUri, rotates = 'true', conforms = 'false'] = process.argv.slice(2)
 const server = http.createServer()
 server.listen(0, '127.0.0.1', () => {
   const issuer = `http://127.0.0.1:${server.address().port}`
@@ -16,19 +17,30 @@ server.listen(0, '127.0.0.1', () => {
         redirect_uris: [redirectUri],
         grant_types: ['authorization_code', 'refresh_token'],
         response_types: ['code'],
+        ...(conforms === 'true' ? { userinfo_signed_response_alg: 'RS256' } : {}),
       },
     ],
     pkce: { required: () => true },
-    features: { devInteractions: { enabled: true }, revocation: { enabled: true } },
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
-    conformIdTokenClaims: false,
+    features: {
+      devInteractions: { enabled: true },
+      revocation: { enabled: true },
+      jwtUserinfo: { enabled: conforms === 'true' },
+    },
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'groups'] },
+    conformIdTokenClaims: conforms === 'true',
     rotateRefreshToken: rotates === 'true',
     findAccount: (_context, id) =>
       disabled.has(id)
         ? undefined
         : {
             accountId: id,
-            claims: () => ({ sub: id, name: `${id} of the tests`, email: `${id}@example.com`, email_verified: true }),
+            claims: () => ({
+              sub: id,
+              name: `${id} of the tests`,
+              email: `${id}@example.com`,
+              email_verified: true,
+              groups: Array.from({ length: 200 }, (_, number) => `group ${number} of a company with long names`),
+            }),
           },
   })
   const answer = provider.callback()

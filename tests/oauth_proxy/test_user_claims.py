@@ -428,12 +428,21 @@ async def test_userinfo_replaces_nothing_of_the_id_token() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("document", [{"userinfo_endpoint": None}, {"userinfo_endpoint": "https://x.example/userinfo"}])
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"userinfo_endpoint": None},
+        {"userinfo_endpoint": "http://login.example.com/userinfo"},
+        {"userinfo_endpoint": ["https://x"]},
+        {"userinfo_endpoint": "https://x.example/userinfo"},
+    ],
+)
 async def test_userinfo_is_requested_only_with_a_token_and_an_endpoint(document: dict[str, Any]) -> None:
     class Tokenless(UserinfoHTTP):
         def token(self, headers: dict[str, str], form: dict[str, str]) -> tuple[int, Any]:
             status, answer = super().token(headers, form)
-            return status, answer | {"access_token": None if document["userinfo_endpoint"] else "opaque"}
+            is_secure = str(document["userinfo_endpoint"]).startswith("https")
+            return status, answer | {"access_token": None if is_secure else "opaque"}
 
     http = Tokenless(**document)
     assert (await principal_of(await at_provider(http, claims=["x"]))).name is None
@@ -457,7 +466,7 @@ def test_the_address_has_a_reason_of_its_own() -> None:
         Stage(claims=["email"])
 
 
-@pytest.mark.parametrize("claims", ["org_id", 5])
+@pytest.mark.parametrize("claims", ["org_id", 5, {"org_id": "tenant"}])
 def test_the_option_is_a_list_or_a_function(claims: Any) -> None:
     with pytest.raises(TypeError, match="a list of names or a function"):
         Stage(claims=claims)
@@ -744,3 +753,36 @@ def test_a_record_whose_claims_can_not_be_read_is_not_read_without_them(bad: Any
     record = {**refresh_members(refresh), "v": 1}
     assert refresh_of(record) == refresh
     assert refresh_of(record | {"claims": bad}) is None
+
+
+async def test_names_may_come_from_any_iterable() -> None:
+    stage = await at_provider(provider_with(**RICH), claims=(name for name in ["org_id"]))
+    assert (await principal_of(stage)).claims["org_id"] == "org_1"
+
+
+async def test_a_name_that_is_not_configured_any_more_is_left_out_at_the_next_refresh() -> None:
+    http = provider_with(**RICH)
+    http.refresh_has_id_token = False
+    stage = await at_provider(http, claims=["org_id", "groups"])
+    tokens = await stage.tokens()
+    for names, expected in (("groups", {"groups"}), (None, set())):
+        stage.proxy = stage.instance(claims=None if names is None else [names])
+        tokens = (await stage.refresh(tokens["refresh_token"])).json
+        assert set((await principal_of(stage, tokens)).claims) & {"org_id", "groups"} == expected
+
+
+async def test_claims_of_a_function_survive_a_refresh_that_says_nothing_new() -> None:
+    stage = await Stage(claims=lambda user: {"letters": len(user.subject)}).with_client()
+    tokens = await stage.tokens()
+    tokens = (await stage.refresh(tokens["refresh_token"])).json
+    assert (await principal_of(stage, tokens)).claims["letters"] == 3
+
+
+async def test_an_outage_at_a_refresh_keeps_the_name_also_where_no_claims_are_needed() -> None:
+    http = UserinfoHTTP()
+    http.userinfo = 200, {"sub": "ada", "name": "Ada", "email": "ada@example.com", "email_verified": True}
+    stage = await at_provider(http)
+    tokens = await stage.tokens()
+    http.userinfo = AWAY
+    principal = await principal_of(stage, (await stage.refresh(tokens["refresh_token"])).json)
+    assert (principal.name, principal.claims["email"]) == ("Ada", "ada@example.com")

@@ -439,19 +439,29 @@ class OIDC:
             methods = [self._auth_method]
         supported = texts_claim(document, "scopes_supported")
         scopes = [*self._scopes, _OFFLINE] if _OFFLINE in supported else [*self._scopes]
-        revocation, userinfo = document.get("revocation_endpoint"), document.get("userinfo_endpoint")
+        revocation = document.get("revocation_endpoint")
         keys = self._keys_in(document)
         return Provider(
             authorization_endpoint=_endpoint(document, "authorization_endpoint"),
             token_endpoint=_endpoint(document, "token_endpoint"),
             revocation_endpoint=None if revocation is None else _endpoint(document, "revocation_endpoint"),
-            userinfo_endpoint=None if userinfo is None else _endpoint(document, "userinfo_endpoint"),
+            userinfo_endpoint=self._userinfo_endpoint(document),
             scopes=distinct(scopes),
             uses_basic=not isinstance(methods, list) or "client_secret_basic" in methods,
             sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
             keys=keys,
             id_tokens=IDTokens(self._issuer, self._client_id, keys),
         )
+
+    def _userinfo_endpoint(self, document: dict[str, Any]) -> str | None:
+        """Return the userinfo endpoint of a discovery document; None if there is none, or if it is not secure."""
+        if document.get("userinfo_endpoint") is None:
+            return None
+        try:
+            return _endpoint(document, "userinfo_endpoint")
+        except UpstreamUnavailableError as error:
+            _logger.warning("event=oauth_userinfo_ignored issuer=%s reason=%s", self._issuer, error)
+            return None
 
     def _keys_in(self, document: dict[str, Any]) -> JWKS:
         """Return the keys that a discovery document refers to, with their cache if the URL has not changed."""

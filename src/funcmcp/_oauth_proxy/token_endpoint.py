@@ -238,7 +238,7 @@ async def _exchange(
         raise _InvalidGrantError
     jkt = await _use(settings, proof, f"address {caller}", flow.jkt)
     sign_in = await _exchanged(settings, flow, form.get("code") or "")
-    user = await settings.claims.complete(sign_in)
+    user = await settings.claims.complete(sign_in, is_new=True)
     if user is None:
         raise _InvalidGrantError
     scopes = await _allowed(settings, user, flow.scopes)
@@ -351,8 +351,9 @@ def _requested(form: Parameters, refresh: Refresh) -> list[str]:
 
 async def _updated(settings: ProxySettings, refresh: Refresh, sign_in: SignIn) -> Refresh:
     """Return a sign-in with what its renewal says about the user; raise OAuthError if the user may not use it."""
+    refresh = replace(refresh, claims=settings.claims.remaining(refresh.claims))
     try:
-        user = await settings.claims.complete(sign_in)
+        user = await settings.claims.complete(sign_in, is_new=False)
     except UpstreamUnavailableError as error:
         # The provider has renewed the sign-in, and may have replaced its refresh token: the user remains as before.
         log_failure_of_upstream("userinfo", error)

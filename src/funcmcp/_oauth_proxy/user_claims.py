@@ -29,7 +29,7 @@ from funcmcp._oauth_proxy.web import OAuthError
 from funcmcp._protocol.codec import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from funcmcp._auth.principal import Principal
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
@@ -113,7 +113,7 @@ class UserClaims:
         self._function: ClaimsOf | None = None
         if callable(claims):
             self._function = claims
-        elif isinstance(claims, str) or (claims is not None and not hasattr(claims, "__iter__")):
+        elif isinstance(claims, str | Mapping) or (claims is not None and not hasattr(claims, "__iter__")):
             raise TypeError("OAuthProxy.claims is a list of names or a function of a User.")
         elif claims is not None:
             self._names = _checked_names(claims)
@@ -123,11 +123,15 @@ class UserClaims:
         self._short = short
         self._reported: set[str] = set()
 
-    async def complete(self, sign_in: SignIn) -> User | None:
+    async def complete(self, sign_in: SignIn, *, is_new: bool) -> User | None:
         """Return the user of a sign-in with all that the provider says; None if it says nothing about the user.
 
+        Args:
+            sign_in: The sign-in.
+            is_new: Whether it begins, so that a user whose claims are not needed is signed in all the same.
+
         Raises:
-            UpstreamUnavailableError: The provider can't be asked for claims that are needed.
+            UpstreamUnavailableError: The provider can't be asked for claims that are missing.
         """
         user, more = sign_in.user, sign_in.more
         if user is None or more is None:
@@ -140,7 +144,7 @@ class UserClaims:
                 return await more.request()
         except (UpstreamUnavailableError, TimeoutError) as error:
             failure = UpstreamUnavailableError(f"userinfo: {str(error) or 'no answer in time'}")
-            if self._is_needed:
+            if self._is_needed or not is_new:
                 raise failure from error
             self._log_failure("userinfo", failure)
             return user
@@ -168,6 +172,12 @@ class UserClaims:
             )  # fmt: skip
             raise OAuthError("invalid_grant", _TOO_LONG)
         return claims
+
+    def remaining(self, claims: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return those claims of an earlier sign-in whose names are still configured."""
+        if self._function is not None:
+            return claims
+        return {name: value for name, value in claims.items() if name in self._names}
 
     def belong_in_store(self, user: User, claims: Mapping[str, Any]) -> bool:
         """Return whether the roles and claims of a user stay in the store."""
@@ -267,12 +277,13 @@ def _reason_for_missing(name: str, claims: Mapping[str, Any]) -> str:
     )
 
 
-def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
-    for name in names:
+def _checked_names(names: Iterable[str]) -> tuple[str, ...]:
+    distinct = tuple(dict.fromkeys(names))
+    for name in distinct:
         reason = _refusal_of(name)
         if reason is not None:
             raise ValueError(f"OAuthProxy.claims can't have {name!r:.80}: {reason}")
-    return tuple(dict.fromkeys(names))
+    return distinct
 
 
 def _refusal_of(name: object) -> str | None:
