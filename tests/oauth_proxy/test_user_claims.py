@@ -77,6 +77,13 @@ async def test_named_claims_of_the_provider_reach_the_tool() -> None:
     assert "email" not in principal.claims, "the provider has not verified it"
 
 
+async def test_a_path_names_a_member_of_a_claim() -> None:
+    http = provider_with(realm_access={"roles": ["cook"], "secret": 1}, **{"a.b": 1, "a": {"b": 2}})
+    principal = await principal_of(await at_provider(http, claims=["realm_access.roles", "a.b", "sub.x"]))
+    assert (principal.claims["realm_access.roles"], principal.claims["a.b"]) == (["cook"], 1)
+    assert set(principal.claims).isdisjoint({"realm_access", "a", "sub.x"})
+
+
 async def test_without_the_option_no_more_claims_are_kept() -> None:
     principal = await principal_of(await at_provider(provider_with(**RICH)))
     assert set(principal.claims).isdisjoint({"org_id", "groups", "preferred_username"})

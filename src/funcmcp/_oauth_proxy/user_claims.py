@@ -201,7 +201,7 @@ class UserClaims:
         """Return the named claims that the provider has sent."""
         claims: dict[str, Any] = {}
         for name in self._names:
-            value = user.claims.get(name)
+            value = claim_at(user.claims, name)
             if value is None:
                 self._report(name, _reason_for_missing(name, user.claims))
                 continue
