@@ -24,16 +24,26 @@ class ScriptedHTTP(UpstreamHTTP):
 
     Attributes:
         requests: Method, URL, header and form of the requests.
+        bodies: The JSON of those that have it.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.requests: list[tuple[str, str, dict[str, str], dict[str, str]]] = []
+        self.bodies: list[object] = []
 
     async def request(
-        self, method: str, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        form: Mapping[str, str] | None,
+        *,
+        json: object = None,
     ) -> tuple[int, Any]:
         self.requests.append((method, url, dict(headers), dict(form or {})))
+        if json is not None:
+            self.bodies.append(json)
         return self.answer(url, dict(headers), dict(form or {}))
 
     def answer(self, url: str, headers: dict[str, str], form: dict[str, str]) -> tuple[int, Any]:

@@ -414,7 +414,7 @@ def test_an_invalid_configuration_is_refused(arguments: tuple[str, str], reason:
         OIDC("https://login.example.com", "app", token_parameters={"code_verifier": "x"})
     with pytest.raises(ValueError, match="not both"):
         OIDC("https://login.example.com", "app", "secret", credential=lambda: "")
-    with pytest.raises(ValueError, match="'client_secret_basic' or 'client_secret_post'"):
+    with pytest.raises(ValueError, match="'client_secret_basic', 'client_secret_post' or 'client_secret_jwt'"):
         OIDC("https://login.example.com", "app", "secret", token_endpoint_auth_method="none")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="needs client_secret"):
         OIDC("https://login.example.com", "app", token_endpoint_auth_method="client_secret_post")

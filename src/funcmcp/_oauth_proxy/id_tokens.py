@@ -27,12 +27,14 @@ class IDTokens:
         issuer: The exact ``iss``.
         client_id: The id of the proxy at the issuer.
         keys: The keys of the issuer.
+        requires_nonce: Whether a token without a nonce is of another sign-in. A wrong nonce always is.
     """
 
-    def __init__(self, issuer: str, client_id: str, keys: KeySource) -> None:
+    def __init__(self, issuer: str, client_id: str, keys: KeySource, *, requires_nonce: bool = True) -> None:
         self._issuer = issuer
         self._client_id = client_id
         self._keys = keys
+        self._requires_nonce = requires_nonce
 
     async def validate(self, token: object, now: float, *, nonce: str | None) -> dict[str, Any]:
         """Return the claims of a token.
@@ -54,7 +56,7 @@ class IDTokens:
         claims = read_object(signed.payload, "payload")
         self._check_parties(claims)
         _check_times(claims, now)
-        if nonce is not None and not _equal(claims.get("nonce"), nonce):
+        if nonce is not None and (self._requires_nonce or "nonce" in claims) and not _equal(claims.get("nonce"), nonce):
             raise TokenError("The ID token is of another sign-in.")
         keys = await self._keys.find(signed)
         if not keys:

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from funcmcp._auth.authorities import checked_ca_file, tls_context
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import decode
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
     from ssl import SSLContext
 
@@ -29,10 +32,13 @@ _MAX_ANSWER = 256 * 1024
 _MAX_CONCURRENT = 100
 _SERVER_ERROR = 500
 _TOO_MANY_REQUESTS = 429
+_REFUSED_STATUSES = frozenset({400, 401, 403})
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
 _REFUSALS = frozenset({"invalid_grant", "interaction_required", "consent_required", "login_required", "access_denied"})
 """Errors that another request does not mend: the user has to sign in again, or may not sign in."""
 
 
+@public("funcmcp.auth")
 class UpstreamError(Exception):
     """A request to the identity provider has failed.
 
@@ -46,10 +52,12 @@ class UpstreamError(Exception):
         self.advice = advice
 
 
+@public("funcmcp.auth")
 class UpstreamUnavailableError(UpstreamError):
-    """The identity provider can't be reached, or its answer is not usable."""
+    """The identity provider can't be reached, or its answer is not usable: the client may send its request again."""
 
 
+@public("funcmcp.auth")
 class UpstreamRefusedError(UpstreamError):
     """The identity provider does not accept a code, a refresh token or a user."""
 
@@ -79,6 +87,7 @@ class User:
         object.__setattr__(self, "claims", MappingProxyType(dict(self.claims)))
 
 
+@public("funcmcp.auth")
 class AuthorizationRequest(NamedTuple):
     """What the proxy sends to an identity provider with the browser.
 
@@ -95,6 +104,7 @@ class AuthorizationRequest(NamedTuple):
     nonce: str
 
 
+@public("funcmcp.auth")
 class IssuedToken(NamedTuple):
     """An access token that an identity provider has issued.
 
@@ -107,6 +117,7 @@ class IssuedToken(NamedTuple):
     seconds: float | None
 
 
+@public("funcmcp.auth")
 class SignIn(NamedTuple):
     """What an identity provider says for a code or a refresh token.
 
@@ -167,21 +178,56 @@ def token_exchanger_of(upstream: Upstream) -> TokenExchanger | None:
     return cast("TokenExchanger", upstream) if getattr(upstream, "exchanges_tokens", False) is True else None
 
 
+@public("funcmcp.auth")
 class UpstreamHTTP:
-    """Sends requests to an identity provider.
+    """Sends requests to an identity provider, for an `Upstream`.
+
+    No redirect is followed. A request takes ten seconds at most, and an answer has 256 KiB at most. 100 requests run at
+    once at most.
 
     Args:
         trusts_environment: Whether the variables of the environment may name a proxy for the requests.
+        ca_file: A PEM file with certificate authorities that are trusted as well, for a provider with a private one.
+
+    Raises:
+        ValueError: The file can't be read, or has no certificates.
     """
 
-    def __init__(self, *, trusts_environment: bool = True) -> None:
+    def __init__(self, *, trusts_environment: bool = True, ca_file: str | os.PathLike[str] | None = None) -> None:
         self._trusts_environment = trusts_environment
+        self._ca_file = checked_ca_file("ca_file", ca_file)
         self._running = 0
         self._tls: SSLContext | None = None
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the JSON object at a URL; raise UpstreamUnavailableError."""
         status, value = await self.request("GET", url, headers or {}, None)
+        if status != 200:  # noqa: PLR2004 - OK
+            raise UpstreamUnavailableError(f"status {status}")
+        return _object(value, status)
+
+    async def call_api(
+        self, url: str, access_token: str, *, headers: Mapping[str, str] | None = None, json: object = None
+    ) -> dict[str, Any]:
+        """Return the JSON object that an API has for the user of an access token.
+
+        Args:
+            url: The URL. It gets a POST request if there is *json*, otherwise a GET request.
+            access_token: The access token, which is sent as a bearer token.
+            headers: More header fields.
+            json: The body of the request, such as ``{"query": "{ viewer { id } }"}`` for GraphQL.
+
+        Raises:
+            UpstreamRefusedError: The status is 400, 401 or 403: the user has to sign in again.
+            UpstreamUnavailableError: There is another status, or no usable answer.
+        """
+        if not _VISIBLE.fullmatch(access_token):  # a header can't contain anything else
+            raise UpstreamUnavailableError("the access token has characters that a header can't contain")
+        fields = {**(headers or {}), "authorization": f"Bearer {access_token}"}
+        method = "GET" if json is None else "POST"
+        status, value = await self.request(method, url, fields, None, json=json)
+        if status in _REFUSED_STATUSES:
+            raise UpstreamRefusedError(f"status {status} for the access token")
         if status != 200:  # noqa: PLR2004 - OK
             raise UpstreamUnavailableError(f"status {status}")
         return _object(value, status)
@@ -204,9 +250,17 @@ class UpstreamHTTP:
         raise UpstreamUnavailableError(reason)
 
     async def request(
-        self, method: str, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        form: Mapping[str, str] | None,
+        *,
+        json: object = None,
     ) -> tuple[int, Any]:
-        """Send a request; return the status and the JSON value of the answer. An empty body is an empty object.
+        """Send a request with a form, JSON or no body; return the status and the JSON value of the answer.
+
+        An empty answer is an empty object.
 
         Raises:
             UpstreamUnavailableError: There is no usable answer, or its status is 429 or above 499.
@@ -215,7 +269,7 @@ class UpstreamHTTP:
             raise UpstreamUnavailableError("too many requests to the identity provider are running")
         self._running += 1
         try:
-            status, body = await self._send(method, url, headers, form)
+            status, body = await self._send(method, url, headers, form, json)
         finally:
             self._running -= 1
         if status >= _SERVER_ERROR or status == _TOO_MANY_REQUESTS:
@@ -226,12 +280,12 @@ class UpstreamHTTP:
             raise UpstreamUnavailableError(f"status {status}, and the answer is not JSON") from None
 
     async def _send(
-        self, method: str, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None
+        self, method: str, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None, json: object
     ) -> tuple[int, bytes]:
         import httpx2  # noqa: PLC0415 - slow to load, and needed with the first sign-in
 
         if self._tls is None:  # loading the certificate authorities takes longer than a request
-            self._tls = httpx2.create_ssl_context()
+            self._tls = tls_context(self._ca_file)
         # A compressed answer could become very large, so none is accepted.
         fields = {"accept": "application/json", "accept-encoding": "identity", **headers}
         body = bytearray()
@@ -241,7 +295,7 @@ class UpstreamHTTP:
                 httpx2.AsyncClient(
                     verify=self._tls, headers=fields, timeout=None, trust_env=self._trusts_environment
                 ) as client,
-                client.stream(method, url, data=form, follow_redirects=False) as response,
+                client.stream(method, url, data=form, json=json, follow_redirects=False) as response,
             ):
                 async for part in response.aiter_raw():
                     body += part
