@@ -217,7 +217,7 @@ async def test_the_user_may_be_in_the_answer_of_the_token_endpoint_and_be_read_b
         lambda claims: None,
         lambda claims: "42",
         lambda claims: User(""),
-        lambda claims: User(42),
+        lambda claims: User(42),  # type: ignore[arg-type]
         lambda claims: User("x" * 256),
         lambda claims: User(claims["missing"]),
         lambda claims: 1 // 0,

@@ -232,17 +232,13 @@ class EntraID(OIDC):
         await self._check_tenant(tenant)
         return tenant
 
-    async def _check_tenant(self, tenant: object) -> None:
-        """Raise UpstreamRefusedError if the users of a tenant may not sign in."""
-        if self._tenant is not None:
-            if tenant != self._tenant:
-                raise UpstreamRefusedError("the user is of another tenant", _NOT_OF_TENANT)
-            return
+    async def _check_tenant(self, tenant: str) -> None:
+        """Raise UpstreamRefusedError if the users of one of several tenants may not sign in."""
         if not callable(self._tenants):
             allowed: object = tenant in self._tenants
         else:
             try:
-                allowed = self._tenants(str(tenant))
+                allowed = self._tenants(tenant)
                 allowed = await allowed if inspect.isawaitable(allowed) else allowed
             except Exception as error:
                 raise UpstreamUnavailableError(
@@ -259,7 +255,8 @@ class EntraID(OIDC):
 
     async def _user_in(self, provider: Provider, answer: dict[str, Any], nonce: str | None) -> User:
         user = await super()._user_in(provider, answer, nonce)
-        await self._check_tenant(user.tenant)
+        if self._tenant is None:
+            await self._check_tenant(str(user.tenant))
         return user
 
     async def _assertion(self, audience: str) -> str:

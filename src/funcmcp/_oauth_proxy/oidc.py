@@ -149,6 +149,12 @@ class OIDC:
             the method is unknown or has no secret, the name of an endpoint is unknown, or the file has no certificates.
     """
 
+    # What the first request replaces.
+    _provider: Provider | None = None
+    _next_discovery = 0.0
+    _discovering: asyncio.Task[None] | None = None
+    _keys: tuple[str, JWKS] | None = None
+
     def __init__(  # noqa: PLR0913 - the registration, and what providers differ in
         self,
         issuer: str,
@@ -175,26 +181,20 @@ class OIDC:
         parts = checked("The issuer", issuer, self._insecure_hosts)
         if discovery is not None:
             checked("OIDC.discovery", discovery, self._insecure_hosts)
-        if isinstance(scopes, str):
-            raise TypeError("OIDC.scopes is a list of strings, not one string.")
         self.issuer: str | None = issuer
         self.name: str = name or parts.hostname or issuer
         self.exchanges_tokens: bool = token_exchange
         self._issuer = issuer
         self._discovery = discovery or issuer.removesuffix("/") + _DISCOVERY
         self._client_id = client_id
-        self._scopes = distinct(["openid", *scopes])
+        self._scopes = _checked_scopes(scopes)
         self._parameters = checked_parameters("OIDC.parameters", parameters, RESERVED)
         self._token_parameters = checked_parameters("OIDC.token_parameters", token_parameters, RESERVED_AT_TOKEN)
         self._endpoints = _checked_endpoints(endpoints, self._insecure_hosts)
         self._credential = credential
+        assertion = None if credential is None else self._assertion
         self._authentication = ClientAuthentication(
-            "OIDC",
-            client_id,
-            client_secret,
-            method=token_endpoint_auth_method,
-            assertion=None if credential is None else self._assertion,
-            clock=clock,
+            "OIDC", client_id, client_secret, method=token_endpoint_auth_method, assertion=assertion, clock=clock
         )
         self._pushed_requests = pushed_requests
         self._requires_nonce = requires_nonce
@@ -202,10 +202,6 @@ class OIDC:
         self._clock = clock
         self._ca_file = ca_file
         self._http = UpstreamHTTP(ca_file=ca_file)
-        self._provider: Provider | None = None
-        self._next_discovery = 0.0
-        self._discovering: asyncio.Task[None] | None = None
-        self._keys: tuple[str, JWKS] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._issuer!r}, {self._client_id!r})"
@@ -427,6 +423,12 @@ class OIDC:
                 f"the {name} in the discovery document is not an https URL: {value!r:.200}"
             ) from None
         return value
+
+
+def _checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(scopes, str):
+        raise TypeError("OIDC.scopes is a list of strings, not one string.")
+    return distinct(["openid", *scopes])
 
 
 def _checked_endpoints(endpoints: Mapping[str, str] | None, insecure_hosts: Collection[str]) -> dict[str, str]:
