@@ -1,9 +1,11 @@
 // An OpenID provider (oidc-provider, certified by the OpenID Foundation) with one client, for the tests of the proxy.
-// identity-provider.mjs CLIENT_ID CLIENT_SECRET REDIRECT_URI [ROTATES]: prints its issuer when it listens.
+// identity-provider.mjs CLIENT_ID CLIENT_SECRET REDIRECT_URI [ROTATES [DEMANDS]]: prints its issuer when it listens.
+// DEMANDS is true for pushed authorization requests and assertions signed with the secret.
 import http from 'node:http'
 import Provider from 'oidc-provider'
 
-const [clientId, clientSecret, redirectUri, rotates = 'true'] = process.argv.slice(2)
+const [clientId, clientSecret, redirectUri, rotates = 'true', demands = 'false'] = process.argv.slice(2)
+const pushes = demands === 'true'
 const server = http.createServer()
 server.listen(0, '127.0.0.1', () => {
   const issuer = `http://127.0.0.1:${server.address().port}`
@@ -16,10 +18,16 @@ server.listen(0, '127.0.0.1', () => {
         redirect_uris: [redirectUri],
         grant_types: ['authorization_code', 'refresh_token'],
         response_types: ['code'],
+        token_endpoint_auth_method: pushes ? 'client_secret_jwt' : 'client_secret_basic',
       },
     ],
+    ...(pushes ? { clientAuthMethods: ['client_secret_jwt'] } : {}),
     pkce: { required: () => true },
-    features: { devInteractions: { enabled: true }, revocation: { enabled: true } },
+    features: {
+      devInteractions: { enabled: true },
+      revocation: { enabled: true },
+      pushedAuthorizationRequests: { enabled: pushes, requirePushedAuthorizationRequests: pushes },
+    },
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
     conformIdTokenClaims: false,
     rotateRefreshToken: rotates === 'true',

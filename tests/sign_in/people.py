@@ -67,11 +67,14 @@ def orders(url: str, upstream: str, **options: Any) -> MCPServer:
 
 
 @contextmanager
-def oidc_provider(redirect_uri: str, *, secret: str = SECRET, rotates: bool = True) -> Iterator[str]:
-    """Run npm's oidc-provider; return its issuer."""
+def oidc_provider(
+    redirect_uri: str, *, secret: str = SECRET, rotates: bool = True, demands: bool = False
+) -> Iterator[str]:
+    """Run npm's oidc-provider; return its issuer. It may demand pushed requests and signed assertions."""
     script = nodejs.HOME / "identity-provider.mjs"
     nodejs.package("oidc-provider")
-    command = [str(nodejs.node()), str(script), CLIENT_ID, secret, redirect_uri, str(rotates).lower()]
+    command = [str(nodejs.node()), str(script), CLIENT_ID, secret, redirect_uri]
+    command += [str(rotates).lower(), str(demands).lower()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
