@@ -42,6 +42,10 @@ _CONFIGURATION: Final[dict[int, str]] = {
     50011: "Register the redirect URI that the server logs at its start, on the platform Web.",
     500113: "The registration has no redirect URI. Register the one that the server logs at its start.",
     700016: "The tenant has no application with this client_id. Check tenant and client_id.",
+    50194: (
+        "The registration is for one tenant. Choose accounts in any organizational directory, or give EntraID the id "
+        "of the tenant in place of organizations."
+    ),
     7000112: "The application is disabled in the tenant. Enable it in Enterprise applications.",
     90002: "The tenant does not exist. Check the tenant id.",
     7000215: "The client secret is wrong. Use the value of the secret, not its id, and restart the server.",
@@ -85,6 +89,10 @@ EXPLANATIONS: Final[dict[int, tuple[str, str]]] = {
     ),
     90094: (f"{_ADMINISTRATOR_HAS_TO} to consent to this application", "Grant admin consent under API permissions."),
     90095: (f"{_ADMINISTRATOR_HAS_TO} to consent to this application", "A user has requested admin consent."),
+    650052: (
+        f"{_ADMINISTRATOR_HAS_TO} to add this application",
+        "The tenant of the user lacks the application, or an API of its permissions. Its administrator has to consent.",
+    ),
     50105: (
         f"You are not assigned to this application. {_ADMINISTRATOR_HAS_TO} to assign you",
         "Assign the user, or a group of the user, under Enterprise applications, Users and groups.",
