@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import socket
 import ssl
 from contextlib import asynccontextmanager
 from functools import partial
@@ -541,12 +542,24 @@ async def test_a_document_can_not_lead_to_another_host_without_tls(name: str, ur
         oidc._read(document | {name: url})
 
 
-async def test_an_internal_address_in_the_document_is_used_if_its_host_is_named(provider: Provider) -> None:
-    """Keycloak with a dynamic back channel: its document has the public issuer, and addresses for servers."""
-    port = provider.issuer.rpartition(":")[2]
-    provider.document["token_endpoint"] = f"http://keycloak:{port}/token"
-    oidc = upstream(provider, insecure_hosts=[f"keycloak:{port}"])
-    assert (await oidc._discover()).token_endpoint == f"http://keycloak:{port}/token"
+async def test_a_user_signs_in_at_a_host_without_tls_that_is_named(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keycloak in a compose file: its document has the public issuer, and addresses of another host for servers."""
+    host = provider.issuer.replace("127.0.0.1", "keycloak").removeprefix("http://")
+    resolved = socket.getaddrinfo
+
+    def getaddrinfo(name: Any, *arguments: Any, **options: Any) -> Any:
+        return resolved("127.0.0.1" if name in {"keycloak", b"keycloak"} else name, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    provider.document |= {"token_endpoint": f"http://{host}/token", "jwks_uri": f"http://{host}/keys"}
+    provider.answers["/token"] = 200, {"id_token": provider.id_token()}
+    discovery = f"http://{host}/.well-known/openid-configuration"
+    oidc = upstream(provider, discovery=discovery, insecure_hosts=[host])
+    assert (await exchange(oidc)).user.subject == "ada"
+    heads = [head.lower() for _, head, _ in provider.requests]
+    assert [f"host: {host}" in head for head in heads] == [True] * 3  # document, token, keys
     with pytest.raises(UpstreamUnavailableError):
         await upstream(provider).authorization_url(REQUEST)
 
