@@ -38,6 +38,7 @@ from funcmcp._oauth_proxy.upstream import (
     SignIn,
     UpstreamError,
     UpstreamHTTP,
+    UpstreamMisconfiguredError,
     UpstreamRefusedError,
     UpstreamUnavailableError,
     User,
@@ -205,7 +206,8 @@ class EntraID(OIDC):
             explanation = explanation_of(str(error))
             if explanation is None:
                 raise
-            raise type(error)(f"{explanation.code}: {explanation.operator} ({error})", explanation.user) from error
+            kind = UpstreamMisconfiguredError if explanation.is_of_operator else type(error)
+            raise kind(f"{explanation.code}: {explanation.operator} ({error})", explanation.user) from error
 
     def _exchange_fields(self, provider: Provider) -> dict[str, str]:
         return {"scope": " ".join(provider.scopes)}

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -27,15 +28,19 @@ from funcmcp._auth.basic import basic_of
 from funcmcp._auth.tokens.compact import MissingKeyError, TokenError
 from funcmcp._auth.tokens.jwks import JWKS
 from funcmcp._auth.urls import checked
-from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim, verified_email
+from funcmcp._oauth_proxy.failures import ID_TOKEN_KEY, PROVIDER_AWAY, PROVIDER_DOCUMENT
+from funcmcp._oauth_proxy.id_tokens import IDTokenError, IDTokens, text_claim, texts_claim, verified_email
 from funcmcp._oauth_proxy.identity_assertions import assertion_of, validated
+from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
     IssuedToken,
     SignIn,
     UpstreamHTTP,
+    UpstreamMisconfiguredError,
     UpstreamRefusedError,
     UpstreamUnavailableError,
     User,
+    failed,
 )
 from funcmcp._objects.public_names import public
 
@@ -146,6 +151,7 @@ class OIDC:
         clock: Callable[[], float] = time,
     ) -> None:
         parts = checked("The issuer", issuer)
+        _check_issuer(issuer)
         if discovery is not None:
             checked("OIDC.discovery", discovery)
         if not client_id:
@@ -175,6 +181,7 @@ class OIDC:
         self._provider: Provider | None = None
         self._next_discovery = 0.0
         self._discovering: asyncio.Task[None] | None = None
+        self._failure: UpstreamUnavailableError | None = None
         self._keys: tuple[str, JWKS] | None = None
 
     def __repr__(self) -> str:
@@ -230,7 +237,7 @@ class OIDC:
             if answer.get("id_token") is not None:
                 user = await self._user_in(provider, answer, None)
         except UpstreamUnavailableError as error:
-            _logger.warning("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, error)
+            _logger.warning("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, escaped(str(error)))
         if user is not None and user.subject != subject:
             raise UpstreamRefusedError("the ID token of the refresh is another user's")
         return await self._sign_in(answer, user)
@@ -260,6 +267,11 @@ class OIDC:
         }
         sent = {name: value for name, value in form.items() if value}
         return issued_token_in(await self._post(provider, provider.token_endpoint, sent))
+
+    async def check(self) -> None:
+        """Request the discovery document, unless it is known; the log says what is wrong with it."""
+        with suppress(UpstreamUnavailableError):  # which is in the log
+            await self._discover()
 
     async def identity_assertion(self, assertion: str, audience: str, resource: str) -> IdentityAssertion:
         """See `AssertingUpstream.identity_assertion`."""
@@ -333,28 +345,39 @@ class OIDC:
         discovering = self._discovering
         if discovering is None or discovering.done() or discovering.get_loop() is not asyncio.get_running_loop():
             if now < self._next_discovery:
-                raise UpstreamUnavailableError("the last request for the discovery document has failed")
+                raise self._last_failure()
             self._next_discovery = now + _PAUSE
             discovering = self._discovering = asyncio.create_task(self._request_document())
         # The shield keeps the shared request running if this caller is cancelled.
         await asyncio.shield(discovering)
         if self._provider is None:
-            raise UpstreamUnavailableError("the request for the discovery document has failed")
+            raise self._last_failure()
         return self._provider
+
+    def _last_failure(self) -> UpstreamUnavailableError:
+        """Return why the last request for the discovery document has failed."""
+        failure = self._failure
+        if failure is None:  # the request runs in another event loop
+            return failed(UpstreamUnavailableError, PROVIDER_AWAY, "the discovery document is being requested")
+        return type(failure)(str(failure), failure.advice)
 
     async def _request_document(self) -> None:
         """Replace what is known of the provider; after a failure it remains."""
         try:
-            self._provider = self._read(await self._http.get(self._discovery))
+            self._provider = self._read(await self._http.get_document(self._discovery))
             self._next_discovery = monotonic() + _LIFETIME
+            self._failure = None
         except UpstreamUnavailableError as error:
-            _logger.warning("event=oauth_discovery_failed issuer=%s reason=%s", self._issuer, error)
+            self._failure = error
+            level = logging.ERROR if isinstance(error, UpstreamMisconfiguredError) else logging.WARNING
+            _logger.log(level, "event=oauth_discovery_failed issuer=%s reason=%s", self._issuer, escaped(str(error)))
 
     def _read(self, document: dict[str, Any]) -> Provider:
         """Return what a discovery document says; raise UpstreamUnavailableError if it is not usable."""
         if document.get("issuer") != self._issuer:
             issuer = document.get("issuer")
-            raise UpstreamUnavailableError(f"the discovery document has the issuer {issuer!r:.200}; configure that one")
+            reason = f"the discovery document has the issuer {issuer!r:.200}; configure that one"
+            raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, reason)
         methods = document.get("token_endpoint_auth_methods_supported")
         if self._auth_method is not None:
             methods = [self._auth_method]
@@ -381,6 +404,17 @@ class OIDC:
         return self._keys[1]
 
 
+def _check_issuer(issuer: str) -> None:
+    """Raise ValueError if an issuer is the URL of its discovery document."""
+    base, separator, rest = issuer.partition("/.well-known/")
+    if separator:
+        raise ValueError(
+            f"The issuer is not the URL of its discovery document. Write OIDC({base!r}, ...), or the issuer that is in "
+            f"the document, such as {base + '/'!r}. If its URL has another form, pass it as discovery=; got "
+            f"/.well-known/{rest}."
+        )
+
+
 def _check_method(method: str | None, *, has_secret: bool) -> None:
     if method is None:
         return
@@ -399,18 +433,22 @@ def _check_parameters(option: str, parameters: Mapping[str, str] | None, reserve
 
 def _upstream_error(error: TokenError) -> UpstreamError:
     """Return what an invalid token of the provider means for the sign-in: an outage if only its key is missing."""
-    kind = UpstreamUnavailableError if isinstance(error, MissingKeyError) else UpstreamRefusedError
-    return kind(str(error))
+    if isinstance(error, MissingKeyError):
+        return failed(UpstreamUnavailableError, ID_TOKEN_KEY, error)
+    if isinstance(error, IDTokenError):
+        return failed(UpstreamRefusedError, error.failure, error.detail)
+    return UpstreamRefusedError(str(error))
 
 
 def _endpoint(document: dict[str, Any], name: str) -> str:
     value = document.get(name)
     if not isinstance(value, str):
-        raise UpstreamUnavailableError(f"the discovery document has no {name}")
+        raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, f"the discovery document has no {name}")
     try:
         checked(name, value)
     except ValueError:
-        raise UpstreamUnavailableError(f"the {name} in the discovery document is not an https URL") from None
+        reason = f"the {name} in the discovery document is not an https URL"
+        raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, reason) from None
     return value
 
 

@@ -21,6 +21,7 @@ from funcmcp._oauth_proxy.access_tokens import ALGORITHM, TYPE, AccessTokens
 from funcmcp._oauth_proxy.allowed_clients import AllowedClients
 from funcmcp._oauth_proxy.client_documents import ClientDocuments
 from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
+from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
@@ -30,9 +31,9 @@ from funcmcp._oauth_proxy.settings import (
     ClientNotAllowedError,
     ProxySettings,
     log_event,
-    log_failure_of_upstream,
 )
 from funcmcp._oauth_proxy.sign_in import authorize, callback, consent
+from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._oauth_proxy.stored_sign_ins import LIFETIME_SECONDS, StoredSignIns
 from funcmcp._oauth_proxy.token_endpoint import revoke, token
 from funcmcp._oauth_proxy.upstream import token_exchanger_of
@@ -142,12 +143,13 @@ async def _register(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         answer = settings.clients.register(request.body, settings.clock())
         settings.check_uris(answer["redirect_uris"])
     except RedirectURIError as error:
+        settings.log.refused(REGISTRATION, error)
         return error_answer(400, "invalid_redirect_uri", str(error))
     except ClientNotAllowedError:
-        return error_answer(
-            400, "invalid_redirect_uri", "This server only accepts applications that its operator allows."
-        )
+        settings.log.refused(CLIENT_NOT_ALLOWED, "a registration")
+        return error_answer(400, "invalid_redirect_uri", CLIENT_NOT_ALLOWED.user)
     except ClientMetadataError as error:
+        settings.log.refused(REGISTRATION, error)
         return error_answer(400, "invalid_client_metadata", str(error))
     client = settings.clients.read(answer["client_id"])
     log_event("registered", "-" if client is None else client.key)
@@ -259,6 +261,7 @@ class OAuthProxy:
         url, origin = _checked_url(url)
         issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
         self._endpoints = _endpoints_below(issuer.removeprefix(origin))
+        log = SignInLog(access_seconds)
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
@@ -273,9 +276,10 @@ class OAuthProxy:
             allowed_clients=None if clients is None else AllowedClients(clients),
             documents=ClientDocuments() if client_documents else None,
             tokens=AccessTokens(issuer, url, own_keys, _checked_access_seconds(access_seconds)),
-            exchange=_exchange_of(upstream, own_keys),
+            exchange=_exchange_of(upstream, own_keys, log),
             assertions=_assertions(upstream, identity_assertions, sign_ins, issuer=issuer, resource=url),
             rates=AddressRates(),
+            log=log,
             allow=allow,
             sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
@@ -351,6 +355,12 @@ class OAuthProxy:
         await self._settings.sign_ins.sign_out(subject)
         log_event("signed_out", "-", subject)
 
+    async def check(self) -> None:
+        """Look beside serving whether the identity provider can be used; the log says what is wrong."""
+        check = getattr(self.upstream, "check", None)
+        if check is not None:
+            await check()
+
     async def aclose(self) -> None:
         """Close the connections of the store."""
         if self.store is not None:
@@ -425,10 +435,10 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
     return bearer
 
 
-def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:
+def _exchange_of(upstream: Upstream, keys: KeyRing, log: SignInLog) -> Exchange | None:
     """Return what exchanges sign-ins at an identity provider; None if the provider does not."""
     exchanger = token_exchanger_of(upstream)
-    return None if exchanger is None else Exchange(exchanger, keys, log_failure_of_upstream)
+    return None if exchanger is None else Exchange(exchanger, keys, log.upstream_failed)
 
 
 def _proofs(store: SignInStore | None, clock: Callable[[], float], nonces: Nonces | None) -> Proofs:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.client_documents import ClientDocuments
     from funcmcp._oauth_proxy.clients import Clients, OAuthClient
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
+    from funcmcp._oauth_proxy.sign_in_log import SignInLog
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import Upstream, User
     from funcmcp._oauth_proxy.upstream_tokens import Exchange
@@ -47,6 +48,7 @@ class AddressRates:
     def __init__(self) -> None:
         self.registrations = _per_minute(20)
         self.authorizations = _per_minute(60)
+        self.browsers = _per_minute(120)
         self.failed_tokens = _per_minute(30)
 
 
@@ -71,6 +73,7 @@ class ProxySettings:
         exchange: Exchanges sign-ins for tokens for other APIs; None if the upstream does not.
         assertions: What identity assertions are good for; None: nothing.
         rates: How often an address may use the endpoints.
+        log: Writes what fails.
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
         sign_ins: The sign-ins in the store; None without a store.
         refresh_seconds: Seconds from the sign-in to the end of its refresh tokens; 0 for no refresh tokens.
@@ -91,6 +94,7 @@ class ProxySettings:
     exchange: Exchange | None
     assertions: AssertionGrants | None
     rates: AddressRates
+    log: SignInLog
     allow: Allow | None
     sign_ins: StoredSignIns | None
     refresh_seconds: float
@@ -161,13 +165,6 @@ class ProxySettings:
 def log_event(event: str, client: str, user: str | None = None, scopes: Iterable[str] = ()) -> None:
     """Write one line about an event of a sign-in. It has no secrets: digests, scopes of the server, and no URL."""
     _logger.info("event=oauth_%s client=%s user=%s scopes=%s", event, client, user_mark(user), ",".join(scopes) or "-")
-
-
-def log_failure_of_upstream(step: str, error: Exception) -> None:
-    """Write one line about a request to the identity provider that has failed."""
-    # The text of the provider may contain anything, so that it is escaped.
-    reason = str(error)[:600].encode("unicode_escape").decode("ascii")
-    _logger.warning("event=oauth_upstream_failed step=%s kind=%s reason=%s", step, type(error).__name__, reason)
 
 
 def user_mark(subject: str | None) -> str:
