@@ -31,13 +31,13 @@ _OF_TIME: Final = frozenset(
     }
 )  # fmt: skip
 
-_OF_REQUEST: Final = frozenset(
+_OF_USER: Final = frozenset(
     {
-        "invalid_request", "invalid_scope", "invalid_target", "invalid_resource", "unauthorized_client",
-        "unsupported_grant_type", "unsupported_token_type",
+        "invalid_grant", "interaction_required", "consent_required", "login_required", "access_denied", "mfa_required",
     }
 )  # fmt: skip
-"""Errors of a request that no user has begun: what it asks for is configured, so a new sign-in changes nothing."""
+"""Errors of the user in requests that are for what is configured, such as a token for another API. A new sign-in would
+not change any other refusal of these."""
 
 _UNAUTHORIZED: Final = 401
 _NO_ENDPOINT: Final = frozenset({404, 405, 410})
@@ -48,10 +48,9 @@ _MAX_ERROR: Final = 80
 
 def error_in(answer: Any) -> str | None:
     """Return the error in the answer of a token endpoint, at most 80 characters; None if it has none."""
-    if not isinstance(answer, dict):
-        return None
+    members = answer if isinstance(answer, dict) else {}
     for name in ("error", "error_code"):
-        error = answer.get(name)
+        error = members.get(name)
         if isinstance(error, str) and error:
             return error[:_MAX_ERROR]
         if error:
@@ -65,8 +64,8 @@ def helper_for(status: int, error: str, *, is_of_user: bool = True) -> Helper:
     Args:
         status: The status of the answer.
         error: The error in it.
-        is_of_user: Whether the request was for a code or a refresh token of a user. A provider refuses these because
-            of the user. Other requests ask for what is configured, such as scopes of another API.
+        is_of_user: Whether the request had a code or a refresh token of a user. Other requests, such as those for a
+            token for another API, may be refused for what is configured.
     """
     if status >= _SERVER_ERROR or status in _TRY_LATER or error in _OF_TIME:
         return "time"
@@ -74,6 +73,4 @@ def helper_for(status: int, error: str, *, is_of_user: bool = True) -> Helper:
         return "operator"
     if error == "unauthorized_client" and status == _UNAUTHORIZED:
         return "operator"
-    if not is_of_user and error in _OF_REQUEST:
-        return "operator"
-    return "user"
+    return "user" if is_of_user or error in _OF_USER else "operator"

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from funcmcp._auth.tokens.keys import KeySource
     from funcmcp._oauth_proxy.failures import Failure
 
-_ACCEPTED = ALGORITHMS - SHARED_SECRET_ALGORITHMS
+ACCEPTED = ALGORITHMS - SHARED_SECRET_ALGORITHMS
+"""The algorithms that ID tokens may have. With a shared secret, everybody who has it could issue them."""
+
 _DOTS_OF_ENCRYPTED = 4
 """Dots in the compact serialization of an encrypted token (RFC 7516 section 3.1)."""
 
@@ -79,7 +81,7 @@ class IDTokens:
             MissingKeyError: It may be valid, but its key is not available.
         """
         signed = _read(token)
-        if signed.algorithm not in _ACCEPTED:
+        if signed.algorithm not in ACCEPTED:
             raise IDTokenError(ID_TOKEN_ALGORITHM, f"it has {signed.algorithm!r:.40}")
         claims = read_object(signed.payload, "payload")
         self._check_parties(claims)

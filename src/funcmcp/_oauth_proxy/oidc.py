@@ -28,8 +28,8 @@ from funcmcp._auth.basic import basic_of
 from funcmcp._auth.tokens.compact import MissingKeyError, TokenError
 from funcmcp._auth.tokens.jwks import JWKS
 from funcmcp._auth.urls import checked
-from funcmcp._oauth_proxy.failures import ID_TOKEN_KEY, PROVIDER_AWAY, PROVIDER_DOCUMENT
-from funcmcp._oauth_proxy.id_tokens import IDTokenError, IDTokens, text_claim, texts_claim, verified_email
+from funcmcp._oauth_proxy.failures import ID_TOKEN_ALGORITHM, ID_TOKEN_KEY, PROVIDER_AWAY, PROVIDER_DOCUMENT
+from funcmcp._oauth_proxy.id_tokens import ACCEPTED, IDTokenError, IDTokens, text_claim, texts_claim, verified_email
 from funcmcp._oauth_proxy.identity_assertions import assertion_of, validated
 from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
@@ -381,6 +381,10 @@ class OIDC:
         methods = document.get("token_endpoint_auth_methods_supported")
         if self._auth_method is not None:
             methods = [self._auth_method]
+        algorithms = texts_claim(document, "id_token_signing_alg_values_supported")
+        if algorithms and algorithms.isdisjoint(ACCEPTED):
+            detail = escaped(" ".join(sorted(algorithms)))
+            _logger.error("event=oauth_id_token_algorithm %s (it offers %s)", ID_TOKEN_ALGORITHM.operator, detail)
         supported = texts_claim(document, "scopes_supported")
         scopes = [*self._scopes, _OFFLINE] if _OFFLINE in supported else [*self._scopes]
         revocation = document.get("revocation_endpoint")

@@ -308,6 +308,11 @@ class OAuthProxy:
         return self._settings.keys.shared
 
     @property
+    def has_lasting_keys(self) -> bool:
+        """Whether a later start of the server has the same keys."""
+        return self._settings.keys.lasting
+
+    @property
     def store(self) -> SignInStore | None:
         """The store of sign-ins; None without one."""
         return None if self._settings.sign_ins is None else self._settings.sign_ins.store
