@@ -52,7 +52,8 @@ def is_of_certificate(error: BaseException) -> bool:
 
 
 def _tls_reason(error: ssl.SSLError) -> str:
-    return str(error.reason or "no reason").replace("_", " ").lower()
+    reason = getattr(error, "reason", None)  # only errors of the TLS library itself have it
+    return str(reason or "no reason").replace("_", " ").lower()
 
 
 def _causes_of(error: BaseException) -> Iterator[BaseException]:

@@ -286,9 +286,8 @@ class TokenClient:
             check_token(answer)
         except SignInError as error:
             is_of_user = "code" in form or "refresh_token" in form
-            raise self._failure(
-                error, is_of_user=is_of_user
-            ) from None  # the cause may have a text of the authorization server
+            # Without the cause, which may have a text of the authorization server.
+            raise self._failure(error, is_of_user=is_of_user) from None
         return answer
 
     def _failure(self, error: SignInError, *, is_of_user: bool) -> UpstreamTokenError:

@@ -146,7 +146,7 @@ def test_the_code_of_a_project_is_examined_as_it_runs_on_azure(tmp_path: Path) -
     shutil.rmtree(folder / "infra")
     shutil.copytree(create("copy", tmp_path, "http", "entra") / "infra", folder / "infra")
     found = [(finding.level, finding.subject) for finding in examine(folder) if finding.level != "ok"]
-    assert found == [("error", "sign-in"), ("error", "scope orders.read"), ("error", "keys")]
+    assert found == [("error", "scope orders.read"), ("error", "keys")]
 
 
 def test_a_route_prefix_hides_the_sign_in_from_clients(tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ class Authentication:
         return HttpResponse(status, (*JSON_HEADERS, ("www-authenticate", challenge)), body)
 
     def _log_refusal(self, request: HttpRequest, reason: str) -> None:
-        """Log that a request is refused with 401, above DEBUG once in a minute: without credentials anyone can cause it.
+        """Log that a request is refused with 401, once in a minute and else at DEBUG: anyone can cause it.
 
         A request within the process has no transport of the network. Its sender gets the refusal itself.
         """
