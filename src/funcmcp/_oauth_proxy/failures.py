@@ -2,7 +2,7 @@
 
 How it works: each failure has a cause, a short name that is in the log. The user gets a sentence that says who can
 help, and nothing about the configuration. The log has the sentence for the operator. The page
-docs/guides/sign-in-troubleshooting.md has the table, which ``scripts/sign_in_failures.py`` writes. The errors of Entra
+docs/guides/sign-in-troubleshooting.md has the table, which ``make reference`` writes. The errors of Entra
 ID are in `entra_errors`.
 """
 
@@ -58,9 +58,15 @@ PROVIDER_REFUSED: Final = Failure(
     "The provider refuses the code or the refresh token of a user, who has to sign in again. If it refuses all users, "
     "its sentence in the log says what the registration lacks.",
 )
+PROVIDER_DENIED: Final = Failure(
+    "provider_denied",
+    "The identity provider has not signed you in. Start the sign-in again, or ask its administrator for access.",
+    "The user has cancelled the sign-in at the provider, or may not use the registration. Its sentence in the log says "
+    "why.",
+)
 PROVIDER_ERROR: Final = Failure(
     "provider_error",
-    "The identity provider has reported an error.",
+    f"The identity provider has reported an error. {_AGAIN}",
     "The provider has sent the user back with an error. Its sentence in the log says why.",
 )
 OTHER_PROVIDER: Final = Failure(

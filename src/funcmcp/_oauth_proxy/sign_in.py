@@ -32,8 +32,10 @@ from funcmcp._oauth_proxy.failures import (
     OTHER_PROVIDER,
     OTHER_RESOURCE,
     PROVIDER_AWAY,
+    PROVIDER_DENIED,
     PROVIDER_ERROR,
     REQUEST,
+    Failure,
 )
 from funcmcp._oauth_proxy.flows import (
     ANY_KEY,
@@ -50,7 +52,7 @@ from funcmcp._oauth_proxy.flows import (
 from funcmcp._oauth_proxy.page import Question, consent_page, refusal_page
 from funcmcp._oauth_proxy.redirect_uris import is_registered
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, ClientNotAllowedError, log_event
-from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamUnavailableError
+from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamUnavailableError, failed
 from funcmcp._oauth_proxy.web import MAX_QUERY, Parameters, ParametersError, cookies_of, form_of, redirect
 from funcmcp._protocol.codec import encode
 
@@ -246,15 +248,15 @@ def _to_client(settings: ProxySettings, parameters: Parameters, flow: Flow, forg
         answer = {"code": to_code(settings.keys, flow, code, settings.clock()), "state": flow.state}
         return redirect(302, flow.redirect_uri, {**answer, "iss": settings.issuer}, forget)
     error, sentence = parameters.get("error") or "no code", parameters.get("error_description") or ""
+    failure = PROVIDER_DENIED if error in _REFUSED_BY_USER else PROVIDER_ERROR
     reason = f"{error}: {sentence}"
+    failed_sign_in = failed(UpstreamUnavailableError, failure, reason)
+    description = _description_of(failure, sentence)
     explanation = explanation_of(reason)
     if explanation is not None:
-        reason = f"{explanation.code}: {explanation.operator} ({reason})"
-    settings.log.upstream_failed("sign-in", UpstreamUnavailableError(reason), is_of_browser=True)
-    if explanation is not None:
+        failed_sign_in = UpstreamUnavailableError(f"{explanation.code}: {explanation.operator} ({reason})")
         description = explanation.user
-    else:
-        description = _description_of(error, sentence)
+    settings.log.upstream_failed("sign-in", failed_sign_in, is_of_browser=True)
     code_of_error = "server_error"
     if error in _REFUSED_BY_USER:
         code_of_error = "access_denied"
@@ -263,14 +265,13 @@ def _to_client(settings: ProxySettings, parameters: Parameters, flow: Flow, forg
     return _error_redirect(settings, 302, flow.redirect_uri, flow.state, code_of_error, description, forget)
 
 
-def _description_of(error: str, sentence: str) -> str:
+def _description_of(failure: Failure, sentence: str) -> str:
     """Return what the client may show for an error of the provider, with the provider's sentence.
 
     Sentences of Entra ID are left out: they have ids of the tenant and of the user.
     """
-    text = "The identity provider has not signed the user in." if error in _REFUSED_BY_USER else PROVIDER_ERROR.user
     sentence = to_description(sentence.strip())
-    return text if not sentence or "AADSTS" in sentence else f"{text} It says: {sentence}"
+    return failure.user if not sentence or "AADSTS" in sentence else f"{failure.user} It says: {sentence}"
 
 
 async def _is_from_upstream(settings: ProxySettings, issuer: str | None) -> bool:
