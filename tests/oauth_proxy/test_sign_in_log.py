@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp._oauth_proxy.failures import INVALID_GRANT, NOT_ALLOWED
+from funcmcp._oauth_proxy.failures import INVALID_GRANT, NOT_ALLOWED, PROVIDER_DENIED, PROVIDER_ERROR
 from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
 from funcmcp.state import KeyRing, MemorySignIns
@@ -251,32 +251,32 @@ def test_a_text_from_outside_is_escaped_and_short(text: str, caplog: pytest.LogC
         (
             {"error": "access_denied", "error_description": "No licence."},
             "access_denied",
-            "The identity provider has not signed you in. Start the sign-in again, or ask its administrator for access. It says: No licence.",
+            f"{PROVIDER_DENIED.user} It says: No licence.",
         ),
         (
             {"error": "temporarily_unavailable"},
             "temporarily_unavailable",
-            "The identity provider has reported an error. Start the sign-in again in your application.",
+            PROVIDER_ERROR.user,
         ),
         (
             {"error": "invalid_scope", "error_description": 'a "b" \\ <script>\r\n\u202e'},
             "server_error",
-            "The identity provider has reported an error. Start the sign-in again in your application. It says: a  b    <script>",
+            f"{PROVIDER_ERROR.user} It says: a  b    <script>",
         ),
         (
             {"error": "x\ud83d\ude00"},
             "server_error",
-            "The identity provider has reported an error. Start the sign-in again in your application.",
+            PROVIDER_ERROR.user,
         ),
         (
             {},
             "server_error",
-            "The identity provider has reported an error. Start the sign-in again in your application.",
+            PROVIDER_ERROR.user,
         ),
         (
             {"error": "access_denied", "error_description": "AADSTS999999: tenant 1234"},
             "access_denied",
-            "The identity provider has not signed you in. Start the sign-in again, or ask its administrator for access.",
+            PROVIDER_DENIED.user,
         ),
     ],
 )
