@@ -11,7 +11,7 @@ from scripts.sign_in_failures import PAGE, with_table
 
 HELPERS = re.compile(
     r"again|Report it to the operator of the server|Report it to the developers|Ask its operator|ask the operator|"
-    r"report it to its developers|Add the server again"
+    r"report it to its developers|Add the server again|try again"
 )
 
 

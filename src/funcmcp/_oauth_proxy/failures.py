@@ -219,6 +219,12 @@ REQUEST: Final = Failure(
     f"The request of your application is not valid. {_DEVELOPERS}",
     "The client has sent a request that OAuth, or this server, does not allow; the line has the reason.",
 )
+TOO_MANY: Final = Failure(
+    "too_many",
+    "There are too many requests from your address. Wait a minute, then try again.",
+    "One address has sent too many requests. Behind a proxy, set HTTPOptions(proxies=...), so that each caller has an "
+    "address of its own.",
+)
 OTHER_RESOURCE: Final = Failure(
     "other_resource",
     "Your application asks for another server. Add the server again, with its exact URL.",

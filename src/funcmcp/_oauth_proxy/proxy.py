@@ -21,7 +21,7 @@ from funcmcp._oauth_proxy.access_tokens import ALGORITHM, TYPE, AccessTokens
 from funcmcp._oauth_proxy.allowed_clients import AllowedClients
 from funcmcp._oauth_proxy.client_documents import ClientDocuments
 from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
-from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION
+from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION, TOO_MANY
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
@@ -138,7 +138,8 @@ async def _register(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     seconds = await settings.rates.registrations.take(request.caller)
     if seconds:
         retry_after = ("retry-after", str(int(seconds) + 1))
-        return error_answer(429, "temporarily_unavailable", "Too many registrations; slow down.", retry_after)
+        settings.log.refused(TOO_MANY, "registrations")
+        return error_answer(429, "temporarily_unavailable", TOO_MANY.user, retry_after)
     try:
         answer = settings.clients.register(request.body, settings.clock())
         settings.check_uris(answer["redirect_uris"])
@@ -261,7 +262,6 @@ class OAuthProxy:
         url, origin = _checked_url(url)
         issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
         self._endpoints = _endpoints_below(issuer.removeprefix(origin))
-        log = SignInLog(access_seconds)
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
@@ -276,10 +276,9 @@ class OAuthProxy:
             allowed_clients=None if clients is None else AllowedClients(clients),
             documents=ClientDocuments() if client_documents else None,
             tokens=AccessTokens(issuer, url, own_keys, _checked_access_seconds(access_seconds)),
-            exchange=_exchange_of(upstream, own_keys, log),
+            exchange=_exchange_of(upstream, own_keys),
             assertions=_assertions(upstream, identity_assertions, sign_ins, issuer=issuer, resource=url),
             rates=AddressRates(),
-            log=log,
             allow=allow,
             sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
@@ -440,10 +439,10 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
     return bearer
 
 
-def _exchange_of(upstream: Upstream, keys: KeyRing, log: SignInLog) -> Exchange | None:
+def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:
     """Return what exchanges sign-ins at an identity provider; None if the provider does not."""
     exchanger = token_exchanger_of(upstream)
-    return None if exchanger is None else Exchange(exchanger, keys, log.upstream_failed)
+    return None if exchanger is None else Exchange(exchanger, keys, SignInLog().upstream_failed)
 
 
 def _proofs(store: SignInStore | None, clock: Callable[[], float], nonces: Nonces | None) -> Proofs:

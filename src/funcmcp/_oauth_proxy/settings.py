@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from funcmcp._oauth_proxy.client_documents import MAX_URL, is_document_url
+from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._state.rates import MemoryRates
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.client_documents import ClientDocuments
     from funcmcp._oauth_proxy.clients import Clients, OAuthClient
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
-    from funcmcp._oauth_proxy.sign_in_log import SignInLog
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import Upstream, User
     from funcmcp._oauth_proxy.upstream_tokens import Exchange
@@ -73,13 +73,13 @@ class ProxySettings:
         exchange: Exchanges sign-ins for tokens for other APIs; None if the upstream does not.
         assertions: What identity assertions are good for; None: nothing.
         rates: How often an address may use the endpoints.
-        log: Writes what fails.
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
         sign_ins: The sign-ins in the store; None without a store.
         refresh_seconds: Seconds from the sign-in to the end of its refresh tokens; 0 for no refresh tokens.
         dpop: Whether clients may bind tokens to their keys, or must; None: neither.
         proofs: Checks the proofs of token requests; None if `dpop` is None.
         clock: A function that returns seconds since 1970.
+        log: Writes what fails.
     """
 
     url: str
@@ -94,13 +94,13 @@ class ProxySettings:
     exchange: Exchange | None
     assertions: AssertionGrants | None
     rates: AddressRates
-    log: SignInLog
     allow: Allow | None
     sign_ins: StoredSignIns | None
     refresh_seconds: float
     dpop: DPoP | None
     proofs: Proofs | None
     clock: Callable[[], float]
+    log: SignInLog = field(default_factory=SignInLog)
 
     @property
     def origin(self) -> str:

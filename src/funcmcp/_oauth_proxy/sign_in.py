@@ -35,6 +35,7 @@ from funcmcp._oauth_proxy.failures import (
     PROVIDER_DENIED,
     PROVIDER_ERROR,
     REQUEST,
+    TOO_MANY,
     Failure,
 )
 from funcmcp._oauth_proxy.flows import (
@@ -85,12 +86,14 @@ class _RequestError(Exception):
 async def authorize(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Check an authorization request and ask the user, or refuse it."""
     if await settings.rates.authorizations.take(request.caller):
-        return _too_many(request)
+        return _too_many(settings, request)
     if len(request.query) > MAX_QUERY:
+        settings.log.refused(REQUEST, "the query is too long")
         return refusal_page(request, 400, "The request is too long", _STRANGE_REQUEST)
     try:
         parameters = Parameters(request.query)
     except ParametersError as error:
+        settings.log.refused(REQUEST, error)
         return refusal_page(request, 400, "The request is malformed", str(error), _STRANGE_REQUEST)
     try:
         client = await settings.find_client(parameters.get("client_id"))
@@ -155,7 +158,7 @@ def _ask_user(settings: ProxySettings, request: WebRequest, parameters: Paramete
 async def consent(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Take the decision of the user, and send the browser on."""
     if await settings.rates.browsers.take(request.caller):
-        return _too_many(request)
+        return _too_many(settings, request)
     if request.headers.get("origin") != settings.origin:
         return _not_this_page(settings, request)
     if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
@@ -163,9 +166,11 @@ async def consent(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     try:
         form = form_of(request)
     except ParametersError as error:
+        settings.log.refused(REQUEST, error)
         return refusal_page(request, 400, "The form is malformed", str(error), _START_AGAIN)
     flow = of_transaction(settings.keys, form.get("transaction") or "", settings.clock())
     if flow is None:
+        settings.log.refused(OTHER_BROWSER, "no valid transaction")
         return refusal_page(request, 400, "This page has expired", "It is valid for ten minutes.", _START_AGAIN)
     cookie = cookies_of(request).get(_cookie_name(settings, "ask", flow))
     if not _is_bound(cookie, flow, "ask") or not _equal(form.get("token"), flow.value("token")):
@@ -198,12 +203,14 @@ async def consent(settings: ProxySettings, request: WebRequest) -> WebAnswer:
 async def callback(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Take the answer of the identity provider, and give the client its code."""
     if await settings.rates.browsers.take(request.caller):
-        return _too_many(request)
+        return _too_many(settings, request)
     if len(request.query) > MAX_QUERY * 2:
+        settings.log.refused(REQUEST, "the query of the callback is too long")
         return refusal_page(request, 400, "The answer of the identity provider is too long", _START_AGAIN)
     try:
         parameters = Parameters(request.query)
-    except ParametersError:
+    except ParametersError as error:
+        settings.log.refused(REQUEST, error)
         return refusal_page(request, 400, "The answer of the identity provider is malformed", _START_AGAIN)
     flow = of_state(settings.keys, parameters.get("state") or "", settings.clock())
     if flow is None:
@@ -362,7 +369,8 @@ def _error_redirect(
     return redirect(status, redirect_uri, parameters, *headers)
 
 
-def _too_many(request: WebRequest) -> WebAnswer:
+def _too_many(settings: ProxySettings, request: WebRequest) -> WebAnswer:
+    settings.log.refused(TOO_MANY, "the browser")
     return refusal_page(request, 429, "Too many sign-ins", "Wait a minute, then start the sign-in again.")
 
 

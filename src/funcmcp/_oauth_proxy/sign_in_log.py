@@ -25,14 +25,9 @@ _MAX_MARK: Final = 60
 
 
 class SignInLog:
-    """Writes the lines of one proxy.
+    """Writes the lines of one proxy."""
 
-    Args:
-        access_seconds: Seconds for which access tokens are valid.
-    """
-
-    def __init__(self, access_seconds: float = 0) -> None:
-        self._access_seconds = access_seconds
+    def __init__(self) -> None:
         self._limits: dict[tuple[str, ...], LineLimit] = {}
         self._has_warned_of_refresh_tokens = False
 
@@ -67,13 +62,17 @@ class SignInLog:
         limit = self._limit(level, step, kind, mark)
         limit.write("event=oauth_upstream_failed step=%s kind=%s reason=%s", step, kind, escaped(reason))
 
-    def no_refresh_token(self) -> None:
-        """Write once that the identity provider gives no refresh tokens."""
+    def no_refresh_token(self, access_seconds: float) -> None:
+        """Write once that the identity provider gives no refresh tokens.
+
+        Args:
+            access_seconds: Seconds for which access tokens are valid, after which users have to sign in again.
+        """
         if not self._has_warned_of_refresh_tokens:
             self._has_warned_of_refresh_tokens = True
             _logger.warning(
                 "event=oauth_no_refresh_token: users sign in again after %d minutes. %s",
-                self._access_seconds // 60,
+                access_seconds // 60,
                 NO_REFRESH_TOKEN.operator,
             )
 

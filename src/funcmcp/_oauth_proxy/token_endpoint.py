@@ -36,6 +36,7 @@ from funcmcp._oauth_proxy.failures import (
     PROVIDER_REFUSED,
     REQUEST,
     SIGN_IN_ENDED,
+    TOO_MANY,
     VERIFIER,
     Failure,
 )
@@ -158,8 +159,10 @@ async def revoke(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         if not await settings.upstream.revoke(refresh.upstream_token):
             return error_answer(400, "unsupported_token_type", "The identity provider does not revoke sign-ins.")
     except ParametersError as error:
+        settings.log.refused(REQUEST, error)
         return await _failed(settings, request, error_answer(400, "invalid_request", str(error)))
     except OAuthError as error:
+        _log_refusal(settings, error)
         return await _failed(settings, request, error_answer(401, error.error, str(error)))
     except UpstreamUnavailableError as error:
         settings.log.upstream_failed("revoke", error)
@@ -181,8 +184,10 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
             return await _failed(settings, request, json_answer(200, {}))
         refresh = await sign_ins.end(token.sign_in)
     except ParametersError as error:
+        settings.log.refused(REQUEST, error)
         return await _failed(settings, request, error_answer(400, "invalid_request", str(error)))
     except OAuthError as error:
+        _log_refusal(settings, error)
         return await _failed(settings, request, error_answer(401, error.error, str(error)))
     except StoreUnavailableError:
         return _unavailable(_STORE_AWAY)
@@ -268,15 +273,7 @@ async def _exchange(
 ) -> WebAnswer:
     """Issue tokens for a code. The identity provider is asked last: a mistake before that does not use up the code."""
     now = settings.clock()
-    flow = of_code(settings.keys, form.get("code") or "", now)
-    if flow is None:
-        raise _GrantRefusedError(INVALID_GRANT, client)
-    if flow.client != client:
-        raise _GrantRefusedError(OTHER_CLIENT, client)
-    if form.get("redirect_uri") not in {None, flow.redirect_uri}:
-        raise _GrantRefusedError(OTHER_ADDRESS, client)
-    if not _fits(form.get("code_verifier") or "", flow.challenge):
-        raise _GrantRefusedError(VERIFIER, client)
+    flow = _flow_of(settings, form, client, now)
     jkt = await _use(settings, proof, f"address {caller}", flow.jkt)
     sign_in = await _exchanged(settings, flow, form.get("code") or "")
     if sign_in.user is None:
@@ -286,13 +283,27 @@ async def _exchange(
     refresh = Refresh(sign_in.user, client, scopes, int(now), upstream_token or "", jkt)
     refresh_token = None
     if flow.refreshes and settings.refresh_seconds and not sign_in.refresh_token:
-        settings.log.no_refresh_token()
+        settings.log.no_refresh_token(settings.tokens.seconds)
     if upstream_token and settings.sign_ins is not None:
         refresh_token = await settings.sign_ins.begin(sign_in_id(flow), refresh)
     elif upstream_token:
         refresh_token = to_refresh_token(settings.keys, refresh)
     log_event("issued", client, sign_in.user.subject, scopes)
     return _answer(_tokens(settings, refresh, scopes, refresh_token, sign_in.access_token))
+
+
+def _flow_of(settings: ProxySettings, form: Parameters, client: str, now: float) -> Flow:
+    """Return the sign-in of the code in a request; raise OAuthError if the request may not use it."""
+    flow = of_code(settings.keys, form.get("code") or "", now)
+    if flow is None:
+        raise _GrantRefusedError(INVALID_GRANT, client)
+    if flow.client != client:
+        raise _GrantRefusedError(OTHER_CLIENT, client)
+    if form.get("redirect_uri") not in {None, flow.redirect_uri}:
+        raise _GrantRefusedError(OTHER_ADDRESS, client)
+    if not _fits(form.get("code_verifier") or "", flow.challenge):
+        raise _GrantRefusedError(VERIFIER, client)
+    return flow
 
 
 async def _exchange_assertion(
@@ -474,8 +485,9 @@ async def _failed(settings: ProxySettings, request: WebRequest, answer: WebAnswe
     seconds = await settings.rates.failed_tokens.take(request.caller)
     if not seconds:
         return answer
+    settings.log.refused(TOO_MANY, "failed token requests")
     retry_after = ("retry-after", str(int(seconds) + 1))
-    return error_answer(429, "temporarily_unavailable", "Too many failed requests; slow down.", retry_after)
+    return error_answer(429, "temporarily_unavailable", TOO_MANY.user, retry_after)
 
 
 def _unavailable(text: str) -> WebAnswer:
