@@ -101,7 +101,7 @@ async def decide(tenant: str) -> bool:
 @pytest.mark.parametrize("tenants", [[TENANT.upper()], lambda tenant: tenant == TENANT, decide])
 async def test_a_list_or_a_function_decides_which_tenants_sign_in(tenants: Any) -> None:
     assert (await exchange(entra(Organizations(), tenants=tenants))).user.tenant == TENANT
-    with pytest.raises(UpstreamRefusedError, match=f"does not allow the tenant {OTHER}") as caught:
+    with pytest.raises(UpstreamRefusedError, match=rf"does not allow the tenant of the user\. \({OTHER}\)") as caught:
         await exchange(entra(Organizations(tid=OTHER), tenants=tenants))
     assert "Your organization may not use this server" in str(caught.value.advice)
 
@@ -113,7 +113,7 @@ async def test_a_function_allows_with_true_only(answer: object) -> None:
 
 
 async def test_a_function_that_fails_is_an_outage_with_its_reason() -> None:
-    with pytest.raises(UpstreamUnavailableError, match=r"EntraID\.tenants has failed: ZeroDivisionError"):
+    with pytest.raises(UpstreamUnavailableError, match=r"tenants_failed: .*ZeroDivisionError"):
         await exchange(entra(Organizations(), tenants=lambda tenant: 1 // 0 == 0))
 
 

@@ -16,7 +16,12 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
-from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamRefusedError, UpstreamUnavailableError
+from funcmcp._oauth_proxy.upstream import (
+    AuthorizationRequest,
+    UpstreamMisconfiguredError,
+    UpstreamRefusedError,
+    UpstreamUnavailableError,
+)
 from funcmcp.auth import JWKS, OIDC
 from tests.auth.issuer import certificate
 from tests.auth.making_tokens import NOW, Clock, key, public, sign
@@ -297,6 +302,7 @@ async def test_new_keys_of_the_provider_are_requested_once_and_unknown_ones_end_
         (429, b"{}"),
         (500, b'{"error":"invalid_grant"}'),
         (503, b""),
+        (408, {"error": "invalid_grant"}),
         (400, {"error": "invalid_client"}),
         (401, {"error": "unauthorized_client", "error_description": "\x1b[31m"}),
     ],
@@ -399,7 +405,7 @@ async def test_an_unusable_discovery_document_is_an_outage_with_a_reason_in_the_
     with pytest.raises(UpstreamUnavailableError):
         await oidc.authorization_url(REQUEST)
     assert reason in caplog.text
-    with pytest.raises(UpstreamUnavailableError, match="has failed"):
+    with pytest.raises(UpstreamMisconfiguredError, match="provider_document"):
         await oidc.authorization_url(REQUEST)
     assert len(provider.requests) == 1
 
@@ -709,3 +715,67 @@ async def test_a_provider_may_leave_out_the_nonce_if_the_author_says_so(
     else:
         with pytest.raises(UpstreamRefusedError):
             await exchange(oidc)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "level", "reason"),
+    [
+        (404, b"{}", "ERROR", "status 404"),
+        (302, b"", "ERROR", "status 302"),
+        (200, b"<html>", "ERROR", "not JSON"),
+        (200, b"[]", "ERROR", "not a JSON object"),
+        (200, {"issuer": "https://evil.example.com\r\nforged"}, "ERROR", "configure that one"),
+        (500, b"{}", "WARNING", "status 500"),
+        (503, b"<html>", "WARNING", "status 503"),
+        (429, b"{}", "WARNING", "status 429"),
+    ],
+)
+async def test_the_check_says_what_is_wrong_and_raises_nothing(
+    provider: Provider, status: int, body: Any, level: str, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.answers["/.well-known/openid-configuration"] = status, body
+    await upstream(provider).check()
+    [record] = caplog.records
+    assert record.levelname == level
+    assert reason in record.getMessage()
+    assert record.getMessage().isprintable()
+
+
+async def test_a_good_provider_has_no_line_and_is_known_after_the_check(
+    provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
+    oidc = upstream(provider)
+    await oidc.check()
+    await oidc.authorization_url(REQUEST)
+    assert (len(provider.requests), caplog.records) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "is_named"),
+    [(["HS256"], True), (["HS256", "ES256"], False), (["RS256"], False), ("x", False), ([], False)],
+)
+async def test_a_provider_that_signs_with_a_shared_secret_only_is_named_at_the_start(
+    provider: Provider, algorithms: Any, is_named: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.document["id_token_signing_alg_values_supported"] = algorithms
+    await upstream(provider).check()
+    assert ("Authentik: choose a signing key" in caplog.text) == is_named
+    assert ("it offers HS256" in caplog.text) == is_named
+
+
+async def test_while_another_event_loop_asks_for_the_document_it_is_an_outage(provider: Provider) -> None:
+    oidc = upstream(provider)
+    other = asyncio.new_event_loop()
+    try:
+        oidc._discovering = other.create_future()  # type: ignore[assignment]
+        oidc._next_discovery = float("inf")
+        with pytest.raises(UpstreamUnavailableError, match="is being requested"):
+            await oidc.authorization_url(REQUEST)
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize("path", ["openid-configuration", "oauth-authorization-server", "x"])
+def test_the_url_of_the_document_is_not_an_issuer(path: str) -> None:
+    with pytest.raises(ValueError, match=r"Write OIDC\('https://idp\.example\.com/realm', \.\.\.\), or the issuer"):
+        OIDC(f"https://idp.example.com/realm/.well-known/{path}", "app")

@@ -38,6 +38,7 @@ from funcmcp._auth.tokens.compact import TokenError, read, read_object
 from funcmcp._oauth_proxy.certificates import ClientCertificate
 from funcmcp._oauth_proxy.client_requests import issued_token_in
 from funcmcp._oauth_proxy.entra_errors import explanation_of
+from funcmcp._oauth_proxy.failures import TENANT, TENANTS_FAILED
 from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim
 from funcmcp._oauth_proxy.oidc import OIDC
 from funcmcp._oauth_proxy.upstream import (
@@ -45,9 +46,11 @@ from funcmcp._oauth_proxy.upstream import (
     SignIn,
     UpstreamError,
     UpstreamHTTP,
+    UpstreamMisconfiguredError,
     UpstreamRefusedError,
     UpstreamUnavailableError,
     User,
+    failed,
 )
 from funcmcp._objects.public_names import public
 
@@ -78,10 +81,6 @@ _TOO_MANY_GROUPS: Final = (
     "the operator of the server."
 )
 _NOT_OF_TENANT: Final = "This account is not one of the organization. Sign in with another account."
-_TENANT_NOT_ALLOWED: Final = (
-    "Your organization may not use this server. Sign in with an account of another one, or ask the operator of the "
-    "server to allow yours."
-)
 _GUEST: Final = "This server does not accept guests of the organization. Sign in with another account."
 
 
@@ -241,11 +240,10 @@ class EntraID(OIDC):
                 allowed = self._tenants(tenant)
                 allowed = await allowed if inspect.isawaitable(allowed) else allowed
             except Exception as error:
-                raise UpstreamUnavailableError(
-                    f"EntraID.tenants has failed: {type(error).__name__}: {error}"
-                ) from error
+                detail = f"{type(error).__name__}: {error!s:.200}"
+                raise failed(UpstreamMisconfiguredError, TENANTS_FAILED, detail) from error
         if allowed is not True:
-            raise UpstreamRefusedError(f"EntraID.tenants does not allow the tenant {tenant}", _TENANT_NOT_ALLOWED)
+            raise failed(UpstreamRefusedError, TENANT, tenant)
 
     def _read(self, document: dict[str, Any]) -> Provider:
         provider = super()._read(document)
@@ -272,7 +270,8 @@ class EntraID(OIDC):
             explanation = explanation_of(str(error))
             if explanation is None:
                 raise
-            raise type(error)(f"{explanation.code}: {explanation.operator} ({error})", explanation.user) from error
+            kind = UpstreamMisconfiguredError if explanation.is_of_operator else type(error)
+            raise kind(f"{explanation.code}: {explanation.operator} ({error})", explanation.user) from error
 
     def _exchange_fields(self, provider: Provider) -> dict[str, str]:
         return {"scope": " ".join(provider.scopes)}

@@ -2,7 +2,8 @@
 
 How it works: an error of Entra has a number (AADSTS...) in its description. The number only selects two sentences: one
 for the user, which says nothing about the registration, and one for the log. What the proxy does depends on the error's
-name (``invalid_grant`` and others) alone, because Microsoft changes the numbers. Errors that Entra shows on a page of
+name (``invalid_grant`` and others), because Microsoft changes the numbers. Only a number of the table that is about the
+registration signs nobody out, whatever the name is. Errors that Entra shows on a page of
 its own, such as a missing redirect URI, are in the table for the guide and for answers of the token endpoint.
 
 Source: Microsoft identity platform, "Microsoft Entra authentication and authorization error codes"; public issues for
@@ -31,11 +32,13 @@ class Explanation(NamedTuple):
         code: The code, such as ``"AADSTS50105"``.
         user: A sentence for the user, with the code.
         operator: What the operator has to do.
+        is_of_operator: Whether only the operator can help, so that a new sign-in would not.
     """
 
     code: str
     user: str
     operator: str
+    is_of_operator: bool
 
 
 _CONFIGURATION: Final[dict[int, str]] = {
@@ -146,6 +149,7 @@ def explanation_of(text: str | None) -> Explanation | None:
     match = _NUMBER.search(text or "")
     if match is None or int(match[1]) not in EXPLANATIONS:
         return None
-    user, operator = EXPLANATIONS[int(match[1])]
+    number = int(match[1])
+    user, operator = EXPLANATIONS[number]
     code = match[0]
-    return Explanation(code, f"{user.removesuffix('.')} ({code}).", operator)
+    return Explanation(code, f"{user.removesuffix('.')} ({code}).", operator, number in _CONFIGURATION)

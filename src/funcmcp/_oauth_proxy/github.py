@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from funcmcp._auth.urls import checked
+from funcmcp._oauth_proxy.failures import ACCOUNT, PROVIDER_AWAY
 from funcmcp._oauth_proxy.id_tokens import text_claim
-from funcmcp._oauth_proxy.upstream import SignIn, UpstreamHTTP, UpstreamRefusedError, UpstreamUnavailableError, User
+from funcmcp._oauth_proxy.upstream import (
+    SignIn,
+    UpstreamHTTP,
+    UpstreamRefusedError,
+    UpstreamUnavailableError,
+    User,
+    failed,
+)
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
@@ -26,7 +34,6 @@ if TYPE_CHECKING:
 
 _SITE: Final = "https://github.com"
 _API: Final = "https://api.github.com"
-_REFUSED: Final = frozenset({"bad_verification_code", "bad_refresh_token", "incorrect_client_credentials_for_code"})
 _USER_TOKEN, _REFRESH_TOKEN = "user:", "refresh:"
 
 
@@ -117,15 +124,10 @@ class GitHub:
 
     async def _sign_in(self, form: dict[str, str]) -> SignIn:
         url = f"{self._site}/login/oauth/access_token"
-        status, answer = await self._http.request("POST", url, {}, form | self._client)
-        if not isinstance(answer, dict):
-            raise UpstreamUnavailableError(f"status {status}, and the answer is not a JSON object")
-        error = answer.get("error")
-        if error in _REFUSED:
-            raise UpstreamRefusedError(f"error {error}")
+        answer = await self._http.post(url, form | self._client, {})
         access_token, refresh_token = answer.get("access_token"), answer.get("refresh_token")
-        if error is not None or not isinstance(access_token, str) or not access_token:
-            raise UpstreamUnavailableError(f"error {error!r:.80}, or no access token")
+        if not isinstance(access_token, str) or not access_token:
+            raise failed(UpstreamUnavailableError, PROVIDER_AWAY, "the answer has no access token")
         renewal = _USER_TOKEN + access_token
         if isinstance(refresh_token, str) and refresh_token:
             renewal = _REFRESH_TOKEN + refresh_token
@@ -138,7 +140,7 @@ class GitHub:
             raise UpstreamUnavailableError("the user has no id")
         organizations = await self._memberships(access_token)
         if self._organizations is not None and not organizations:
-            raise UpstreamRefusedError("the user is not a member of the organizations")
+            raise failed(UpstreamRefusedError, ACCOUNT, "the user is not a member of the organizations")
         return User(
             str(number),
             name=text_claim(user, "name", "login"),

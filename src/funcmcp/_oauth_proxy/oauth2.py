@@ -26,14 +26,17 @@ from funcmcp._oauth_proxy.client_requests import (
     refresh_token_in,
     url_with,
 )
+from funcmcp._oauth_proxy.failures import PROVIDER_REFUSED, PROVIDER_USER
 from funcmcp._oauth_proxy.id_tokens import text_claim, verified_email
 from funcmcp._oauth_proxy.upstream import (
     SignIn,
     UpstreamError,
     UpstreamHTTP,
+    UpstreamMisconfiguredError,
     UpstreamRefusedError,
     UpstreamUnavailableError,
     User,
+    failed,
 )
 from funcmcp._objects.public_names import public
 
@@ -230,7 +233,8 @@ class OAuth2:
         answer = await self._post(self._token, sent)
         token = answer.get("access_token")
         if not isinstance(token, str) or not token:
-            raise UpstreamUnavailableError(f"the answer has no access token; it has {', '.join(answer)[:200]!r}")
+            detail = f"the answer has no access token; it has {', '.join(answer)[:200]!r}"
+            raise failed(UpstreamMisconfiguredError, PROVIDER_USER, detail)
         return answer
 
     async def _post(self, url: str, form: dict[str, str]) -> dict[str, Any]:
@@ -247,10 +251,12 @@ class OAuth2:
             raise
         except Exception as error:
             # The functions of the author meet whatever the provider answers. Their error is one of the provider.
-            raise UpstreamUnavailableError(f"no user in the answer: {type(error).__name__}: {error!s:.200}") from error
+            detail = f"no user in the answer: {type(error).__name__}: {error!s:.200}"
+            raise failed(UpstreamMisconfiguredError, PROVIDER_USER, detail) from error
         subject = user.subject if isinstance(user, User) else None
         if not isinstance(subject, str) or not 0 < len(subject) <= _MAX_SUBJECT:
-            raise UpstreamUnavailableError("no user in the answer: OAuth2.user needs a User whose subject is a text")
+            detail = "no user in the answer: OAuth2.user needs a User whose subject is a text"
+            raise failed(UpstreamMisconfiguredError, PROVIDER_USER, detail)
         return user
 
     async def _claims(self, answer: Claims) -> Claims:
@@ -269,8 +275,10 @@ def _user_in(claims: Claims, name: str) -> User:
     if not isinstance(subject, str) or not subject:
         error = claims.get("error")
         if isinstance(error, str):  # Slack answers with status 200 to a token that it does not accept
-            raise UpstreamRefusedError(f"the provider does not say who the user is: error {error!r:.80}")
-        raise UpstreamUnavailableError(f"the user has no {name!r}; there are {', '.join(claims)[:200]!r}")
+            detail = f"the provider does not say who the user is: error {error!r:.80}"
+            raise failed(UpstreamRefusedError, PROVIDER_REFUSED, detail)
+        detail = f"the user has no {name!r}; there are {', '.join(claims)[:200]!r}"
+        raise failed(UpstreamMisconfiguredError, PROVIDER_USER, detail)
     members = dict(claims)
     user_name = text_claim(members, "name", "preferred_username", "username", "login")
     return User(subject, name=user_name, email=verified_email(members), claims=members)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final
@@ -33,14 +34,24 @@ from funcmcp._oauth_proxy.client_requests import (
     refresh_token_in,
     url_with,
 )
-from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim, verified_email
+from funcmcp._oauth_proxy.failures import (
+    ID_TOKEN_ALGORITHM,
+    ID_TOKEN_KEY,
+    PROVIDER_AWAY,
+    PROVIDER_DOCUMENT,
+    PROVIDER_REFUSES_SERVER,
+)
+from funcmcp._oauth_proxy.id_tokens import ACCEPTED, IDTokenError, IDTokens, text_claim, texts_claim, verified_email
 from funcmcp._oauth_proxy.identity_assertions import assertion_of, validated
+from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
     SignIn,
     UpstreamHTTP,
+    UpstreamMisconfiguredError,
     UpstreamRefusedError,
     UpstreamUnavailableError,
     User,
+    failed,
 )
 from funcmcp._objects.public_names import public
 
@@ -153,6 +164,7 @@ class OIDC:
     _provider: Provider | None = None
     _next_discovery = 0.0
     _discovering: asyncio.Task[None] | None = None
+    _failure: UpstreamUnavailableError | None = None
     _keys: tuple[str, JWKS] | None = None
 
     def __init__(  # noqa: PLR0913 - the registration, and what providers differ in
@@ -179,6 +191,7 @@ class OIDC:
     ) -> None:
         self._insecure_hosts = checked_insecure_hosts("OIDC.insecure_hosts", insecure_hosts)
         parts = checked("The issuer", issuer, self._insecure_hosts)
+        _check_issuer(issuer)
         if discovery is not None:
             checked("OIDC.discovery", discovery, self._insecure_hosts)
         self.issuer: str | None = issuer
@@ -258,7 +271,7 @@ class OIDC:
             if answer.get("id_token") is not None:
                 user = await self._user_in(provider, answer, None)
         except UpstreamUnavailableError as error:
-            _logger.warning("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, error)
+            _logger.warning("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, escaped(str(error)))
         if user is not None and user.subject != subject:
             raise UpstreamRefusedError("the ID token of the refresh is another user's")
         return await self._sign_in(answer, user)
@@ -288,6 +301,11 @@ class OIDC:
         }
         sent = {name: value for name, value in form.items() if value}
         return issued_token_in(await self._post(provider, provider.token_endpoint, sent))
+
+    async def check(self) -> None:
+        """Request the discovery document, unless it is known; the log says what is wrong with it."""
+        with suppress(UpstreamUnavailableError):  # which is in the log
+            await self._discover()
 
     async def identity_assertion(self, assertion: str, audience: str, resource: str) -> IdentityAssertion:
         """See `AssertingUpstream.identity_assertion`."""
@@ -346,7 +364,11 @@ class OIDC:
         uri = value.get("request_uri")
         if status not in {200, 201} or not isinstance(uri, str) or not 0 < len(uri) <= _MAX_REQUEST_URI:
             reason = f"{value.get('error')!r:.80}, {value.get('error_description')!r:.500}"
-            raise UpstreamUnavailableError(f"the pushed authorization request: status {status}, error {reason}")
+            raise failed(
+                UpstreamMisconfiguredError,
+                PROVIDER_REFUSES_SERVER,
+                f"the pushed authorization request: status {status}, error {reason}",
+            )
         return uri
 
     async def _assertion(self, audience: str) -> str:
@@ -363,30 +385,45 @@ class OIDC:
         discovering = self._discovering
         if discovering is None or discovering.done() or discovering.get_loop() is not asyncio.get_running_loop():
             if now < self._next_discovery:
-                raise UpstreamUnavailableError("the last request for the discovery document has failed")
+                raise self._last_failure()
             self._next_discovery = now + _PAUSE
             discovering = self._discovering = asyncio.create_task(self._request_document())
         # The shield keeps the shared request running if this caller is cancelled.
         await asyncio.shield(discovering)
         if self._provider is None:
-            raise UpstreamUnavailableError("the request for the discovery document has failed")
+            raise self._last_failure()
         return self._provider
+
+    def _last_failure(self) -> UpstreamUnavailableError:
+        """Return why the last request for the discovery document has failed."""
+        failure = self._failure
+        if failure is None:  # the request runs in another event loop
+            return failed(UpstreamUnavailableError, PROVIDER_AWAY, "the discovery document is being requested")
+        return type(failure)(str(failure), failure.advice)
 
     async def _request_document(self) -> None:
         """Replace what is known of the provider; after a failure it remains."""
         try:
-            self._provider = self._read(await self._http.get(self._discovery))
+            self._provider = self._read(await self._http.get_document(self._discovery))
             self._next_discovery = monotonic() + _LIFETIME
+            self._failure = None
         except UpstreamUnavailableError as error:
-            _logger.warning("event=oauth_discovery_failed issuer=%s reason=%s", self._issuer, error)
+            self._failure = error
+            level = logging.ERROR if isinstance(error, UpstreamMisconfiguredError) else logging.WARNING
+            _logger.log(level, "event=oauth_discovery_failed issuer=%s reason=%s", self._issuer, escaped(str(error)))
 
     def _read(self, document: dict[str, Any]) -> Provider:
         """Return what a discovery document says; raise UpstreamUnavailableError if it is not usable."""
         if document.get("issuer") != self._issuer:
             issuer = document.get("issuer")
-            raise UpstreamUnavailableError(f"the discovery document has the issuer {issuer!r:.200}; configure that one")
+            reason = f"the discovery document has the issuer {issuer!r:.200}; configure that one"
+            raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, reason)
         document = document | self._endpoints
         methods = texts_claim(document, "token_endpoint_auth_methods_supported")
+        algorithms = texts_claim(document, "id_token_signing_alg_values_supported")
+        if algorithms and algorithms.isdisjoint(ACCEPTED):
+            detail = escaped(" ".join(sorted(algorithms)))
+            _logger.error("event=oauth_id_token_algorithm %s (it offers %s)", ID_TOKEN_ALGORITHM.operator, detail)
         supported = texts_claim(document, "scopes_supported")
         scopes = [*self._scopes, _OFFLINE] if _OFFLINE in supported else [*self._scopes]
         pushes = self._pushed_requests or document.get("require_pushed_authorization_requests") is True
@@ -412,17 +449,27 @@ class OIDC:
         return self._keys[1]
 
     def _endpoint(self, document: dict[str, Any], name: str) -> str:
-        """Return the URL in a discovery document; raise UpstreamUnavailableError if it is missing or not secure."""
+        """Return the URL in a discovery document; raise UpstreamMisconfiguredError if it is missing or not secure."""
         value = document.get(name)
         if not isinstance(value, str):
-            raise UpstreamUnavailableError(f"the discovery document has no {name}")
+            raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, f"the discovery document has no {name}")
         try:
             checked(name, value, self._insecure_hosts)
         except ValueError:
-            raise UpstreamUnavailableError(
-                f"the {name} in the discovery document is not an https URL: {value!r:.200}"
-            ) from None
+            reason = f"the {name} in the discovery document is not an https URL: {value!r:.200}"
+            raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, reason) from None
         return value
+
+
+def _check_issuer(issuer: str) -> None:
+    """Raise ValueError if an issuer is the URL of its discovery document."""
+    base, separator, rest = issuer.partition("/.well-known/")
+    if separator:
+        raise ValueError(
+            f"The issuer is not the URL of its discovery document. Write OIDC({base!r}, ...), or the issuer that is in "
+            f"the document, such as {base + '/'!r}. If its URL has another form, pass it as discovery=; got "
+            f"/.well-known/{rest}."
+        )
 
 
 def _checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
@@ -442,5 +489,8 @@ def _checked_endpoints(endpoints: Mapping[str, str] | None, insecure_hosts: Coll
 
 def _upstream_error(error: TokenError) -> UpstreamError:
     """Return what an invalid token of the provider means for the sign-in: an outage if only its key is missing."""
-    kind = UpstreamUnavailableError if isinstance(error, MissingKeyError) else UpstreamRefusedError
-    return kind(str(error))
+    if isinstance(error, MissingKeyError):
+        return failed(UpstreamUnavailableError, ID_TOKEN_KEY, error)
+    if isinstance(error, IDTokenError):
+        return failed(UpstreamRefusedError, error.failure, error.detail)
+    return UpstreamRefusedError(str(error))

@@ -22,6 +22,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from funcmcp._auth.authorities import checked_ca_file, tls_context
+from funcmcp._auth.connection_errors import reason_of
 from funcmcp._auth.tokens.compact import MissingKeyError
 from funcmcp._auth.tokens.keys import SHARED_SECRET_ALGORITHMS, UnfitKeyError, read_key, without_ambiguous
 from funcmcp._auth.urls import checked, checked_insecure_hosts
@@ -136,7 +137,7 @@ class JWKS:
         try:
             self._keys = _read(await self._get())
         except Exception as error:  # noqa: BLE001 - the current keys stay valid after any failure
-            reason = str(error) if isinstance(error, _InvalidResponseError) else type(error).__name__
+            reason = str(error) if isinstance(error, _InvalidResponseError) else reason_of(error)
             _logger.warning("event=jwks_fetch_failed url=%s reason=%s", self._name, reason)
         else:
             self._fetched = self._clock()
