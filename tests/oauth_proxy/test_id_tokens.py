@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from funcmcp._auth.tokens.compact import TokenError
-from funcmcp._oauth_proxy.id_tokens import IDTokenError, IDTokens, text_claim, texts_claim, verified_email
+from funcmcp._oauth_proxy.id_tokens import IDTokenError, IDTokens, roles_in, text_claim, texts_claim, verified_email
 from funcmcp.auth import StaticKeys
 from tests.auth.making_tokens import ISSUER, NOW, key, public, sign, text
 
@@ -138,3 +138,40 @@ async def test_the_reason_of_an_invalid_token_says_what_to_do(token: object, cau
         await validate(token)
     assert caught.value.failure.cause == cause
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "roles"),
+    [
+        ("list", {"cook", "Head waiter"}),
+        ("one", {"Head waiter"}),
+        ("realm_access.roles", {"cook"}),
+        ("https://example.com/roles", {"by URL"}),
+        ("zitadel", {"cook", "waiter"}),
+        ("mixed", {"cook"}),
+        ("empty", set()),
+        ("nothing", set()),
+        ("missing", set()),
+        ("missing.path", set()),
+        ("one.path", set()),
+        ("realm_access", None),
+        ("number", None),
+        ("numbers", None),
+        ("", set()),
+        (".", set()),
+    ],
+)
+def test_roles_are_a_list_one_text_a_path_or_the_names_of_an_object(path: str, roles: set[str] | None) -> None:
+    claims = {
+        "list": ["cook", "Head waiter", ""],
+        "one": "Head waiter",
+        "realm_access": {"roles": ["cook"]},
+        "https://example.com/roles": ["by URL"],
+        "zitadel": {"cook": {"1": "example.com"}, "waiter": {}},
+        "mixed": ["cook", 5],
+        "empty": [],
+        "nothing": "",
+        "number": 5,
+        "numbers": [5],
+    }
+    assert roles_in(claims, path) == roles

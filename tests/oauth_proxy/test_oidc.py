@@ -272,7 +272,7 @@ async def test_new_keys_of_the_provider_are_requested_once_and_unknown_ones_end_
     await exchange(oidc)
     sign_with("second")
     provider.answers["/keys"] = 200, {"keys": [public(name="second")]}
-    assert await oidc.refresh("again", "ada") == (None, "of second", None)  # too soon for another request
+    assert await oidc.refresh("again", "ada") == (None, "of second", None, None)  # too soon for another request
     assert "event=oauth_id_token_ignored" in caplog.text
     with pytest.raises(UpstreamUnavailableError, match="key of the ID token"):
         await exchange(oidc)
@@ -330,7 +330,7 @@ async def test_a_provider_that_does_not_listen_is_an_outage() -> None:
 async def test_a_refresh_repeats_the_scopes_and_keeps_the_user(provider: Provider) -> None:
     provider.answers["/token"] = 200, {"access_token": "x"}
     oidc = upstream(provider)
-    assert await oidc.refresh("again", "ada") == (None, None, None)
+    assert await oidc.refresh("again", "ada") == (None, None, None, None)
     assert provider.forms("/token") == [
         {"grant_type": "refresh_token", "refresh_token": "again", "scope": "openid profile email offline_access"}
     ]

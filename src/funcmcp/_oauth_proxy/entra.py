@@ -287,6 +287,9 @@ class EntraID(OIDC):
         groups = await self._groups_at_graph(token.token)
         return sign_in._replace(user=replace(user, claims=claims | {"groups": groups}))
 
+    def _more_claims(self, provider: Provider, answer: dict[str, Any], user: User) -> None:
+        """Return None: userinfo of Entra is an API of Microsoft Graph, and has less than the ID token."""
+
     async def _groups_at_graph(self, token: str) -> list[str]:
         """Return the ids of all groups of the user, also of those that contain a group of the user."""
         url: object = f"{_GRAPH}/v1.0/me/transitiveMemberOf?$select=id&$top=999"

@@ -1,7 +1,7 @@
-"""ID tokens of an OpenID provider, with which a sign-in ends.
+"""ID tokens of an OpenID provider, with which a sign-in ends, and its userinfo.
 
-Source: OpenID Connect Core 1.0 sections 2 and 3.1.3.7 (validation), 5.1 (`email_verified`), 12.2 (ID tokens of a
-refresh); RFC 8725 (algorithms).
+Source: OpenID Connect Core 1.0 sections 2 and 3.1.3.7 (validation), 5.1 (`email_verified`), 5.3 (userinfo), 12.2 (ID
+tokens of a refresh); RFC 8725 (algorithms).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._auth.tokens.claims import claim_at
 from funcmcp._auth.tokens.compact import MissingKeyError, TokenError, read, read_object
 from funcmcp._auth.tokens.keys import ALGORITHMS, SHARED_SECRET_ALGORITHMS
 from funcmcp._oauth_proxy.failures import (
@@ -26,6 +27,8 @@ from funcmcp._oauth_proxy.failures import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from funcmcp._auth.tokens.compact import SignedToken
     from funcmcp._auth.tokens.keys import KeySource
     from funcmcp._oauth_proxy.failures import Failure
@@ -38,6 +41,11 @@ _DOTS_OF_ENCRYPTED = 4
 
 _LEEWAY = 60.0
 _MAX_TIME = 2**53
+_MAX_TOKEN = 192 * 1024
+"""Maximum number of characters of a token. It comes in an answer of the provider, which has 256 KiB at most."""
+
+_PAIRS = (("email", "email_verified"), ("phone_number", "phone_number_verified"))
+"""Claims, and the claims that say whether they are verified."""
 
 
 class IDTokenError(TokenError):
@@ -96,6 +104,45 @@ class IDTokens:
             raise IDTokenError(ID_TOKEN_SIGNATURE)
         return claims
 
+    async def userinfo(self, body: bytes, subject: str) -> dict[str, Any]:
+        """Return the claims in an answer of the userinfo endpoint: JSON, or a signed token.
+
+        Args:
+            body: The body of the answer.
+            subject: The ``sub`` of the ID token, which the answer must have (section 5.3.2).
+
+        Raises:
+            TokenError: The answer is not valid.
+            MissingKeyError: It may be valid, but its key is not available.
+        """
+        text = body.strip()
+        if text.startswith(b"{"):
+            claims = read_object(text, "userinfo")
+        else:
+            claims = await self._signed_userinfo(text.decode("ascii", "replace"))
+        if not _equal(claims.get("sub"), subject):
+            raise TokenError("The userinfo is of another user than the ID token.")
+        return claims
+
+    async def _signed_userinfo(self, token: str) -> dict[str, Any]:
+        if token.count(".") == _DOTS_OF_ENCRYPTED:
+            raise TokenError("The userinfo is encrypted. Let the provider send JSON, or sign it only.")
+        signed = read(token, _MAX_TOKEN)
+        if signed.algorithm not in ACCEPTED:
+            raise TokenError("The userinfo has an algorithm that the server does not accept.")
+        claims = read_object(signed.payload, "payload")
+        if claims.get("iss", self._issuer) != self._issuer:
+            raise TokenError("The userinfo has another issuer.")
+        audience = claims.get("aud", self._client_id)
+        if self._client_id not in (audience if isinstance(audience, list) else [audience]):
+            raise TokenError("The userinfo is for another client.")
+        keys = await self._keys.find(signed)
+        if not keys:
+            raise MissingKeyError("The key of the userinfo is not available.")
+        if not any(key.verifies(signed) for key in keys):
+            raise TokenError("The signature of the userinfo is invalid.")
+        return claims
+
     def _check_parties(self, claims: dict[str, Any]) -> None:
         if claims.get("iss") != self._issuer:
             raise IDTokenError(ID_TOKEN_ISSUER, f"it has {claims.get('iss')!r:.200}")
@@ -127,7 +174,7 @@ def _read(token: object) -> SignedToken:
     if not isinstance(token, str):
         raise IDTokenError(ID_TOKEN_MISSING)
     try:
-        return read(token)
+        return read(token, _MAX_TOKEN)
     except TokenError as error:
         is_encrypted = token.count(".") == _DOTS_OF_ENCRYPTED
         failure = ID_TOKEN_ENCRYPTED if is_encrypted else ID_TOKEN_MALFORMED
@@ -161,6 +208,41 @@ def text_claim(claims: dict[str, Any], *names: str) -> str | None:
 def verified_email(claims: dict[str, Any]) -> str | None:
     """Return the e-mail address, if the issuer says that it has verified it."""
     return text_claim(claims, "email") if claims.get("email_verified") is True else None
+
+
+def with_userinfo(claims: Mapping[str, Any], userinfo: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the claims of an ID token with those of userinfo that it lacks.
+
+    Whether an address is verified counts for the address that it came with only: otherwise the verified address of one
+    source would verify another address of the other one.
+    """
+    more = {name: value for name, value in userinfo.items() if value is not None}
+    present = {name: value for name, value in claims.items() if value is not None}
+    for name, mark in _PAIRS:
+        if name not in present and name in more:
+            present.pop(mark, None)
+        elif name in present and more.get(name) != present[name]:
+            more.pop(mark, None)
+    return more | present
+
+
+def roles_in(claims: Mapping[str, Any], path: str) -> frozenset[str] | None:
+    """Return the roles in a claim, or at a path such as ``realm_access.roles``; None if they have another form.
+
+    They are a list of texts, one text (ADFS, for a user with one role), or an object whose members are objects, with
+    the roles as names (Zitadel). A claim that is missing has no roles.
+    """
+    value = claim_at(claims, path)
+    if value is None:
+        return frozenset()
+    if isinstance(value, str):
+        return frozenset([value] if value else [])
+    if isinstance(value, dict) and all(isinstance(member, dict) for member in value.values()):
+        value = list(value)
+    if not isinstance(value, list):
+        return None
+    roles = frozenset(role for role in value if isinstance(role, str) and role)
+    return roles if roles or not value else None
 
 
 def texts_claim(claims: dict[str, Any], name: str) -> frozenset[str]:

@@ -7,8 +7,13 @@ The provider may change its keys at any time, and the server requests them at mo
 may have a key that the server does not have yet. At a sign-in that is an outage. A refresh succeeds without the ID
 token, as the provider has renewed the sign-in: if it has replaced the refresh token, the old one can't be used again.
 
-Source: OpenID Connect Discovery 1.0 sections 3 and 4, OpenID Connect Core 1.0 sections 3.1.2.1, 11 (`offline_access`)
-and 12, RFC 7636, RFC 7009; RFC 8693 section 2 (tokens for other APIs); RFC 9126 (pushed authorization requests).
+Providers may leave claims out of the ID token that userinfo has. It is requested only if claims are missing
+(`user_claims`), with the access token of the sign-in. An answer that is refused, of another user or not valid is not
+used, and the claims remain missing.
+
+Source: OpenID Connect Discovery 1.0 sections 3 and 4, OpenID Connect Core 1.0 sections 3.1.2.1, 5.3 and 5.4 (userinfo),
+11 (`offline_access`) and 12, RFC 7636, RFC 7009; RFC 8693 section 2 (tokens for other APIs); RFC 9126 (pushed
+authorization requests).
 """
 
 from __future__ import annotations
@@ -18,10 +23,12 @@ import inspect
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final
 
 from funcmcp._auth.access import distinct
+from funcmcp._auth.tokens.claims import claim_at
 from funcmcp._auth.tokens.compact import MissingKeyError, TokenError
 from funcmcp._auth.tokens.jwks import JWKS
 from funcmcp._auth.urls import checked, checked_insecure_hosts
@@ -41,10 +48,20 @@ from funcmcp._oauth_proxy.failures import (
     PROVIDER_DOCUMENT,
     PROVIDER_REFUSES_SERVER,
 )
-from funcmcp._oauth_proxy.id_tokens import ACCEPTED, IDTokenError, IDTokens, text_claim, texts_claim, verified_email
+from funcmcp._oauth_proxy.id_tokens import (
+    ACCEPTED,
+    IDTokenError,
+    IDTokens,
+    roles_in,
+    text_claim,
+    texts_claim,
+    verified_email,
+    with_userinfo,
+)
 from funcmcp._oauth_proxy.identity_assertions import assertion_of, validated
 from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
+    MoreClaims,
     SignIn,
     UpstreamHTTP,
     UpstreamMisconfiguredError,
@@ -73,6 +90,7 @@ _LIFETIME: Final = 3600.0
 _PAUSE: Final = 5.0
 """Minimum number of seconds between two requests for the discovery document."""
 
+_ROLES: Final = "roles"
 _OFFLINE: Final = "offline_access"
 _GRANT_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _KIND_ACCESS: Final = "urn:ietf:params:oauth:token-type:access_token"
@@ -104,6 +122,7 @@ class Provider:
     token_endpoint: str
     revocation_endpoint: str | None
     pushed_endpoint: str | None
+    userinfo_endpoint: str | None
     scopes: tuple[str, ...]
     auth_methods: tuple[str, ...]
     sends_issuer: bool
@@ -134,7 +153,8 @@ class OIDC:
             or ``"client_secret_jwt"``, which signs with it. None: the first of these that the discovery document has.
         credential: In place of a secret, a function that returns a signed assertion (``private_key_jwt``, RFC 7523) for
             each request. The function may be async.
-        roles_claim: The claim of the ID token with the roles of the user, a list of strings.
+        roles_claim: The claim of the ID token, or of userinfo, with the roles of the user: a list of strings, or one
+            string. A path names a member of a claim, such as ``"realm_access.roles"``.
         token_exchange: Whether tools get tokens for other APIs by `Context.upstream_token`. The provider must support
             RFC 8693, and the registration must be allowed to exchange tokens.
         endpoints: URLs that replace those of the discovery document, by their names there, such as
@@ -180,7 +200,7 @@ class OIDC:
         token_parameters: Mapping[str, str] | None = None,
         token_endpoint_auth_method: AuthMethod | None = None,
         credential: MakeAssertion | None = None,
-        roles_claim: str = "roles",
+        roles_claim: str = _ROLES,
         token_exchange: bool = False,
         endpoints: Mapping[str, str] | None = None,
         insecure_hosts: Collection[str] = (),
@@ -212,6 +232,7 @@ class OIDC:
         self._pushed_requests = pushed_requests
         self._requires_nonce = requires_nonce
         self._roles_claim = roles_claim
+        self._has_logged_roles = False
         self._clock = clock
         self._ca_file = ca_file
         self._http = UpstreamHTTP(ca_file=ca_file)
@@ -254,7 +275,9 @@ class OIDC:
         }
         provider = await self._discover()
         answer = await self._request_tokens(provider, form | self._exchange_fields(provider))
-        return await self._sign_in(answer, await self._user_in(provider, answer, nonce))
+        user = await self._user_in(provider, answer, nonce)
+        sign_in = await self._sign_in(answer, user)
+        return sign_in._replace(more=self._more_claims(provider, answer, user))
 
     async def refresh(self, refresh_token: str, subject: str) -> SignIn:
         """See `Upstream.refresh`."""
@@ -274,7 +297,8 @@ class OIDC:
             _logger.warning("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, escaped(str(error)))
         if user is not None and user.subject != subject:
             raise UpstreamRefusedError("the ID token of the refresh is another user's")
-        return await self._sign_in(answer, user)
+        sign_in = await self._sign_in(answer, user)
+        return sign_in if user is None else sign_in._replace(more=self._more_claims(provider, answer, user))
 
     async def revoke(self, refresh_token: str) -> bool:
         """See `Upstream.revoke`."""
@@ -330,14 +354,71 @@ class OIDC:
         return {}
 
     def _user_of(self, claims: dict[str, Any]) -> User:
-        """Return the user in the claims of a valid ID token."""
+        """Return the user in the claims of a valid ID token, or of one with its userinfo."""
         return User(
             claims["sub"],
             name=text_claim(claims, "name", "preferred_username"),
             email=verified_email(claims),
-            roles=texts_claim(claims, self._roles_claim),
+            roles=self._roles_in(claims),
             claims=claims,
         )
+
+    def _roles_in(self, claims: dict[str, Any]) -> frozenset[str]:
+        roles = roles_in(claims, self._roles_claim)
+        if roles is None:
+            self._log_roles("is not a list of strings or one string")
+        return roles or frozenset()
+
+    def _log_roles(self, problem: str) -> None:
+        """Log once in this process that users have no roles."""
+        if self._has_logged_roles:
+            return
+        self._has_logged_roles = True
+        claim = self._roles_claim.encode("unicode_escape").decode("ascii")
+        _logger.warning(
+            "event=oauth_no_roles issuer=%s claim=%s: the claim of a user %s, so the user has no roles. "
+            "OIDC(roles_claim=) names the claim, or a path to it such as realm_access.roles. This is logged once.",
+            self._issuer,
+            claim,
+            problem,
+        )
+
+    def _more_claims(self, provider: Provider, answer: dict[str, Any], user: User) -> MoreClaims | None:
+        """Return what can be asked at the userinfo endpoint, with the access token in an answer."""
+        url, token = provider.userinfo_endpoint, answer.get("access_token")
+        if url is None or not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            self._check_roles(user)
+            return None
+        standard = {"profile": "name", "email": "email"}
+        names = [name for scope, name in standard.items() if scope in provider.scopes]
+        if self._roles_claim != _ROLES:
+            names.append(self._roles_claim)
+        return MoreClaims(tuple(names), partial(self._with_userinfo, provider, url, token, user))
+
+    async def _with_userinfo(self, provider: Provider, url: str, token: str, user: User) -> User:
+        """Return a user with the claims of userinfo; without them if the answer can't be used."""
+        headers = {"authorization": f"Bearer {token}", "accept": "application/json, application/jwt"}
+        status, body = await self._http.fetch("GET", url, headers, None)
+        try:
+            if status != 200:  # noqa: PLR2004 - OK
+                raise TokenError(f"The status is {status}.")
+            userinfo = await provider.id_tokens.userinfo(body, user.claims["sub"])
+            user = self._user_of(with_userinfo(user.claims, userinfo))
+        except MissingKeyError as error:
+            raise UpstreamUnavailableError(str(error)) from error
+        except TokenError as error:
+            _logger.warning(
+                "event=oauth_userinfo_ignored issuer=%s reason=%s Claims that only userinfo has are missing.",
+                self._issuer,
+                error,
+            )
+        self._check_roles(user)
+        return user
+
+    def _check_roles(self, user: User) -> None:
+        """Log a configured claim that a user has neither in the ID token nor in userinfo."""
+        if self._roles_claim != _ROLES and claim_at(user.claims, self._roles_claim) is None:
+            self._log_roles("is missing")
 
     async def _user_in(self, provider: Provider, answer: dict[str, Any], nonce: str | None) -> User:
         try:
@@ -434,12 +515,23 @@ class OIDC:
             token_endpoint=self._endpoint(document, "token_endpoint"),
             revocation_endpoint=self._endpoint(document, "revocation_endpoint") if revokes else None,
             pushed_endpoint=self._endpoint(document, _PUSHED) if pushes else None,
+            userinfo_endpoint=self._userinfo_endpoint(document),
             scopes=distinct(scopes),
             auth_methods=tuple(methods) or ("client_secret_basic",),
             sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
             keys=keys,
             id_tokens=IDTokens(self._issuer, self._client_id, keys, requires_nonce=self._requires_nonce),
         )
+
+    def _userinfo_endpoint(self, document: dict[str, Any]) -> str | None:
+        """Return the userinfo endpoint of a discovery document; None if there is none, or if it is not secure."""
+        if document.get("userinfo_endpoint") is None:
+            return None
+        try:
+            return self._endpoint(document, "userinfo_endpoint")
+        except UpstreamUnavailableError as error:
+            _logger.warning("event=oauth_userinfo_ignored issuer=%s reason=%s", self._issuer, error)
+            return None
 
     def _keys_in(self, document: dict[str, Any]) -> JWKS:
         """Return the keys that a discovery document refers to, with their cache if the URL has not changed."""

@@ -10,7 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from funcmcp._auth.access import distinct
+from funcmcp._auth.authenticator import Challenge
 from funcmcp._auth.dpop import PROOF_ALGORITHMS, checked_dpop
+from funcmcp._auth.principal import Principal
 from funcmcp._auth.protected_resource import ProtectedResource
 from funcmcp._auth.tokens.bearer import BearerTokens
 from funcmcp._auth.tokens.claims import TokenRules
@@ -38,6 +40,7 @@ from funcmcp._oauth_proxy.stored_sign_ins import LIFETIME_SECONDS, StoredSignIns
 from funcmcp._oauth_proxy.token_endpoint import revoke, token
 from funcmcp._oauth_proxy.upstream import token_exchanger_of
 from funcmcp._oauth_proxy.upstream_tokens import CLAIM, Exchange
+from funcmcp._oauth_proxy.user_claims import MAX_BESIDE_UPSTREAM, MAX_IN_TOKEN, REFERENCE, StoredClaims, UserClaims
 from funcmcp._oauth_proxy.web import WebAnswer, error_answer, json_answer
 from funcmcp._objects.public_names import public
 from funcmcp._state.keys import configured_keys
@@ -46,11 +49,10 @@ from funcmcp._state.replays import FixedAccount, Nonces, Replays
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from funcmcp._auth.authenticator import Challenge
     from funcmcp._auth.dpop import DPoP
-    from funcmcp._auth.principal import Principal
     from funcmcp._oauth_proxy.settings import Allow
     from funcmcp._oauth_proxy.upstream import Upstream
+    from funcmcp._oauth_proxy.user_claims import Claims
     from funcmcp._oauth_proxy.web import WebRequest
     from funcmcp._state.key_values import SignInStore
     from funcmcp._state.seal import KeyRing
@@ -72,6 +74,7 @@ _READ: Final = ("GET", "HEAD")
 _PROOF_BYTES: Final = 8 * 1024 * 1024
 """Bytes of memory of used proofs of token requests. A user has a quarter of it, and so has an address."""
 
+_ENDED: Final = Challenge("invalid_token", "The sign-in of the token has ended. Sign in again.")
 _CACHED: Final = ("cache-control", "max-age=3600")
 _CORS: Final = (
     ("access-control-allow-origin", "*"),
@@ -186,6 +189,11 @@ class OAuthProxy:
             scope requests all of them.
         allow: Decides which users may sign in. It gets a `User`, and returns True, False, or the scopes that the user
             may have. It may be async. None: every user of the upstream may sign in.
+        claims: More claims of the user for tools, in `Principal.claims`: names of claims of the provider, such as
+            ``["org_id", "groups"]``, or a function that gets a `User` and returns a mapping. It may be async, and has
+            five seconds. The claims are determined at the sign-in, and again when a refresh says something new about
+            the user. Without a store they may have 4 KiB of JSON with the roles, and with one 128 KiB. Clients can read
+            those that are in the token. None: no more than name, verified e-mail address, tenant and roles.
         clients: Which applications may sign users in: ``["https://claude.ai", "http://localhost"]``. An entry is the
             origin of a document (CIMD) or of redirect URIs, ``"http://localhost"`` for all programs on the computer of
             the user, or a scheme such as ``"cursor:"``. None: all applications; each user is asked.
@@ -219,11 +227,11 @@ class OAuthProxy:
         nonces: Issues the nonces, for the endpoint as well: to a client, both are one server. None without nonces.
 
     Raises:
-        TypeError: *scopes* is not a dict, or *clients* is one string.
+        TypeError: *scopes* is not a dict, or *claims* or *clients* is one string.
         ValueError: The URL is not https, or has a query or another spelling than clients use; *issuer* is not a part of
-            it; there are no scopes, one is invalid, or has no sentence; an entry of *clients* has another form;
-            *identity_assertions* has no store, no client or a short secret; a number of seconds is not allowed; or
-            *dpop* has another value.
+            it; there are no scopes, one is invalid, or has no sentence; a name in *claims* is reserved; an entry of
+            *clients* has another form; *identity_assertions* has no store, no client or a short secret; a number of
+            seconds is not allowed; or *dpop* has another value.
 
     Example:
         ```python
@@ -247,6 +255,7 @@ class OAuthProxy:
         upstream: Upstream,
         scopes: Mapping[str, str],
         allow: Allow | None = None,
+        claims: Claims | None = None,
         clients: Sequence[str] | None = None,
         client_documents: bool = True,
         access_seconds: int = 3600,
@@ -280,6 +289,7 @@ class OAuthProxy:
             assertions=_assertions(upstream, identity_assertions, sign_ins, issuer=issuer, resource=url),
             rates=AddressRates(),
             allow=allow,
+            claims=_claims(claims, upstream, decides=allow is not None, has_store=store is not None),
             sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
             dpop=checked_dpop("OAuthProxy", dpop),
@@ -287,9 +297,7 @@ class OAuthProxy:
             clock=clock,
         )
         self._bearer = _check_of_tokens(settings)
-        self.resource: ProtectedResource = ProtectedResource(
-            resource=url, authorization_servers=[issuer], scopes=list(scopes)
-        )
+        self.resource: ProtectedResource = _resource(url, issuer, scopes)
 
     @property
     def dpop(self) -> DPoP | None:
@@ -337,7 +345,11 @@ class OAuthProxy:
         return self._settings.callback
 
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
-        """Return the user of a token of this proxy, a challenge for another token, or None without a bearer token."""
+        """Return the user of a token of this proxy, a challenge for another token, or None without a bearer token.
+
+        Raises:
+            StoreUnavailableError: The claims of the user are in the store, and it can't be reached.
+        """
         return await self._bearer(headers)
 
     def recall(self, digest: bytes) -> Principal | None:
@@ -406,13 +418,25 @@ class OAuthProxy:
 
 
 class _OwnTokens(BearerTokens):
-    """The access tokens of a proxy, whose principals get tokens for other APIs.
+    """The access tokens of a proxy, whose principals get tokens for other APIs, and claims that are in the store.
 
     Attributes:
         exchange: Exchanges sign-ins; None if the upstream does not.
+        stored_claims: Reads claims in the store; None without a store.
     """
 
     exchange: Exchange | None = None
+    stored_claims: StoredClaims | None = None
+
+    async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
+        identity = await super().__call__(headers)
+        if not isinstance(identity, Principal) or REFERENCE not in identity.claims:
+            return identity
+        return _ENDED if self.stored_claims is None else await self.stored_claims.complete(identity) or _ENDED
+
+    def recall(self, digest: bytes) -> Principal | None:
+        principal = super().recall(digest)
+        return None if principal is None or REFERENCE in principal.claims else principal
 
     async def _check(self, token: str, now: float) -> tuple[Principal, float]:
         principal, end = await super()._check(token, now)
@@ -423,6 +447,10 @@ class _OwnTokens(BearerTokens):
         claims = {name: value for name, value in principal.claims.items() if name != CLAIM}
         tokens = None if self.exchange is None else self.exchange.tokens_of(principal.claims[CLAIM])
         return replace(principal, claims=claims, upstream_tokens=tokens), end
+
+
+def _resource(url: str, issuer: str, scopes: Mapping[str, str]) -> ProtectedResource:
+    return ProtectedResource(resource=url, authorization_servers=[issuer], scopes=list(scopes))
 
 
 def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
@@ -436,6 +464,7 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
         clock=settings.clock,
     )
     bearer.exchange = settings.exchange
+    bearer.stored_claims = None if settings.sign_ins is None else StoredClaims(settings.sign_ins)
     return bearer
 
 
@@ -443,6 +472,12 @@ def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:
     """Return what exchanges sign-ins at an identity provider; None if the provider does not."""
     exchanger = token_exchanger_of(upstream)
     return None if exchanger is None else Exchange(exchanger, keys, SignInLog().upstream_failed)
+
+
+def _claims(claims: Claims | None, upstream: Upstream, *, decides: bool, has_store: bool) -> UserClaims:
+    """Return what determines the claims of users, with fewer in access tokens that also have one of the provider."""
+    short = MAX_IN_TOKEN if token_exchanger_of(upstream) is None else MAX_BESIDE_UPSTREAM
+    return UserClaims(claims, SignInLog().upstream_failed, decides=decides, has_store=has_store, short=short)
 
 
 def _proofs(store: SignInStore | None, clock: Callable[[], float], nonces: Nonces | None) -> Proofs:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import Upstream, User
     from funcmcp._oauth_proxy.upstream_tokens import Exchange
+    from funcmcp._oauth_proxy.user_claims import UserClaims
     from funcmcp._state.seal import KeyRing
 
     Allow = Callable[[User], bool | Iterable[str] | Awaitable[bool | Iterable[str]]]
@@ -74,6 +75,7 @@ class ProxySettings:
         assertions: What identity assertions are good for; None: nothing.
         rates: How often an address may use the endpoints.
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
+        claims: Determines the claims of users for the tokens.
         sign_ins: The sign-ins in the store; None without a store.
         refresh_seconds: Seconds from the sign-in to the end of its refresh tokens; 0 for no refresh tokens.
         dpop: Whether clients may bind tokens to their keys, or must; None: neither.
@@ -95,6 +97,7 @@ class ProxySettings:
     assertions: AssertionGrants | None
     rates: AddressRates
     allow: Allow | None
+    claims: UserClaims
     sign_ins: StoredSignIns | None
     refresh_seconds: float
     dpop: DPoP | None

@@ -44,7 +44,7 @@ from funcmcp._oauth_proxy.flows import ANY_KEY, CODE_SECONDS, challenge_of, of_c
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, basic_client
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, user_mark
-from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError
+from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError, new_id
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError, failed
 from funcmcp._oauth_proxy.web import (
     JSON,
@@ -276,20 +276,30 @@ async def _exchange(
     flow = _flow_of(settings, form, client, now)
     jkt = await _use(settings, proof, f"address {caller}", flow.jkt)
     sign_in = await _exchanged(settings, flow, form.get("code") or "")
-    if sign_in.user is None:
+    user = await settings.claims.complete(sign_in, is_new=True)
+    if user is None:
         raise failed(UpstreamRefusedError, PROVIDER_REFUSED, "it has not said who the user is")
-    scopes = await _allowed(settings, sign_in.user, flow.scopes, client)
+    scopes = await _allowed(settings, user, flow.scopes, client)
+    claims = await settings.claims.kept(user, user_mark(user.subject))
     upstream_token = sign_in.refresh_token if flow.refreshes and settings.refresh_seconds else None
-    refresh = Refresh(sign_in.user, client, scopes, int(now), upstream_token or "", jkt)
+    refresh = Refresh(user, client, scopes, int(now), upstream_token or "", jkt, claims)
     refresh_token = None
     if flow.refreshes and settings.refresh_seconds and not sign_in.refresh_token:
         settings.log.no_refresh_token(settings.tokens.seconds)
-    if upstream_token and settings.sign_ins is not None:
-        refresh_token = await settings.sign_ins.begin(sign_in_id(flow), refresh)
+    if settings.sign_ins is not None:
+        refresh_token = await _begin(settings, settings.sign_ins, sign_in_id(flow), refresh)
     elif upstream_token:
         refresh_token = to_refresh_token(settings.keys, refresh)
-    log_event("issued", client, sign_in.user.subject, scopes)
-    return _answer(_tokens(settings, refresh, scopes, refresh_token, sign_in.access_token))
+    log_event("issued", client, user.subject, scopes)
+    return _answer(_tokens(settings, refresh, scopes, refresh_token, sign_in.access_token, sign_in_id(flow)))
+
+
+async def _begin(settings: ProxySettings, sign_ins: StoredSignIns, identifier: str, refresh: Refresh) -> str | None:
+    """Store a sign-in if it can be renewed, or has claims for the store; return its refresh token if it can."""
+    if not refresh.upstream_token and not settings.claims.belong_in_store(refresh.user, refresh.claims):
+        return None
+    refresh_token = await sign_ins.begin(identifier, refresh)
+    return refresh_token if refresh.upstream_token else None
 
 
 def _flow_of(settings: ProxySettings, form: Parameters, client: str, now: float) -> Flow:
@@ -313,11 +323,14 @@ async def _exchange_assertion(
     requested = [scope for scope in form.words("scope") if scope not in IGNORED_SCOPES]
     asserted = await assertions.read(form.get("assertion") or "", client, requested, settings.scopes)
     scopes = await _allowed(settings, asserted.user, asserted.scopes, client)
+    claims = await settings.claims.kept(asserted.user, user_mark(asserted.user.subject))
     jkt = await _use(settings, proof, _account_of(asserted.user), None)
     await assertions.use(asserted)
     log_event("asserted", client, asserted.user.subject, scopes)
-    sign_in = Refresh(asserted.user, client, scopes, asserted.signed_in, "", jkt)
-    return _answer(_tokens(settings, sign_in, scopes, None, None))
+    sign_in, identifier = Refresh(asserted.user, client, scopes, asserted.signed_in, "", jkt, claims), new_id()
+    if settings.sign_ins is not None:
+        await _begin(settings, settings.sign_ins, identifier, sign_in)
+    return _answer(_tokens(settings, sign_in, scopes, None, None, identifier))
 
 
 async def _exchanged(settings: ProxySettings, flow: Flow, code: str) -> SignIn:
@@ -352,10 +365,11 @@ async def _refresh(settings: ProxySettings, form: Parameters, client: str, proof
     refresh = replace(refresh, jkt=await _use(settings, proof, _account_of(refresh.user), refresh.jkt))
     sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
     renewed = replace(refresh, upstream_token=sign_in.refresh_token or refresh.upstream_token)
-    renewed = await _updated(settings, renewed, sign_in.user)
+    renewed = await _updated(settings, renewed, sign_in)
     log_event("refreshed", client, renewed.user.subject, renewed.scopes)
     scopes = [scope for scope in renewed.scopes if not requested or scope in requested]
-    return _answer(_tokens(settings, renewed, scopes, to_refresh_token(settings.keys, renewed), sign_in.access_token))
+    refresh_token = to_refresh_token(settings.keys, renewed)
+    return _answer(_tokens(settings, renewed, scopes, refresh_token, sign_in.access_token, None))
 
 
 async def _refresh_stored(
@@ -374,10 +388,10 @@ async def _refresh_stored(
     jkt = await _use(settings, proof, _account_of(refresh.user), refresh.jkt)
 
     async def issue(renewed: Refresh, sign_in: SignIn, refresh_token: str) -> tuple[Refresh, str]:
-        renewed = replace(await _updated(settings, renewed, sign_in.user), jkt=jkt)
+        renewed = replace(await _updated(settings, renewed, sign_in), jkt=jkt)
         scopes = [scope for scope in renewed.scopes if not requested or scope in requested]
         log_event("refreshed", client, renewed.user.subject, renewed.scopes)
-        tokens = _tokens(settings, renewed, scopes, refresh_token, sign_in.access_token)
+        tokens = _tokens(settings, renewed, scopes, refresh_token, sign_in.access_token, token.sign_in)
         return renewed, encode(tokens).decode()
 
     sent = " ".join(sorted(requested)) if jkt is None else f"{' '.join(sorted(requested))} dpop:{jkt}"
@@ -393,11 +407,20 @@ def _requested(form: Parameters, refresh: Refresh) -> list[str]:
     return requested
 
 
-async def _updated(settings: ProxySettings, refresh: Refresh, user: User | None) -> Refresh:
+async def _updated(settings: ProxySettings, refresh: Refresh, sign_in: SignIn) -> Refresh:
     """Return a sign-in with what its renewal says about the user; raise OAuthError if the user may not use it."""
+    refresh = replace(refresh, claims=settings.claims.remaining(refresh.claims))
+    try:
+        user = await settings.claims.complete(sign_in, is_new=False)
+    except UpstreamUnavailableError as error:
+        # The provider has renewed the sign-in, and may have replaced its refresh token: the user remains as before.
+        settings.log.upstream_failed("userinfo", error)
+        return refresh
     if user is None:
         return refresh
-    return replace(refresh, user=user, scopes=await _allowed(settings, user, refresh.scopes, refresh.client))
+    scopes = await _allowed(settings, user, refresh.scopes, refresh.client)
+    claims = await settings.claims.kept(user, user_mark(user.subject))
+    return replace(refresh, user=user, scopes=scopes, claims=claims)
 
 
 async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...], client: str) -> tuple[str, ...]:
@@ -425,9 +448,21 @@ def _tokens(
     scopes: Sequence[str],
     refresh_token: str | None,
     upstream_token: IssuedToken | None,
+    identifier: str | None,
 ) -> dict[str, object]:
-    """Return the tokens of a user. The refresh token keeps all granted scopes."""
-    upstream, seconds = None, settings.tokens.seconds
+    """Return the tokens of a user. The refresh token keeps all granted scopes.
+
+    Args:
+        settings: The configuration.
+        refresh: The sign-in.
+        scopes: The scopes of the access token.
+        refresh_token: The refresh token; None for none.
+        upstream_token: The access token of the provider; None for none.
+        identifier: The id of the sign-in in the store; None without a store.
+    """
+    upstream, reference, seconds = None, None, settings.tokens.seconds
+    if settings.sign_ins is not None and identifier and settings.claims.belong_in_store(refresh.user, refresh.claims):
+        reference = settings.sign_ins.reference(identifier)
     if upstream_token is not None and settings.exchange is not None:
         upstream = settings.exchange.conceal(upstream_token)
     if upstream is not None and upstream_token is not None and upstream_token.seconds is not None:
@@ -441,6 +476,8 @@ def _tokens(
             now=settings.clock(),
             seconds=seconds,
             upstream=upstream,
+            claims=refresh.claims,
+            sign_in=reference,
             jkt=refresh.jkt,
         ),
         "token_type": "Bearer" if refresh.jkt is None else "DPoP",

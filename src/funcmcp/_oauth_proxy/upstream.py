@@ -32,7 +32,7 @@ from funcmcp._protocol.codec import decode
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from ssl import SSLContext
 
 _SECONDS = 10.0
@@ -151,6 +151,19 @@ class IssuedToken(NamedTuple):
     seconds: float | None
 
 
+class MoreClaims(NamedTuple):
+    """What an identity provider can be asked about a user beyond its answer, as at its userinfo endpoint.
+
+    Attributes:
+        names: Claims that the upstream expects, by the scopes that it has requested.
+        request: Requests the claims, and returns the user with them. What the provider does not give is missing.
+            It raises UpstreamUnavailableError if the provider can't be asked.
+    """
+
+    names: tuple[str, ...]
+    request: Callable[[], Awaitable[User]]
+
+
 @public("funcmcp.auth")
 class SignIn(NamedTuple):
     """What an identity provider says for a code or a refresh token.
@@ -159,11 +172,13 @@ class SignIn(NamedTuple):
         user: The user; None if a refresh says nothing new about the user.
         refresh_token: What renews the sign-in; None if it can't be renewed, or, after a refresh, remains the same.
         access_token: The access token of the provider, if it can be exchanged for tokens for other APIs.
+        more: What the provider can be asked about the user; None for nothing. It is asked if claims are missing.
     """
 
     user: User | None
     refresh_token: str | None
     access_token: IssuedToken | None = None
+    more: MoreClaims | None = None
 
 
 @public("funcmcp.auth")
@@ -321,6 +336,22 @@ class UpstreamHTTP:
         Raises:
             UpstreamUnavailableError: There is no usable answer, or its status is 408, 425, 429 or above 499.
         """
+        status, body = await self.fetch(method, url, headers, form, json=json)
+        try:
+            return status, decode(body) if body else {}
+        except ValueError:
+            raise _NotJSONError(status) from None
+
+    async def fetch(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        form: Mapping[str, str] | None,
+        *,
+        json: object = None,
+    ) -> tuple[int, bytes]:
+        """Send a request; return the status and the body of the answer. Raise UpstreamUnavailableError as `request`."""
         if self._running >= _MAX_CONCURRENT:
             reason = "too many requests to the identity provider are running"
             raise failed(UpstreamUnavailableError, PROVIDER_AWAY, reason)
@@ -331,10 +362,7 @@ class UpstreamHTTP:
             self._running -= 1
         if status >= _SERVER_ERROR or status in _AWAY:
             raise failed(UpstreamUnavailableError, PROVIDER_AWAY, f"status {status}")
-        try:
-            return status, decode(body) if body else {}
-        except ValueError:
-            raise _NotJSONError(status) from None
+        return status, body
 
     async def _send(
         self, method: str, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None, json: object

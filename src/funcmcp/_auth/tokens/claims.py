@@ -6,16 +6,17 @@ RFC 8725 sections 3.8 to 3.12; MCP "basic/authorization", "Token Handling".
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from funcmcp._auth.principal import Principal
 from funcmcp._auth.tokens.compact import TokenError
 from funcmcp._auth.tokens.keys import ALGORITHMS, SHARED_SECRET_ALGORITHMS
 from funcmcp._objects.public_names import public
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+ClaimPath: TypeAlias = str | Sequence[str]
+"""The name of a claim, or the path to a claim that is in another one: names with dots between them, or a tuple."""
 
 _MAX_LEEWAY = 300.0
 _MAX_TIME = 2**53  # larger integers are not exact in every JSON implementation
@@ -106,6 +107,27 @@ def _is_id_token(claims: Mapping[str, Any]) -> bool:
     if any(name in claims for name in _ID_TOKEN_CLAIMS):
         return True
     return any(claims.get(name) == kind for name, kind in _ID_TOKEN_MARKS.items())
+
+
+def claim_at(claims: Mapping[str, Any], path: ClaimPath) -> Any:
+    """Return the claim at a path; None if it is missing.
+
+    Args:
+        claims: The claims.
+        path: The name of a claim; the names of nested claims with dots between them; or a tuple of these names. A
+            claim whose name is the whole text comes first, because names such as ``"https://example.com/roles"`` have
+            dots themselves.
+    """
+    if isinstance(path, str):
+        if path in claims:
+            return claims[path]
+        path = path.split(".")
+    value: Any = claims
+    for name in path:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(name)
+    return value
 
 
 def check_issuer(claims: Mapping[str, Any], issuers: frozenset[str]) -> None:
