@@ -27,9 +27,20 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.entra import EntraID, ManagedIdentity
     from funcmcp._oauth_proxy.github import GitHub
     from funcmcp._oauth_proxy.google import Google
+    from funcmcp._oauth_proxy.oauth2 import OAuth2
     from funcmcp._oauth_proxy.oidc import OIDC
     from funcmcp._oauth_proxy.proxy import OAuthProxy
-    from funcmcp._oauth_proxy.upstream import Upstream, User
+    from funcmcp._oauth_proxy.upstream import (
+        AuthorizationRequest,
+        IssuedToken,
+        SignIn,
+        Upstream,
+        UpstreamError,
+        UpstreamHTTP,
+        UpstreamRefusedError,
+        UpstreamUnavailableError,
+        User,
+    )
 
 __all__ = [
     "JWKS",
@@ -37,6 +48,7 @@ __all__ = [
     "APIKeys",
     "Auth",
     "Authenticator",
+    "AuthorizationRequest",
     "BearerTokens",
     "Challenge",
     "ClientCertificate",
@@ -44,14 +56,21 @@ __all__ = [
     "EntraID",
     "GitHub",
     "Google",
+    "IssuedToken",
     "ManagedIdentity",
+    "OAuth2",
     "OAuthProxy",
     "Principal",
     "ProtectedResource",
+    "SignIn",
     "StaticKeys",
     "TokenRules",
     "Upstream",
+    "UpstreamError",
+    "UpstreamHTTP",
+    "UpstreamRefusedError",
     "UpstreamTokenError",
+    "UpstreamUnavailableError",
     "User",
     "VerifiedToken",
     "entra",
@@ -75,9 +94,20 @@ _HOMES = {
     "_oauth_proxy.entra": ["EntraID", "ManagedIdentity"],
     "_oauth_proxy.github": ["GitHub"],
     "_oauth_proxy.google": ["Google"],
+    "_oauth_proxy.oauth2": ["OAuth2"],
     "_oauth_proxy.oidc": ["OIDC"],
     "_oauth_proxy.proxy": ["OAuthProxy"],
-    "_oauth_proxy.upstream": ["Upstream", "User"],
+    "_oauth_proxy.upstream": [
+        "AuthorizationRequest",
+        "IssuedToken",
+        "SignIn",
+        "Upstream",
+        "UpstreamError",
+        "UpstreamHTTP",
+        "UpstreamRefusedError",
+        "UpstreamUnavailableError",
+        "User",
+    ],
 }
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have

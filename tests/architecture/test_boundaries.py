@@ -47,6 +47,8 @@ WHO_MAY = {
     "funcmcp/_processes/supervisor.py": "passes the sockets on that listen",
     "funcmcp/_processes/systemd.py": "systemd, at the socket that it names",
     "funcmcp/_processes/uvicorn_server.py": "listens only, with the certificate that the operator names",
+    "funcmcp/_auth/authorities.py": "nobody: it loads the certificate authorities for the next three",
+    "funcmcp/_auth/connection_errors.py": "nobody: it reads the errors of ssl and socket",
     "funcmcp/_auth/tokens/jwks.py": "the issuer's keys, at the URL that the operator names",
     "funcmcp/_oauth_proxy/client_documents.py": "public hosts that clients name, at port 443; with an OAuthProxy only",
     "funcmcp/_oauth_proxy/upstream.py": "the identity provider that the operator names",

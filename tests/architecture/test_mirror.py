@@ -111,7 +111,6 @@ EXCEPTIONS = {
     "src/funcmcp/_oauth_proxy/redirect_uris.py": "tests/oauth_proxy/test_proxy and tests/sign_in/test_attacks",
     "src/funcmcp/_oauth_proxy/settings.py": "tests/sign_in/test_attacks",
     "src/funcmcp/_oauth_proxy/sign_in.py": "tests/sign_in/test_attacks",
-    "src/funcmcp/_oauth_proxy/upstream.py": "tests/oauth_proxy/test_oidc",
     "src/funcmcp/_oauth_proxy/web.py": "tests/oauth_proxy/test_proxy and tests/sign_in/test_attacks",
     "src/funcmcp/testing/_rules.py": "tests/testing/test_state_stores and tests/testing/test_task_stores",
     "src/funcmcp/testing/_cassette_server.py": "tests/testing/test_pytest_plugin and tests/client/test_bridge",

@@ -23,6 +23,7 @@ from funcmcp._oauth_proxy.access_tokens import ALGORITHM, TYPE, AccessTokens
 from funcmcp._oauth_proxy.allowed_clients import AllowedClients
 from funcmcp._oauth_proxy.client_documents import ClientDocuments
 from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
+from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION, TOO_MANY
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
@@ -32,9 +33,9 @@ from funcmcp._oauth_proxy.settings import (
     ClientNotAllowedError,
     ProxySettings,
     log_event,
-    log_failure_of_upstream,
 )
 from funcmcp._oauth_proxy.sign_in import authorize, callback, consent
+from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._oauth_proxy.stored_sign_ins import LIFETIME_SECONDS, StoredSignIns
 from funcmcp._oauth_proxy.token_endpoint import revoke, token
 from funcmcp._oauth_proxy.upstream import token_exchanger_of
@@ -140,17 +141,19 @@ async def _register(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     seconds = await settings.rates.registrations.take(request.caller)
     if seconds:
         retry_after = ("retry-after", str(int(seconds) + 1))
-        return error_answer(429, "temporarily_unavailable", "Too many registrations; slow down.", retry_after)
+        settings.log.refused(TOO_MANY, "registrations")
+        return error_answer(429, "temporarily_unavailable", TOO_MANY.user, retry_after)
     try:
         answer = settings.clients.register(request.body, settings.clock())
         settings.check_uris(answer["redirect_uris"])
     except RedirectURIError as error:
+        settings.log.refused(REGISTRATION, error)
         return error_answer(400, "invalid_redirect_uri", str(error))
     except ClientNotAllowedError:
-        return error_answer(
-            400, "invalid_redirect_uri", "This server only accepts applications that its operator allows."
-        )
+        settings.log.refused(CLIENT_NOT_ALLOWED, "a registration")
+        return error_answer(400, "invalid_redirect_uri", CLIENT_NOT_ALLOWED.user)
     except ClientMetadataError as error:
+        settings.log.refused(REGISTRATION, error)
         return error_answer(400, "invalid_client_metadata", str(error))
     client = settings.clients.read(answer["client_id"])
     log_event("registered", "-" if client is None else client.key)
@@ -313,6 +316,11 @@ class OAuthProxy:
         return self._settings.keys.shared
 
     @property
+    def has_lasting_keys(self) -> bool:
+        """Whether a later start of the server has the same keys."""
+        return self._settings.keys.lasting
+
+    @property
     def store(self) -> SignInStore | None:
         """The store of sign-ins; None without one."""
         return None if self._settings.sign_ins is None else self._settings.sign_ins.store
@@ -363,6 +371,12 @@ class OAuthProxy:
             raise RuntimeError("OAuthProxy.sign_out needs a store: OAuthProxy(store=...).")
         await self._settings.sign_ins.sign_out(subject)
         log_event("signed_out", "-", subject)
+
+    async def check(self) -> None:
+        """Look beside serving whether the identity provider can be used; the log says what is wrong."""
+        check = getattr(self.upstream, "check", None)
+        if check is not None:
+            await check()
 
     async def aclose(self) -> None:
         """Close the connections of the store."""
@@ -458,13 +472,13 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
 def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:
     """Return what exchanges sign-ins at an identity provider; None if the provider does not."""
     exchanger = token_exchanger_of(upstream)
-    return None if exchanger is None else Exchange(exchanger, keys, log_failure_of_upstream)
+    return None if exchanger is None else Exchange(exchanger, keys, SignInLog().upstream_failed)
 
 
 def _claims(claims: Claims | None, upstream: Upstream, *, decides: bool, has_store: bool) -> UserClaims:
     """Return what determines the claims of users, with fewer in access tokens that also have one of the provider."""
     short = MAX_IN_TOKEN if token_exchanger_of(upstream) is None else MAX_BESIDE_UPSTREAM
-    return UserClaims(claims, log_failure_of_upstream, decides=decides, has_store=has_store, short=short)
+    return UserClaims(claims, SignInLog().upstream_failed, decides=decides, has_store=has_store, short=short)
 
 
 def _proofs(store: SignInStore | None, clock: Callable[[], float], nonces: Nonces | None) -> Proofs:

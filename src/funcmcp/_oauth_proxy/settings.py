@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from funcmcp._oauth_proxy.client_documents import MAX_URL, is_document_url
+from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._state.rates import MemoryRates
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class AddressRates:
     def __init__(self) -> None:
         self.registrations = _per_minute(20)
         self.authorizations = _per_minute(60)
+        self.browsers = _per_minute(120)
         self.failed_tokens = _per_minute(30)
 
 
@@ -79,6 +81,7 @@ class ProxySettings:
         dpop: Whether clients may bind tokens to their keys, or must; None: neither.
         proofs: Checks the proofs of token requests; None if `dpop` is None.
         clock: A function that returns seconds since 1970.
+        log: Writes what fails.
     """
 
     url: str
@@ -100,6 +103,7 @@ class ProxySettings:
     dpop: DPoP | None
     proofs: Proofs | None
     clock: Callable[[], float]
+    log: SignInLog = field(default_factory=SignInLog)
 
     @property
     def origin(self) -> str:
@@ -164,13 +168,6 @@ class ProxySettings:
 def log_event(event: str, client: str, user: str | None = None, scopes: Iterable[str] = ()) -> None:
     """Write one line about an event of a sign-in. It has no secrets: digests, scopes of the server, and no URL."""
     _logger.info("event=oauth_%s client=%s user=%s scopes=%s", event, client, user_mark(user), ",".join(scopes) or "-")
-
-
-def log_failure_of_upstream(step: str, error: Exception) -> None:
-    """Write one line about a request to the identity provider that has failed."""
-    # The text of the provider may contain anything, so that it is escaped.
-    reason = str(error)[:600].encode("unicode_escape").decode("ascii")
-    _logger.warning("event=oauth_upstream_failed step=%s kind=%s reason=%s", step, type(error).__name__, reason)
 
 
 def user_mark(subject: str | None) -> str:

@@ -22,7 +22,7 @@ from funcmcp._protocol.replies import error_reply
 from funcmcp._server.authorization import DECISION_TIMEOUT
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.limits import LimitReachedError
-from funcmcp._server.log import quote
+from funcmcp._server.log import logger, quote
 from funcmcp._server.run import Waiting, begin, is_failure
 from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.sessions.store import StoreUnavailableError
@@ -229,6 +229,8 @@ class Authentication:
 
     def _refuse(self, refusal: Refusal, request_id: RequestId | None, request: HttpRequest) -> HttpResponse:
         body = error_reply(refusal.error(), request_id).body
+        if refusal.reason != "unauthorized":
+            logger.debug("A request of %s is refused with 403: %s.", address_for_log(request), refusal.reason)
         if refusal.reason == "denied":
             return HttpResponse(403, JSON_HEADERS, body)
         if refusal.reason == "unauthorized":
@@ -241,7 +243,7 @@ class Authentication:
         return HttpResponse(status, (*JSON_HEADERS, ("www-authenticate", challenge)), body)
 
     def _log_refusal(self, request: HttpRequest, reason: str) -> None:
-        """Log that a request is refused with 401, once in a minute: without credentials anyone can cause it.
+        """Log that a request is refused with 401, once in a minute and else at DEBUG: anyone can cause it.
 
         A request within the process has no transport of the network. Its sender gets the refusal itself.
         """
