@@ -128,8 +128,8 @@ class OIDC:
         exchanges_tokens: Whether tools get tokens for other APIs.
 
     Raises:
-        ValueError: The issuer or the URL of the document is not an https URL (http only on a loopback address), the id
-            is missing, a scope is invalid, a parameter belongs to the proxy, there are both a secret and a credential,
+        ValueError: The issuer or the URL of the document is not an https URL (http only on a loopback address), the
+            issuer is the URL of its document, the id is missing, a scope is invalid, a parameter belongs to the proxy, there are both a secret and a credential,
             or the method is unknown or has no secret.
     """
 
@@ -270,6 +270,7 @@ class OIDC:
 
     async def check(self) -> None:
         """Request the discovery document, unless it is known; the log says what is wrong with it."""
+        await self._http.prepare()
         with suppress(UpstreamUnavailableError):  # which is in the log
             await self._discover()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
@@ -159,6 +160,9 @@ class SignIn(NamedTuple):
 class Upstream(Protocol):
     """An identity provider for `OAuthProxy`, such as `OIDC`. Its methods are called by the proxy only.
 
+    It may also have an async method ``check`` without parameters, which is called once, soon after the server has begun
+    to listen. It writes into the log what is wrong with the provider; see `OIDC.check`.
+
     Attributes:
         name: The name of the provider, for people.
         issuer: The exact ``iss`` of its answers; None if it has none.
@@ -212,6 +216,10 @@ class UpstreamHTTP:
         self._trusts_environment = trusts_environment
         self._running = 0
         self._tls: SSLContext | None = None
+
+    async def prepare(self) -> None:
+        """Load in another thread what the first request needs, so that other requests are answered meanwhile."""
+        await asyncio.to_thread(import_module, "httpx2")
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the JSON object at a URL; raise UpstreamUnavailableError."""
