@@ -129,8 +129,8 @@ class OIDC:
 
     Raises:
         ValueError: The issuer or the URL of the document is not an https URL (http only on a loopback address), the
-            issuer is the URL of its document, the id is missing, a scope is invalid, a parameter belongs to the proxy, there are both a secret and a credential,
-            or the method is unknown or has no secret.
+            issuer is the URL of its document, the id is missing, a scope is invalid, a parameter belongs to the proxy,
+            there are both a secret and a credential, or the method is unknown or has no secret.
     """
 
     def __init__(  # noqa: PLR0913 - the registration, and what providers differ in

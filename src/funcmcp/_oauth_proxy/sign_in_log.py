@@ -1,9 +1,9 @@
 """The lines of the log about sign-ins that fail.
 
 How it works: people without an account can cause most of these lines. So each kind of line is written once a minute,
-and the other lines at the level DEBUG. A user whom `allow` refuses is a kind of its own, for an audit. There are at most
-a hundred kinds in a minute; all further ones are one kind. Texts of clients and providers are escaped and shortened, and no line has a
-code, a token, a secret or the name of a user.
+and the other lines at the level DEBUG. Each user whom `allow` refuses is a kind, for an audit. There are at most a
+hundred kinds in a minute; all further ones are one kind. Texts of clients and providers are escaped and shortened, and
+no line has a code, a token, a secret or the name of a user.
 """
 
 from __future__ import annotations
