@@ -469,7 +469,8 @@ async def test_an_exchange_that_the_provider_refuses_is_not_an_outage(provider: 
 @pytest.mark.parametrize(
     ("status", "body", "level", "reason"),
     [
-        (404, b"{}", "ERROR", "status 404"),
+        (404, b"{}", "ERROR", "status 404)"),
+        (400, {"error": "invalid_tenant", "error_description": "AADSTS90002"}, "ERROR", "'AADSTS90002'"),
         (302, b"", "ERROR", "status 302"),
         (200, b"<html>", "ERROR", "not JSON"),
         (200, b"[]", "ERROR", "not a JSON object"),

@@ -240,7 +240,7 @@ class UpstreamHTTP:
         except _NotJSONError as error:
             raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, f"{url}: {error.detail}") from None
         if status != _OK or not isinstance(value, dict):
-            reason = f"status {status}" if status != _OK else "the answer is not a JSON object"
+            reason = f"status {status}{_error_of(value)}" if status != _OK else "the answer is not a JSON object"
             raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, f"{url}: {reason}")
         return value
 
@@ -257,7 +257,7 @@ class UpstreamHTTP:
         error = error_in(value)
         if error is None and status == _OK:
             return value
-        reason = f"status {status}, error {error!r}, {value.get('error_description')!r:.500}"
+        reason = f"status {status}{_error_of(value)}"
         is_of_user = "code" in form or "refresh_token" in form
         helper = "time" if error is None else helper_for(status, error, is_of_user=is_of_user)
         if helper == "user":
@@ -324,6 +324,12 @@ def _object(value: Any, status: int) -> dict[str, Any]:
         reason = f"status {status}, and the answer is not a JSON object"
         raise failed(UpstreamUnavailableError, PROVIDER_AWAY, reason)
     return value
+
+
+def _error_of(value: Any) -> str:
+    """Return the error in an answer and the provider's sentence, for the log; "" if there is none."""
+    error = error_in(value)
+    return "" if error is None else f", error {error!r}, {value.get('error_description')!r:.500}"
 
 
 def _origin(url: str) -> str:
