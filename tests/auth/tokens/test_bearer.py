@@ -369,7 +369,7 @@ class TestMemory:
         assert await refusal(forged, bearer) == await refusal(forged, bearer)
 
     async def test_only_so_many_tokens_are_remembered(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("funcmcp._auth.tokens.bearer._CACHE_SIZE", 2)
+        monkeypatch.setattr("funcmcp._auth.tokens.presented._CACHE_SIZE", 2)
         keys = CountingKeys(public("P-256"))
         bearer = tokens(keys=keys, algorithms=["ES256"])
         first, second, third = (
