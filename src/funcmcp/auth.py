@@ -1,7 +1,7 @@
 """Who calls the server: authenticators, and what callers may do.
 
 An authenticator is an async function from the headers of a request to a `Principal`, a `Challenge` or None. `APIKeys`,
-`BearerTokens`, `EasyAuth`, `OAuthProxy` and what `entra` returns are authenticators; `first_of` combines several. Pass
+`BearerTokens`, `Introspection`, `EasyAuth`, `OAuthProxy` and what `entra` returns are authenticators; `first_of` combines several. Pass
 one to ``MCPServer(auth=...)``, or `Auth` with an authenticator and more options.
 """
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.protected_resource import ProtectedResource, unauthorized
     from funcmcp._auth.tokens.bearer import BearerTokens
     from funcmcp._auth.tokens.claims import TokenRules
+    from funcmcp._auth.tokens.introspection import Introspection
     from funcmcp._auth.tokens.jwks import JWKS
     from funcmcp._auth.tokens.keys import StaticKeys
     from funcmcp._oauth_proxy.certificates import ClientCertificate
@@ -44,6 +45,7 @@ __all__ = [
     "EntraID",
     "GitHub",
     "Google",
+    "Introspection",
     "ManagedIdentity",
     "OAuthProxy",
     "Principal",
@@ -69,6 +71,7 @@ _HOMES = {
     "_auth.protected_resource": ["ProtectedResource", "unauthorized"],
     "_auth.tokens.bearer": ["BearerTokens"],
     "_auth.tokens.claims": ["TokenRules"],
+    "_auth.tokens.introspection": ["Introspection"],
     "_auth.tokens.jwks": ["JWKS"],
     "_auth.tokens.keys": ["StaticKeys"],
     "_oauth_proxy.certificates": ["ClientCertificate"],
