@@ -1,8 +1,8 @@
 """Who calls the server: authenticators, and what callers may do.
 
 An authenticator is an async function from the headers of a request to a `Principal`, a `Challenge` or None. `APIKeys`,
-`BearerTokens`, `Introspection`, `EasyAuth`, `OAuthProxy` and what `entra` returns are authenticators; `first_of` combines several. Pass
-one to ``MCPServer(auth=...)``, or `Auth` with an authenticator and more options.
+`BearerTokens`, `Introspection`, `EasyAuth`, `OAuthProxy` and what `entra` returns are authenticators; `first_of`
+combines several. Pass one to ``MCPServer(auth=...)``, or `Auth` with an authenticator and more options.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from funcmcp._auth.tokens.jwks import JWKS
     from funcmcp._auth.tokens.keys import StaticKeys
     from funcmcp._oauth_proxy.certificates import ClientCertificate
+    from funcmcp._oauth_proxy.clients import ClientWithSecret
     from funcmcp._oauth_proxy.entra import EntraID, ManagedIdentity
     from funcmcp._oauth_proxy.github import GitHub
     from funcmcp._oauth_proxy.google import Google
     from funcmcp._oauth_proxy.oidc import OIDC
+    from funcmcp._oauth_proxy.programs import Program
     from funcmcp._oauth_proxy.proxy import OAuthProxy
     from funcmcp._oauth_proxy.upstream import Upstream, User
 
@@ -41,6 +43,7 @@ __all__ = [
     "BearerTokens",
     "Challenge",
     "ClientCertificate",
+    "ClientWithSecret",
     "EasyAuth",
     "EntraID",
     "GitHub",
@@ -49,6 +52,7 @@ __all__ = [
     "ManagedIdentity",
     "OAuthProxy",
     "Principal",
+    "Program",
     "ProtectedResource",
     "StaticKeys",
     "TokenRules",
@@ -77,8 +81,10 @@ _HOMES = {
     "_oauth_proxy.certificates": ["ClientCertificate"],
     "_oauth_proxy.entra": ["EntraID", "ManagedIdentity"],
     "_oauth_proxy.github": ["GitHub"],
+    "_oauth_proxy.clients": ["ClientWithSecret"],
     "_oauth_proxy.google": ["Google"],
     "_oauth_proxy.oidc": ["OIDC"],
+    "_oauth_proxy.programs": ["Program"],
     "_oauth_proxy.proxy": ["OAuthProxy"],
     "_oauth_proxy.upstream": ["Upstream", "User"],
 }

@@ -167,7 +167,8 @@ async def test_who_asks_another_server_is_asked_last() -> None:
         async def __call__(self, headers: Mapping[str, str]) -> Identity:
             return BOB
 
-    for parts in ([Remote(), saying(ALICE)], [saying(ALICE), Remote()]):
+    orders: list[list[Authenticator]] = [[Remote(), saying(ALICE)], [saying(ALICE), Remote()]]
+    for parts in orders:
         assert await first_of(*parts)({}) == ALICE
         assert await first_of(first_of(*parts[:1]), *parts[1:])({}) == ALICE
 

@@ -163,9 +163,13 @@ def _answer_of(outcomes: list[tuple[Fit, _Outcome]]) -> Challenge | None:
             challenges.append(outcome)
     if not challenges:
         return None
-    first = min(challenges, key=lambda challenge: (challenge.error, challenge.scheme, challenge.description))
-    equal = [challenge for challenge in challenges if (challenge.error, challenge.scheme) == (first.error, first.scheme)]
-    return replace(first, description=" ".join(sorted({challenge.description for challenge in equal})))
+    first = min(challenges, key=lambda challenge: (_kind_of(challenge), challenge.description))
+    texts = {challenge.description for challenge in challenges if _kind_of(challenge) == _kind_of(first)}
+    return replace(first, description=" ".join(sorted(texts)))
+
+
+def _kind_of(challenge: Challenge) -> tuple[str, str]:
+    return challenge.error, challenge.scheme
 
 
 @public("funcmcp.auth")

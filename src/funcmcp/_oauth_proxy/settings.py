@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from funcmcp._auth.dpop import DPoP
+    from funcmcp._auth.tokens.bearer import BearerTokens
     from funcmcp._auth.tokens.proofs import Proofs
     from funcmcp._oauth_proxy.access_tokens import AccessTokens
     from funcmcp._oauth_proxy.allowed_clients import AllowedClients
     from funcmcp._oauth_proxy.client_documents import ClientDocuments
     from funcmcp._oauth_proxy.clients import Clients, OAuthClient
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
+    from funcmcp._oauth_proxy.programs import Programs
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import Upstream, User
     from funcmcp._oauth_proxy.upstream_tokens import Exchange
@@ -48,6 +50,7 @@ class AddressRates:
         self.registrations = _per_minute(20)
         self.authorizations = _per_minute(60)
         self.failed_tokens = _per_minute(30)
+        self.wrong_secrets = _per_minute(30)
 
 
 def _per_minute(count: int) -> MemoryRates:
@@ -68,8 +71,10 @@ class ProxySettings:
         allowed_clients: Which clients may sign users in; None: all.
         documents: The clients whose id is the URL of a document; None: there are none.
         tokens: Issues access tokens.
+        access: Checks access tokens.
         exchange: Exchanges sign-ins for tokens for other APIs; None if the upstream does not.
         assertions: What identity assertions are good for; None: nothing.
+        programs: The programs that get tokens without a user; None: there are none.
         rates: How often an address may use the endpoints.
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
         sign_ins: The sign-ins in the store; None without a store.
@@ -88,8 +93,10 @@ class ProxySettings:
     allowed_clients: AllowedClients | None
     documents: ClientDocuments | None
     tokens: AccessTokens
+    access: BearerTokens
     exchange: Exchange | None
     assertions: AssertionGrants | None
+    programs: Programs | None
     rates: AddressRates
     allow: Allow | None
     sign_ins: StoredSignIns | None

@@ -24,12 +24,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
+from funcmcp._oauth_proxy.client_authentication import LockedError, key_of_client, program_of
 from funcmcp._oauth_proxy.flows import ANY_KEY, CODE_SECONDS, challenge_of, of_code, sign_in_id
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, basic_client
+from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
+from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, log_failure_of_upstream
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError
-from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
+from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError, User
 from funcmcp._oauth_proxy.web import (
     JSON,
     NOT_STORED,
@@ -49,9 +51,10 @@ if TYPE_CHECKING:
     from funcmcp._auth.tokens.proofs import Proof
     from funcmcp._oauth_proxy.flows import Flow
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
+    from funcmcp._oauth_proxy.programs import Program
     from funcmcp._oauth_proxy.settings import ProxySettings
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
-    from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn, User
+    from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn
     from funcmcp._oauth_proxy.web import Parameters, WebRequest
 
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
@@ -78,12 +81,7 @@ async def token(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     except ParametersError as error:
         return await _failed(settings, request, error_answer(400, "invalid_request", str(error)))
     except OAuthError as error:
-        status = 401 if error.error == "invalid_client" else 400
-        # RFC 6749 section 5.2: a client that has tried HTTP Basic is told to.
-        basic = [("www-authenticate", "Basic")] if status == 401 and "authorization" in request.headers else []  # noqa: PLR2004
-        if error.nonce is not None:  # which each client gets at first
-            return error_answer(status, error.error, str(error), ("dpop-nonce", error.nonce))
-        return await _failed(settings, request, error_answer(status, error.error, str(error), *basic))
+        return await _refused(settings, request, error)
     except UpstreamRefusedError as error:
         log_failure_of_upstream("token", error)
         return await _failed(settings, request, error_answer(400, "invalid_grant", error.advice or _INVALID_GRANT))
@@ -109,7 +107,7 @@ async def revoke(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         return await _revoke_stored(settings, settings.sign_ins, request)
     try:
         form = form_of(request)
-        client = _key_of_client(settings, request, form)
+        client = await key_of_client(settings, request, form)
         text = form.get("token") or ""
         refresh = of_refresh_token(settings.keys, text, settings.clock(), settings.refresh_seconds)
         if refresh is None and _is_access_token(text):
@@ -121,7 +119,7 @@ async def revoke(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     except ParametersError as error:
         return await _failed(settings, request, error_answer(400, "invalid_request", str(error)))
     except OAuthError as error:
-        return await _failed(settings, request, error_answer(401, error.error, str(error)))
+        return await _refused(settings, request, error)
     except UpstreamUnavailableError as error:
         log_failure_of_upstream("revoke", error)
         return _unavailable(error.advice or _UPSTREAM_AWAY)
@@ -133,7 +131,7 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
     """End a sign-in in the store. Whether the identity provider ends it, too, makes no difference to the client."""
     try:
         form = form_of(request)
-        client = _key_of_client(settings, request, form)
+        client = await key_of_client(settings, request, form)
         text = form.get("token") or ""
         token = sign_ins.read(text)
         if token is None and _is_access_token(text):
@@ -144,7 +142,7 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
     except ParametersError as error:
         return await _failed(settings, request, error_answer(400, "invalid_request", str(error)))
     except OAuthError as error:
-        return await _failed(settings, request, error_answer(401, error.error, str(error)))
+        return await _refused(settings, request, error)
     except StoreUnavailableError:
         return _unavailable(_STORE_AWAY)
     if refresh is not None:
@@ -158,15 +156,20 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
 
 async def _token(settings: ProxySettings, request: WebRequest, form: Parameters) -> WebAnswer:
     assertions = settings.assertions if form.get("grant_type") == GRANT_TYPE else None
-    if assertions is None:
-        client = _key_of_client(settings, request, form)
-    else:
+    program: Program | None = None
+    if assertions is not None:
         client = assertions.client_of(form, request.headers.get("authorization"))
+    elif settings.programs is not None and form.get("grant_type") == PROGRAM_GRANT_TYPE:
+        client, program = await program_of(settings, request, form)
+    else:
+        client = await key_of_client(settings, request, form)
     if len(form.resources) > 1 or not all(map(settings.is_resource, form.resources)):
         raise OAuthError("invalid_target", f"The resource must be {settings.url}.")
     proof = _proof_of(settings, request)
     if assertions is not None:
         return await _exchange_assertion(settings, assertions, form, client, proof)
+    if program is not None:
+        return await _issue_to_program(settings, form, client, program, proof)
     grant_type = form.get("grant_type")
     if grant_type == "authorization_code":
         return await _exchange(settings, form, client, proof, request.caller)
@@ -264,6 +267,24 @@ async def _exchange_assertion(
     log_event("asserted", client, asserted.user.subject, scopes)
     sign_in = Refresh(asserted.user, client, scopes, asserted.signed_in, "", jkt)
     return _answer(_tokens(settings, sign_in, scopes, None, None))
+
+
+async def _issue_to_program(
+    settings: ProxySettings, form: Parameters, name: str, program: Program, proof: Proof | None
+) -> WebAnswer:
+    """Issue an access token to a program."""
+    requested = [scope for scope in form.words("scope") if scope not in IGNORED_SCOPES]
+    if not set(requested) <= set(program.scopes):
+        raise OAuthError("invalid_scope", "The program may not have a scope that it requests.")
+    scopes = [scope for scope in program.scopes if not requested or scope in requested]
+    jkt = await _use(settings, proof, f"program {name}", None)
+    log_event("issued_to_program", name, scopes=scopes)
+    user = User(name, name=name, roles=frozenset(program.roles))
+    token = settings.tokens.issue(user, name, scopes, signed_in=None, now=settings.clock(), jkt=jkt)
+    kind = "Bearer" if jkt is None else "DPoP"
+    return _answer(
+        {"access_token": token, "token_type": kind, "expires_in": settings.tokens.seconds, "scope": " ".join(scopes)}
+    )
 
 
 async def _exchanged(settings: ProxySettings, flow: Flow, code: str) -> SignIn:
@@ -398,19 +419,6 @@ def _answer(tokens: dict[str, object]) -> WebAnswer:
     return json_answer(200, tokens, _NO_CACHE)
 
 
-def _key_of_client(settings: ProxySettings, request: WebRequest, form: Parameters) -> str:
-    client_id, authorization = form.get("client_id"), request.headers.get("authorization")
-    if client_id is None and authorization is not None:
-        # Some clients use HTTP Basic whatever they are registered for, with their id and no secret.
-        client_id, secret = basic_client(authorization)
-        if secret:
-            raise OAuthError("invalid_client", "The client has no secret. Send the client_id in the form.")
-    key = settings.key_of_client(client_id)
-    if key is None:
-        raise OAuthError("invalid_client", "The client is not registered. Register it again.")
-    return key
-
-
 def _fits(verifier: str, challenge: str) -> bool:
     """Return whether a PKCE verifier is that of a challenge."""
     if not _VERIFIER.fullmatch(verifier):
@@ -422,11 +430,25 @@ def _is_access_token(text: str) -> bool:
     return text.startswith("ey") and text.count(".") == 2  # noqa: PLR2004 - header, payload, signature
 
 
+async def _refused(settings: ProxySettings, request: WebRequest, error: OAuthError) -> WebAnswer:
+    """Return the refusal of a request, and count it."""
+    if isinstance(error, LockedError):
+        return _slow_down(error.seconds)
+    status = 401 if error.error == "invalid_client" else 400
+    if error.nonce is not None:  # which each client gets at first
+        return error_answer(status, error.error, str(error), ("dpop-nonce", error.nonce))
+    # RFC 6749 section 5.2: a client that has tried HTTP Basic is told to.
+    basic = [("www-authenticate", "Basic")] if status == 401 and "authorization" in request.headers else []  # noqa: PLR2004
+    return await _failed(settings, request, error_answer(status, error.error, str(error), *basic))
+
+
 async def _failed(settings: ProxySettings, request: WebRequest, answer: WebAnswer) -> WebAnswer:
     """Count a failed request of an address; return the refusal of an address that has too many of them."""
     seconds = await settings.rates.failed_tokens.take(request.caller)
-    if not seconds:
-        return answer
+    return _slow_down(seconds) if seconds else answer
+
+
+def _slow_down(seconds: float) -> WebAnswer:
     retry_after = ("retry-after", str(int(seconds) + 1))
     return error_answer(429, "temporarily_unavailable", "Too many failed requests; slow down.", retry_after)
 

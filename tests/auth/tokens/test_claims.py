@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -256,4 +256,4 @@ def test_only_the_clients_that_are_named_need_no_audience(claims: dict[str, Any]
 @pytest.mark.parametrize("name", ["scope_claims", "subject_claims", "clients_without_audience"])
 def test_one_string_is_not_a_list_of_names(name: str) -> None:
     with pytest.raises(TypeError, match=f"TokenRules.{name} is a list of strings"):
-        TokenRules(**{name: "scope"})
+        TokenRules(**cast("dict[str, Any]", {name: "scope"}))

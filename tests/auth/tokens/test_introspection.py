@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qsl
 
 import pytest
@@ -22,6 +22,10 @@ from tests.oauth_proxy.stage import claims_of
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from joserfc.jwk import ECKey
+
+    from funcmcp.auth import Authenticator
 
 URL = f"{ISSUER}/introspect"
 ACTIVE: dict[str, Any] = {"active": True, "sub": "ada", "aud": AUDIENCE, "client_id": "app", "exp": NOW + 600}
@@ -75,8 +79,13 @@ async def test_an_active_token_names_its_caller() -> None:
     introspection = scripted(scope="orders.read orders.write", username="Ada L.", roles=["cook"])
     principal = await identity_of(introspection)
     assert isinstance(principal, Principal)
-    assert (principal.subject, principal.issuer, principal.client_id, principal.name) == ("ada", ISSUER, "app", "Ada L.")
-    assert (principal.scopes, principal.roles) == ({"orders.read", "orders.write"}, {"cook"})
+    assert (principal.subject, principal.issuer, principal.client_id, principal.name) == (
+        "ada",
+        ISSUER,
+        "app",
+        "Ada L.",
+    )
+    assert (sorted(principal.scopes), sorted(principal.roles)) == (["orders.read", "orders.write"], ["cook"])
     assert principal.verified_token is not None
     assert principal.verified_token.reveal() == "opaque"
 
@@ -302,9 +311,10 @@ async def test_beside_others_only_its_own_tokens_are_sent_and_each_one_gets_its_
     other = "https://other.example.com"
     signed = BearerTokens(other, AUDIENCE, keys=StaticKeys(public()), clock=Clock())
     keys = APIKeys({"bob": "a-key-of-bob-with-many-characters"}, header="authorization")
-    for order in (lambda parts: parts, lambda parts: parts[::-1]):
+    for step in (1, -1):
         introspection = scripted()
-        authenticator = first_of(*order([introspection, signed, keys]))
+        parts: list[Authenticator] = [introspection, signed, keys]
+        authenticator = first_of(*parts[::step])
         assert isinstance(await authenticator(bearing("opaque")), Principal)
         assert isinstance(await authenticator(bearing("a-key-of-bob-with-many-characters")), Principal)
         assert isinstance(await authenticator(bearing(sign(claims(iss=other)))), Principal)
@@ -422,7 +432,7 @@ async def test_the_token_is_sent_in_a_form_with_the_credentials_of_the_server() 
         head, form = server.requests.pop()
         assert "authorization:" not in head.lower()
         assert (form["client_id"], form["client_secret"]) == ("orders", "secret")
-        pem = key("P-256").as_pem(private=True)  # type: ignore[attr-defined]
+        pem = cast("ECKey", key("P-256")).as_pem(private=True)
         signing = Introspection(
             server.url, **GOOD | {"client_secret": None, "credential": PrivateKeyJWT(pem)}, clock=Clock()
         )

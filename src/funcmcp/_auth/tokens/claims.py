@@ -37,16 +37,16 @@ class TokenRules:
         leeway: Maximum difference between the clocks of the issuer and of the server, in seconds, at most 300.
         required: Required claims with their values. None: any value.
         any_of: Groups of claims. A token needs at least one claim of each group, and its value must not be empty.
-        roles_claim: The claim with the roles, a list of strings or one string. A claim in another one is named by a path with dots,
-            such as ``"realm_access.roles"``, or by a tuple if a name in the path has a dot itself.
+        roles_claim: The claim with the roles, a list of strings or one string. A claim in another one is named by a
+            path with dots, such as ``"realm_access.roles"``, or by a tuple if a name in the path has a dot itself.
         scope_claims: The claims with the scopes: strings with a space between scopes, or lists. Auth0 writes the rights
             of users into ``"permissions"``, Entra ID those of programs into ``"roles"``. A path is as in `roles_claim`.
         scope_prefix: How the issuer begins the scopes of this server, such as ``"https://orders.example.com/"`` at
             Cognito. Scopes are read without it, and scopes that begin otherwise are left out.
         subject_claims: The claims that may name the subject, the first one that the token has. With
             ``("sub", "client_id")``, a program whose token has no ``sub`` is the subject itself.
-        clients_without_audience: Clients (``client_id``) whose tokens need no ``aud``, for issuers that write none, such
-            as Cognito. Tokens that have an ``aud`` are for this server only if they say so. None by default.
+        clients_without_audience: Clients (``client_id``) whose tokens need no ``aud``, for issuers that write none,
+            such as Cognito. Tokens that have an ``aud`` are for this server only if they say so. None by default.
     """
 
     algorithms: Sequence[str] = ("RS256", "ES256")

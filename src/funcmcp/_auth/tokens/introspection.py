@@ -101,8 +101,8 @@ class Introspection(PresentedTokens):
         auth_method: How the secret is sent: as HTTP Basic, or in the form.
         rules: Rules for what the issuer says about a token. Algorithms and types play no part, and a token whose answer
             has no ``exp`` is asked for again after *cache_seconds*.
-        cache_seconds: Seconds for which the answer for a valid token is used again, at most 300. A token that is revoked
-            is accepted for so long. 0: the issuer is asked for each request.
+        cache_seconds: Seconds for which the answer for a valid token is used again, at most 300. A token that is
+            revoked is accepted for so long. 0: the issuer is asked for each request.
         ca_file: A PEM file with certificate authorities that are trusted as well, for an issuer with a private one.
         timeout: Maximum number of seconds for a request to the issuer.
         dpop: Which tokens that are bound to a key of the client are accepted, as in `BearerTokens`.
@@ -114,7 +114,8 @@ class Introspection(PresentedTokens):
 
     Raises:
         ValueError: The URL is not https, the issuer, the audience or the client id is empty, there is no credential or
-            more than one, *cache_seconds* or another option has a value that is not allowed, or *ca_file* can't be read.
+            more than one, *cache_seconds* or another option has a value that is not allowed, or *ca_file* can't be
+            read.
 
     Example:
         ```python
@@ -201,9 +202,7 @@ class Introspection(PresentedTokens):
         running = self._asking.get(digest)
         if running is not None and not running.done() and running.get_loop() is loop:
             return running
-        self._asking = {
-            key: task for key, task in self._asking.items() if not task.done() and task.get_loop() is loop
-        }
+        self._asking = {key: task for key, task in self._asking.items() if not task.done() and task.get_loop() is loop}
         if len(self._asking) >= _MAX_CONCURRENT:
             raise UnavailableError("The server checks too many tokens now. Try again later.", 1)
         task = self._asking[digest] = asyncio.create_task(self._ask(digest, token))

@@ -24,7 +24,6 @@ from funcmcp._auth.tokens.compact import MissingKeyError, TokenError, has_shape,
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from funcmcp._auth.dpop import DPoP
     from funcmcp._auth.principal import Principal
