@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
+from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp.auth import Program
 from tests.auth.making_proofs import proof
 from tests.auth.making_tokens import claims, key, sign
@@ -14,6 +16,9 @@ from tests.oauth_proxy.stage import ADA, ISSUER, URL, Stage
 from tests.oauth_proxy.test_client_authentication import basic
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp.auth import Challenge, Principal
     from tests.oauth_proxy.stage import Answer
 
 PATH = "/oauth/userinfo"
@@ -84,6 +89,19 @@ async def test_a_token_in_the_query_does_not_count() -> None:
     stage = await Stage().with_client()
     token = (await stage.tokens())["access_token"]
     assert (await stage.send("GET", PATH, {"access_token": token})).status == 401
+
+
+async def test_an_outage_of_the_store_is_no_refusal() -> None:
+    """A token may refer to claims in the store, and used proofs may be there."""
+
+    async def away(headers: Mapping[str, str]) -> Principal | Challenge | None:
+        raise StoreUnavailableError
+
+    stage = Stage()
+    with patch.object(stage.proxy, "_bearer", away):
+        answer = await ask(stage, "token")
+    assert (answer.status, answer.json["error"]) == (503, "temporarily_unavailable")
+    assert answer.header("retry-after") == "5"
 
 
 async def test_a_program_has_no_user() -> None:

@@ -179,7 +179,6 @@ _ENDPOINTS: Final[Mapping[str, _Endpoint]] = {
     "/oauth/callback": _Endpoint(("GET",), callback, is_for_clients=False),
     "/oauth/token": _Endpoint(("POST",), token, is_for_clients=True),
     "/oauth/revoke": _Endpoint(("POST",), revoke, is_for_clients=True),
-    USERINFO: _Endpoint((*_READ, "POST"), userinfo, is_for_clients=True),
 }
 
 
@@ -278,23 +277,12 @@ class OAuthProxy:
     ) -> None:
         url, origin = _checked_url(url)
         issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
-        self._endpoints = _endpoints_below(issuer.removeprefix(origin))
+        self._endpoints = _endpoints_below(issuer.removeprefix(origin), self._userinfo)
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
         sign_ins = None if store is None else StoredSignIns(store, own_keys, upstream, refresh_seconds, clock)
-        tokens = AccessTokens(issuer, url, own_keys, _checked_access_seconds(access_seconds))
-        exchange = _exchange_of(upstream, own_keys)
-        self._bearer = _OwnTokens(
-            issuer,
-            url,
-            keys=StaticKeys(*tokens.public_keys),
-            rules=TokenRules(algorithms=(ALGORITHM,), types=(TYPE,)),
-            dpop=checked_dpop("OAuthProxy", dpop),
-            clock=clock,
-        )
-        self._bearer.exchange = exchange
-        self._settings = ProxySettings(
+        self._settings = settings = ProxySettings(
             url=url,
             issuer=issuer,
             upstream=upstream,
@@ -303,22 +291,20 @@ class OAuthProxy:
             clients=Clients(own_keys, takes_proofs=dpop is not None),
             allowed_clients=None if clients is None else AllowedClients(clients),
             documents=ClientDocuments() if client_documents else None,
-            tokens=tokens,
-            access=self._bearer,
-            exchange=exchange,
+            tokens=AccessTokens(issuer, url, own_keys, _checked_access_seconds(access_seconds)),
+            exchange=_exchange_of(upstream, own_keys),
             assertions=_assertions(upstream, identity_assertions, sign_ins, issuer=issuer, resource=url),
             programs=None if programs is None else Programs(programs, scopes),
             rates=AddressRates(),
             allow=allow,
             sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
-            dpop=dpop,
+            dpop=checked_dpop("OAuthProxy", dpop),
             proofs=None if dpop is None else _proofs(store, clock, self.nonces),
             clock=clock,
         )
-        self.resource: ProtectedResource = ProtectedResource(
-            resource=url, authorization_servers=[issuer], scopes=list(scopes)
-        )
+        self._bearer = _check_of_tokens(settings)
+        self.resource: ProtectedResource = _resource(url, issuer, scopes)
 
     @property
     def dpop(self) -> DPoP | None:
@@ -440,6 +426,10 @@ class OAuthProxy:
             answer = await endpoint.handler(self._settings, request)
         return answer.with_headers(*_CORS)
 
+    async def _userinfo(self, settings: ProxySettings, request: WebRequest) -> WebAnswer:
+        """Answer who the user of an access token is."""
+        return await userinfo(settings, request, self._bearer)
+
     def refusal(self, request: WebRequest, status: int, reason: str, *headers: tuple[str, str]) -> WebAnswer:
         """Return the answer to a request that is refused before it is read: an OAuth error, or a page.
 
@@ -476,6 +466,24 @@ class _OwnTokens(BearerTokens):
         claims = {name: value for name, value in principal.claims.items() if name != CLAIM}
         tokens = None if self.exchange is None else self.exchange.tokens_of(principal.claims[CLAIM])
         return replace(principal, claims=claims, upstream_tokens=tokens), end
+
+
+def _resource(url: str, issuer: str, scopes: Mapping[str, str]) -> ProtectedResource:
+    return ProtectedResource(resource=url, authorization_servers=[issuer], scopes=list(scopes))
+
+
+def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
+    """Return the check of the access tokens that a proxy issues."""
+    bearer = _OwnTokens(
+        settings.issuer,
+        settings.url,
+        keys=StaticKeys(*settings.tokens.public_keys),
+        rules=TokenRules(algorithms=(ALGORITHM,), types=(TYPE,)),
+        dpop=settings.dpop,
+        clock=settings.clock,
+    )
+    bearer.exchange = settings.exchange
+    return bearer
 
 
 def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:
@@ -536,12 +544,13 @@ def _checked_issuer(issuer: str, url: str, origin: str) -> str:
     return issuer
 
 
-def _endpoints_below(path: str) -> Mapping[str, _Endpoint]:
+def _endpoints_below(path: str, userinfo: Handler) -> Mapping[str, _Endpoint]:
     """Return the endpoints of an issuer by path. Clients look for its metadata at several (RFC 8414 section 3.1)."""
     metadata = [f"{name}{path}" for name in _METADATA]
     if path:
         metadata.append(f"{path}{_OPENID_METADATA}")
     endpoints = {f"{path}{name}": endpoint for name, endpoint in _ENDPOINTS.items()}
+    endpoints[f"{path}{USERINFO}"] = _Endpoint((*_READ, "POST"), userinfo, is_for_clients=True)
     return MappingProxyType(dict.fromkeys(metadata, _METADATA_ENDPOINT) | endpoints)
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from funcmcp._auth.dpop import DPoP
-    from funcmcp._auth.tokens.bearer import BearerTokens
     from funcmcp._auth.tokens.proofs import Proofs
     from funcmcp._oauth_proxy.access_tokens import AccessTokens
     from funcmcp._oauth_proxy.allowed_clients import AllowedClients
@@ -71,7 +70,6 @@ class ProxySettings:
         allowed_clients: Which clients may sign users in; None: all.
         documents: The clients whose id is the URL of a document; None: there are none.
         tokens: Issues access tokens.
-        access: Checks access tokens.
         exchange: Exchanges sign-ins for tokens for other APIs; None if the upstream does not.
         assertions: What identity assertions are good for; None: nothing.
         programs: The programs that get tokens without a user; None: there are none.
@@ -93,7 +91,6 @@ class ProxySettings:
     allowed_clients: AllowedClients | None
     documents: ClientDocuments | None
     tokens: AccessTokens
-    access: BearerTokens
     exchange: Exchange | None
     assertions: AssertionGrants | None
     programs: Programs | None

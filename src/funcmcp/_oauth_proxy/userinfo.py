@@ -16,8 +16,10 @@ from funcmcp._auth.principal import Principal
 from funcmcp._auth.protected_resource import unauthorized
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
 from funcmcp._oauth_proxy.web import error_answer, json_answer
+from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
+    from funcmcp._auth.tokens.bearer import BearerTokens
     from funcmcp._oauth_proxy.settings import ProxySettings
     from funcmcp._oauth_proxy.web import WebAnswer, WebRequest
 
@@ -25,13 +27,23 @@ PATH = "/oauth/userinfo"
 CLAIMS = ("sub", "name", "email", "email_verified")
 
 
-async def userinfo(settings: ProxySettings, request: WebRequest) -> WebAnswer:
-    """Return what the access token of a request says about its user."""
+async def userinfo(settings: ProxySettings, request: WebRequest, tokens: BearerTokens) -> WebAnswer:
+    """Return what the access token of a request says about its user.
+
+    Args:
+        settings: The configuration.
+        request: The request.
+        tokens: Checks access tokens.
+    """
 
     async def check_proof(token: str, principal: Principal) -> Challenge | None:
         return await _check_proof(settings, request, token, principal)
 
-    identity = await settings.access(ProvableHeaders(request.headers, check_proof))
+    try:
+        identity = await tokens(ProvableHeaders(request.headers, check_proof))
+    except StoreUnavailableError:
+        text = "The store of the server can't be reached. Try again later."
+        return error_answer(503, "temporarily_unavailable", text, ("retry-after", "5"))
     if not isinstance(identity, Principal):
         return _refused(settings, identity)
     if identity.subject == identity.client_id:
