@@ -13,7 +13,7 @@ from funcmcp._objects.public_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp._auth.api_key import APIKeys
-    from funcmcp._auth.authenticator import Authenticator, Challenge, first_of
+    from funcmcp._auth.authenticator import Authenticator, Challenge, UnavailableError, first_of
     from funcmcp._auth.easy_auth import EasyAuth
     from funcmcp._auth.entra_id import entra
     from funcmcp._auth.policy import Auth
@@ -56,6 +56,7 @@ __all__ = [
     "ProtectedResource",
     "StaticKeys",
     "TokenRules",
+    "UnavailableError",
     "Upstream",
     "UpstreamTokenError",
     "User",
@@ -67,7 +68,7 @@ __all__ = [
 
 _HOMES = {
     "_auth.api_key": ["APIKeys"],
-    "_auth.authenticator": ["Authenticator", "Challenge", "first_of"],
+    "_auth.authenticator": ["Authenticator", "Challenge", "UnavailableError", "first_of"],
     "_auth.easy_auth": ["EasyAuth"],
     "_auth.entra_id": ["entra"],
     "_auth.policy": ["Auth"],

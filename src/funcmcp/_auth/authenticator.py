@@ -83,17 +83,21 @@ class ProvableHeaders(Mapping[str, str]):
         return len(self._headers)
 
 
+@public("funcmcp.auth")
 class UnavailableError(Exception):
     """Credentials can't be checked now, because another server can't be reached. Requests with them get status 503.
 
     Args:
         text: A sentence for the caller.
         retry_after: Seconds after which the caller may try again.
+
+    Attributes:
+        retry_after: As above.
     """
 
     def __init__(self, text: str, retry_after: int = 5) -> None:
         super().__init__(text)
-        self.retry_after = retry_after
+        self.retry_after: int = retry_after
 
 
 class Fit(IntEnum):
