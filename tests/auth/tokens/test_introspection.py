@@ -428,6 +428,7 @@ async def test_the_token_is_sent_in_a_form_with_the_credentials_of_the_server() 
         assert f"Basic {expected}" in head
         assert "accept-encoding: identity" in head.lower()
         post = Introspection(server.url, **GOOD, auth_method="client_secret_post", clock=Clock())
+        await identity_of(post, "another")
         await identity_of(post)
         head, form = server.requests.pop()
         assert "authorization:" not in head.lower()
