@@ -12,7 +12,7 @@ import pytest
 from funcmcp import HTTPOptions, MCPServer, ServerInfo
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.endpoints import health
-from funcmcp.auth import APIKeys, Auth, first_of
+from funcmcp.auth import APIKeys, Auth, Program, first_of
 from funcmcp.state import KeyRing, MemoryRates, MemorySignIns, StoreUnavailableError
 from tests.oauth_proxy.stage import ISSUER, URL, Stage, challenge_of
 
@@ -241,3 +241,37 @@ def test_a_single_process_with_a_random_key_is_warned(caplog: pytest.LogCaptureF
 def test_keys_of_the_environment_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUNCMCP_KEYS", "a" * 43)
     assert Stage().instance(None).has_shared_keys  # type: ignore[arg-type]
+
+
+async def test_a_program_calls_the_endpoint_with_its_token() -> None:
+    stage = Stage(programs={"reports": Program(secret="the-secret-of-reports", scopes=["orders.read"])})
+    async with client(server(stage)) as http:
+        auth = ("reports", "the-secret-of-reports")
+        tokens = (await http.post("/oauth/token", data={"grant_type": "client_credentials"}, auth=auth)).json()
+        headers = {"authorization": f"Bearer {tokens['access_token']}"}
+        listed = await http.post("/mcp", json=LIST, headers=headers)
+        assert listed.status_code == 200
+        assert (await http.get("/oauth/userinfo", headers=headers)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("POST", "/oauth/token", "authorization"),
+        ("POST", "/oauth/revoke", "authorization"),
+        ("GET", "/oauth/userinfo", "authorization"),
+        ("POST", "/oauth/token", "content-type"),
+        ("POST", "/oauth/consent", "origin"),
+    ],
+)
+async def test_a_header_that_came_twice_is_not_read(stage: Stage, method: str, path: str, name: str) -> None:
+    """Two programs that read the request could each use a different one."""
+    async with client(server(stage)) as http:
+        headers = [*FORM.items(), (name, "Basic YTpi"), (name, "Basic Yzpk")]
+        answer = await http.request(method, path, headers=headers, content=b"grant_type=x&client_id=y")
+        assert answer.status_code == 400
+        if path != "/oauth/consent":
+            assert answer.json() == {
+                "error": "invalid_request",
+                "error_description": f"The header {name} came more than once.",
+            }
