@@ -300,7 +300,8 @@ async def test_a_token_that_is_not_for_this_server_is_never_in_the_cache(changes
 
 
 async def test_many_members_in_an_answer_change_nothing() -> None:
-    opaque = scripted(**{f"claim-{number}": "x" * 20 for number in range(1000)}, active=True)
+    members: dict[str, Any] = {f"claim-{number}": "x" * 20 for number in range(1000)}
+    opaque = scripted(**members)
     assert isinstance(await opaque(bearing("opaque")), Principal)
 
 
