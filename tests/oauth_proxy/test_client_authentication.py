@@ -156,6 +156,11 @@ async def test_credentials_that_contradict_each_other_are_refused(
     assert (answer.status, answer.json["error"]) == (status, error)
 
 
+async def test_a_header_without_an_id_leaves_it_to_the_form(stage: Stage) -> None:
+    answer = await exchange(stage, await stage.code(), basic("", "secret"), client_id=stage.client_id)
+    assert answer.status == 200
+
+
 async def test_a_header_for_another_purpose_does_not_disturb_a_public_client(stage: Stage) -> None:
     answer = await exchange(stage, await stage.code(), "Bearer an-old-token", client_id=stage.client_id)
     assert answer.status == 200

@@ -161,6 +161,15 @@ async def test_an_address_that_guesses_gets_no_answer_to_the_right_secret_either
     assert (await ask(stage, basic("reports", SECRET))).status == 200
 
 
+async def test_the_log_names_the_program_with_a_wrong_secret(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="funcmcp")
+    stage = program_stage()
+    for name in ("reports", "unknown", ""):
+        await ask(stage, basic(name, "wrong-wrong-wrong"))
+    await post(stage, "token", {"grant_type": "refresh_token"}, basic("unknown", SECRET))
+    assert caplog.messages == ["event=oauth_wrong_secret client=reports user=- scopes=-"]
+
+
 async def test_who_guesses_names_locks_no_program_of_the_same_address() -> None:
     stage = program_stage()
     for number in range(60):

@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from funcmcp._auth.basic import read_basic
+from funcmcp._oauth_proxy.programs import is_name
+from funcmcp._oauth_proxy.settings import log_event
 from funcmcp._oauth_proxy.web import OAuthError
 
 if TYPE_CHECKING:
@@ -50,11 +52,11 @@ def credentials_of(request: WebRequest, form: Parameters) -> Credentials:
     if basic is None:
         raise OAuthError("invalid_client", "The Authorization header is not Basic with an id and a secret.")
     basic_id, basic_secret = basic
-    if form_id not in {None, basic_id}:
+    if basic_id and form_id not in {None, basic_id}:
         raise OAuthError("invalid_client", "The client sends two ids.")
     if basic_secret and form_secret:
         raise OAuthError("invalid_request", "The client sends its secret twice.")
-    return Credentials(basic_id, basic_secret or form_secret)
+    return Credentials(basic_id or form_id, basic_secret or form_secret)
 
 
 async def key_of_client(settings: ProxySettings, request: WebRequest, form: Parameters) -> str:
@@ -62,7 +64,7 @@ async def key_of_client(settings: ProxySettings, request: WebRequest, form: Para
     client_id, secret = credentials_of(request, form)
     if await _program(settings, request, client_id, secret) is not None:
         raise OAuthError("unauthorized_client", "A program has no users. Its grant_type is client_credentials.")
-    key = settings.key_of_client(client_id)
+    key = _registered(settings, client_id)
     if client_id is None or key is None:
         raise OAuthError("invalid_client", "The client is not registered. Register it again.")
     if not settings.clients.is_authenticated(client_id, secret):
@@ -76,9 +78,14 @@ async def program_of(settings: ProxySettings, request: WebRequest, form: Paramet
     program = await _program(settings, request, client_id, secret)
     if client_id is not None and program is not None:
         return client_id, program
-    if settings.key_of_client(client_id) is not None:
+    if _registered(settings, client_id) is not None:
         raise OAuthError("unauthorized_client", "Only programs that the operator names may use client_credentials.")
     raise OAuthError("invalid_client", "The program is unknown, or its secret is missing or wrong.")
+
+
+def _registered(settings: ProxySettings, client_id: str | None) -> str | None:
+    """Return the key of a client that has registered. A program is not looked up, which would log an unknown client."""
+    return None if client_id is None or is_name(client_id) else settings.key_of_client(client_id)
 
 
 async def _program(
@@ -96,4 +103,5 @@ async def _program(
     program = programs.authenticate(client_id, secret)
     if program is None:
         await settings.rates.wrong_secrets.take(account)
+        log_event("wrong_secret", client_id)
     return program

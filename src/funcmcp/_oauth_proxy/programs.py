@@ -108,11 +108,16 @@ class Programs:
         return self._programs[name] if is_right else None
 
 
+def is_name(client_id: str) -> bool:
+    """Return whether a client id has the form of a program's name, which no client that registers has."""
+    return _NAME.fullmatch(client_id) is not None
+
+
 def _check(name: str, program: Program, scopes: Collection[str]) -> None:
     """Raise TypeError or ValueError if a program can't be one of a server with these scopes."""
     if not isinstance(program, Program):
         raise TypeError(f"OAuthProxy.programs[{name!r}] must be a Program; got {type(program).__name__}.")
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise ValueError(
             f"{name!r} is not the name of a program. A name begins with a letter, and has at most 100 letters, digits "
             "and characters . _ -"
