@@ -176,8 +176,9 @@ class OIDC:
     Raises:
         TypeError: *scopes* or *insecure_hosts* is one string.
         ValueError: The issuer or the URL of the document is not an https URL (http only on a loopback address), the
-            issuer is the URL of its document, the id is missing, a scope is invalid, a parameter belongs to the proxy, there are both a secret and a credential,
-            the method is unknown or has no secret, the name of an endpoint is unknown, or the file has no certificates.
+            issuer is the URL of its document, the id is missing, a scope is invalid, a parameter belongs to the proxy,
+            there are both a secret and a credential, the method is unknown or has no secret, the name of an endpoint is
+            unknown, or the file has no certificates.
     """
 
     # What the first request replaces.

@@ -13,7 +13,7 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from funcmcp._auth.authenticator import Challenge, ProvableHeaders
+from funcmcp._auth.authenticator import Challenge, ProvableHeaders, UnavailableError
 from funcmcp._auth.owner import owner_of
 from funcmcp._auth.principal import Principal
 from funcmcp._auth.protected_resource import insufficient_scope, unauthorized
@@ -142,6 +142,8 @@ class Authentication:
             identity = Challenge("invalid_request", str(error))
         except LimitReachedError as error:
             return limit_reached(error)
+        except UnavailableError as error:
+            return refuse(503, INTERNAL_ERROR, str(error), headers=(("retry-after", str(error.retry_after)),))
         except StoreUnavailableError as error:
             wait = () if error.retry_after is None else (("retry-after", str(error.retry_after)),)
             return refuse(503, INTERNAL_ERROR, str(error), headers=wait)
