@@ -14,7 +14,7 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from funcmcp._auth.authenticator import Challenge, ProvableHeaders
+from funcmcp._auth.authenticator import Challenge, ProvableHeaders, UnavailableError
 from funcmcp._auth.owner import owner_of
 from funcmcp._auth.principal import Principal
 from funcmcp._auth.protected_resource import insufficient_scope, unauthorized
@@ -23,7 +23,7 @@ from funcmcp._protocol.replies import error_reply
 from funcmcp._server.authorization import DECISION_TIMEOUT
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.limits import LimitReachedError
-from funcmcp._server.log import quote
+from funcmcp._server.log import logger, quote
 from funcmcp._server.run import Waiting, begin, is_failure
 from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.sessions.store import StoreUnavailableError
@@ -158,6 +158,8 @@ class Authentication:
             identity = Challenge("invalid_request", str(error))
         except LimitReachedError as error:
             return limit_reached(error)
+        except UnavailableError as error:
+            return refuse(503, INTERNAL_ERROR, str(error), headers=(("retry-after", str(error.retry_after)),))
         except StoreUnavailableError as error:
             wait = () if error.retry_after is None else (("retry-after", str(error.retry_after)),)
             return refuse(503, INTERNAL_ERROR, str(error), headers=wait)
@@ -245,6 +247,8 @@ class Authentication:
 
     def _refuse(self, refusal: Refusal, request_id: RequestId | None, request: HttpRequest) -> HttpResponse:
         body = error_reply(refusal.error(), request_id).body
+        if refusal.reason != "unauthorized":
+            logger.debug("A request of %s is refused with 403: %s.", address_for_log(request), refusal.reason)
         if refusal.reason == "denied":
             return HttpResponse(403, JSON_HEADERS, body)
         if refusal.reason == "unauthorized":
@@ -257,7 +261,7 @@ class Authentication:
         return HttpResponse(status, (*JSON_HEADERS, ("www-authenticate", challenge)), body)
 
     def _log_refusal(self, request: HttpRequest, reason: str) -> None:
-        """Log that a request is refused with 401, once in a minute: without credentials anyone can cause it.
+        """Log that a request is refused with 401, once in a minute and else at DEBUG: anyone can cause it.
 
         A request within the process has no transport of the network. Its sender gets the refusal itself.
         """
