@@ -315,6 +315,7 @@ def test_a_server_with_bearer_tokens_gets_a_proxy_with_the_scopes_that_it_knows(
     proxy = runtime_of(mcp).proxy
     assert proxy is not None
     assert list(proxy.resource.scopes) == ["all"]
+    assert proxy._settings.claims.configured == ("org_id",)
 
 
 def test_another_user_has_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -446,6 +446,7 @@ class OAuthProxy:
         options: dict[str, Any] = {
             "scopes": settings.scopes,
             "allow": settings.allow,
+            "claims": settings.claims.configured,
             "client_documents": settings.documents is not None,
             "access_seconds": settings.tokens.seconds,
             "refresh_seconds": settings.refresh_seconds,
