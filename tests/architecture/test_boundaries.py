@@ -55,6 +55,7 @@ WHO_MAY = {
     "funcmcp/_oauth_proxy/upstream.py": "the identity provider that the operator names",
     "funcmcp/_adapters/http1/tls_handshake.py": "nobody: an argument has the type of ssl",
     "funcmcp/_client/http_exchange.py": "the server that the caller of the client names",
+    "funcmcp/_client/headless_browser.py": "servers on this machine, for tests",
     "funcmcp/_client/public_addresses.py": "the resolver of the machine, for the host of an endpoint with public_only",
     "funcmcp/_client/session_cookies.py": "nobody: http.cookiejar reads requests of urllib, which are not sent",
     "funcmcp/_client/targets.py": "nobody: an option has the type of ssl",

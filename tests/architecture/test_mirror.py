@@ -113,6 +113,7 @@ EXCEPTIONS = {
     "src/funcmcp/_oauth_proxy/settings.py": "tests/sign_in/test_attacks",
     "src/funcmcp/_oauth_proxy/sign_in.py": "tests/sign_in/test_attacks",
     "src/funcmcp/_oauth_proxy/web.py": "tests/oauth_proxy/test_proxy and tests/sign_in/test_attacks",
+    "src/funcmcp/_serving/local_sign_in.py": "tests/cli/test_local_sign_in",
     "src/funcmcp/testing/_rules.py": "tests/testing/test_state_stores and tests/testing/test_task_stores",
     "src/funcmcp/testing/_cassette_server.py": "tests/testing/test_pytest_plugin and tests/client/test_bridge",
     "src/funcmcp/_authoring/calling/uploaded_file.py": "tests/transports/http/endpoints/test_uploads",

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from time import time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from funcmcp._auth.access import distinct
 from funcmcp._auth.authenticator import Challenge
@@ -48,6 +48,7 @@ from funcmcp._oauth_proxy.userinfo import PATH as USERINFO
 from funcmcp._oauth_proxy.userinfo import userinfo
 from funcmcp._oauth_proxy.web import WebAnswer, error_answer, json_answer
 from funcmcp._objects.public_names import public
+from funcmcp._state.key_values import MemorySignIns
 from funcmcp._state.keys import configured_keys
 from funcmcp._state.replays import FixedAccount, Nonces, Replays
 
@@ -433,6 +434,34 @@ class OAuthProxy:
         check = getattr(self.upstream, "check", None)
         if check is not None:
             await check()
+
+    def with_provider(self, url: str, upstream: Upstream, keys: KeyRing, **changes: Any) -> OAuthProxy:
+        """Return a proxy with the same scopes and rules at another URL, whose users another provider signs in.
+
+        For tests and machines of developers: it has keys of its own, so neither proxy accepts the tokens of the other.
+        Sign-ins that this proxy would keep in a store are kept in memory. All applications may sign users in, and none
+        may bring identity assertions.
+
+        Args:
+            url: The URL of the endpoint.
+            upstream: The provider.
+            keys: The keys of the new proxy.
+            changes: Other options that differ.
+        """
+        settings = self._settings
+        options: dict[str, Any] = {
+            "scopes": settings.scopes,
+            "allow": settings.allow,
+            "claims": settings.claims.configured,
+            "client_documents": settings.documents is not None,
+            "access_seconds": settings.tokens.seconds,
+            "refresh_seconds": settings.refresh_seconds,
+            "store": None if self.store is None else MemorySignIns(),
+            "dpop": self.dpop,
+            "dpop_nonces": self.dpop_nonces,
+            "clock": settings.clock,
+        }
+        return OAuthProxy(url, upstream=upstream, keys=keys, **options | changes)
 
     async def aclose(self) -> None:
         """Close the connections of the store."""

@@ -65,10 +65,12 @@ from funcmcp._transports.http.status import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from contextlib import AbstractContextManager
     from typing import Any, Literal, TypeAlias
 
     from funcmcp._adapters.asgi.application import ASGIApplication, Receive, Scope, Send
     from funcmcp._adapters.prometheus import MetricsPort
+    from funcmcp._auth.authenticator import Authenticator
     from funcmcp._auth.policy import Auth
     from funcmcp._auth.protected_resource import ProtectedResource
     from funcmcp._authoring.calling.services import Services
@@ -235,9 +237,15 @@ class ServerRuntime(HTTPRuntime):
         self.server.catalog.add(template)
         self.upload_features = None, template
         if options.tool_name is not None:
-            url = options.url or self._url_of_auth()
             keys = self.server.keys
-            tool = upload_tool(options.tool_name, store, self.services, keys=keys, endpoint=lambda: self.path, url=url)
+            tool = upload_tool(
+                options.tool_name,
+                store,
+                self.services,
+                keys=keys,
+                endpoint=lambda: self.path,
+                url=lambda: options.url or self._url_of_auth(),
+            )
             self.server.catalog.add(tool)
             self.upload_features = tool, template
 
@@ -384,6 +392,34 @@ class ServerRuntime(HTTPRuntime):
         self._make_endpoints()
         self.exchange = self._make_exchange()
         self.has_websocket = http.websocket is not None
+
+    @property
+    def auth(self) -> Auth | None:
+        """How callers are authenticated; None lets everybody call everything."""
+        return self._auth
+
+    def accepting(self, authenticator: Authenticator) -> AbstractContextManager[None]:
+        """Accept the principals of another authenticator, too, inside a ``with`` block; raise ValueError without auth.
+
+        For tests, which sign in users of their own.
+        """
+        if self._authentication is None:
+            raise ValueError(f"{self.name} has no auth, so it does not know its callers.")
+        return self._authentication.accepting(authenticator)
+
+    def change_auth(self, auth: Auth) -> None:
+        """Change how callers are authenticated before the server begins. What they may do remains as it is."""
+        self.metadata, self.proxy, self._auth = auth.resource, _proxy_in(auth), auth
+        self._authentication = self._make_authentication()
+        routes, self._routes = self._routes, None
+        if routes is not None:
+            from funcmcp._transports.http.endpoints.custom_routes import CustomRoutes  # noqa: PLC0415 - few servers have them
+
+            self._routes = CustomRoutes(self.server, self.http_options, self._authentication)
+            for route in routes.routes:
+                self._routes.add(route)
+        self._make_endpoints()
+        self.exchange = self._make_exchange()
 
     def begin(self) -> None:
         """Start the bus, and log warnings about the configuration."""
