@@ -16,7 +16,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from funcmcp import Auth, MCPServer, Principal
 from funcmcp._upstreams import auth as auth_module
-from funcmcp._upstreams.auth import Caller, Issued, TokenCache
+from funcmcp._grants.token_cache import Issued, TokenCache
+from funcmcp._upstreams.auth import Caller
 from funcmcp.auth import BearerTokens, StaticKeys, UpstreamTokenError, VerifiedToken
 from funcmcp.client import Client, ClientCredentials, HTTPEndpoint, StdioCommand
 from funcmcp.upstreams import Upstream, client_credentials, from_sign_in, on_behalf_of, static, token_exchange

@@ -37,6 +37,7 @@ from funcmcp._oauth_proxy.stored_sign_ins import LIFETIME_SECONDS, StoredSignIns
 from funcmcp._oauth_proxy.token_endpoint import revoke, token
 from funcmcp._oauth_proxy.upstream import token_exchanger_of
 from funcmcp._oauth_proxy.upstream_tokens import CLAIM, Exchange
+from funcmcp._oauth_proxy.visits import Visits
 from funcmcp._oauth_proxy.web import WebAnswer, error_answer, json_answer
 from funcmcp._objects.public_names import public
 from funcmcp._state.keys import configured_keys
@@ -154,13 +155,14 @@ async def _register(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     return json_answer(201, answer)
 
 
+_CALLBACK: Final = "/oauth/callback"
 _METADATA_ENDPOINT: Final = _Endpoint(_READ, _metadata, is_for_clients=True)
 _ENDPOINTS: Final[Mapping[str, _Endpoint]] = {
     "/oauth/keys": _Endpoint(_READ, _keys, is_for_clients=True),
     "/oauth/register": _Endpoint(("POST",), _register, is_for_clients=True),
     "/oauth/authorize": _Endpoint(("GET",), authorize, is_for_clients=False),
     "/oauth/consent": _Endpoint(("POST",), consent, is_for_clients=False),
-    "/oauth/callback": _Endpoint(("GET",), callback, is_for_clients=False),
+    _CALLBACK: _Endpoint(("GET",), callback, is_for_clients=False),
     "/oauth/token": _Endpoint(("POST",), token, is_for_clients=True),
     "/oauth/revoke": _Endpoint(("POST",), revoke, is_for_clients=True),
 }
@@ -281,6 +283,7 @@ class OAuthProxy:
             refresh_seconds=refresh_seconds,
             dpop=checked_dpop("OAuthProxy", dpop),
             proofs=None if dpop is None else _proofs(store, clock, self.nonces),
+            visits=Visits(upstream, own_keys, issuer=issuer, callback=f"{issuer}{_CALLBACK}", clock=clock),
             clock=clock,
         )
         self._bearer = _check_of_tokens(settings)
@@ -324,6 +327,11 @@ class OAuthProxy:
         return self._settings.upstream
 
     @property
+    def visits(self) -> Visits:
+        """Finds out which user is at a browser, for pages of the server that are not part of a sign-in."""
+        return self._settings.visits
+
+    @property
     def callback(self) -> str:
         """The redirect URI to register at the identity provider."""
         return self._settings.callback
@@ -337,7 +345,9 @@ class OAuthProxy:
         return self._bearer.recall(digest)
 
     async def sign_out(self, subject: str) -> None:
-        """End all sign-ins of a user. Access tokens that were issued before are valid until they expire.
+        """End all sign-ins of a user, and the grants of tools with ``grant=``.
+
+        Access tokens of the proxy that were issued before are valid until they expire.
 
         Args:
             subject: The subject of the user, as in `Principal.subject`.
@@ -346,6 +356,8 @@ class OAuthProxy:
             RuntimeError: The proxy has no store.
             StoreUnavailableError: The store can't be reached, or other requests change it too often. Call it again.
         """
+        for sign_out in self.visits.sign_outs:
+            await sign_out(subject)
         if self._settings.sign_ins is None:
             raise RuntimeError("OAuthProxy.sign_out needs a store: OAuthProxy(store=...).")
         await self._settings.sign_ins.sign_out(subject)
