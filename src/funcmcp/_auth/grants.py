@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from time import time
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
@@ -141,6 +142,7 @@ class GrantProvider:
         includes: Scopes that another scope includes, where the service does not list them in its answer.
         public_url: The URL at which browsers reach this server, without the path of the endpoint. None: that of the
             `OAuthProxy`, or of `Auth.resource`.
+        clock: A function that returns seconds since 1970.
 
     Raises:
         TypeError: The scopes are one string.
@@ -158,12 +160,13 @@ class GrantProvider:
     revoke: str | None = None
     title: str = ""
     scopes: Sequence[str] = ()
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
     token_endpoint_auth_method: AuthMethod | None = None
     credential: MakeAssertion | None = field(default=None, repr=False)
     issuer: str | None = None
     includes: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
     public_url: str | None = None
+    clock: Callable[[], float] = field(default=time, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
