@@ -150,7 +150,7 @@ class Desk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
         self.service: Service = options.pop("service", None) or Service()
         self.clock: Clock = options.pop("clock", None) or Clock()
-        self.store = options.pop("store", None) or MemorySignIns()
+        self.store: Any = options.pop("store") if "store" in options else MemorySignIns()
         self.stage = Stage(store=self.store)
         self.authorizations: list[dict[str, str]] = []
         self.received: list[str] = []
@@ -242,9 +242,8 @@ class Desk:
                 answers = {}
                 for key, request in result["inputRequests"].items():
                     answers[key] = {"action": action}
-                    if request["params"].get("mode") == "url":
-                        if browser is not None and action == "accept":
-                            await browser.connect(request["params"]["url"])
+                    if browser is not None and action == "accept":
+                        await browser.connect(request["params"]["url"])
                 more = {"inputResponses": answers, "requestState": result["requestState"]}
         raise AssertionError("too many rounds")
 

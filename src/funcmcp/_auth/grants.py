@@ -170,7 +170,9 @@ class GrantProvider:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            raise ValueError("The name of a GrantProvider has lower-case letters, digits and hyphens, such as 'github'.")
+            raise ValueError(
+                "The name of a GrantProvider has lower-case letters, digits and hyphens, such as 'github'."
+            )
         if not self.authorize and not self.token:
             for attribute, value in KNOWN_PROVIDERS.get(self.name, {}).items():
                 object.__setattr__(self, attribute, getattr(self, attribute) or value)
@@ -205,9 +207,7 @@ class GrantProvider:
         if self.client_secret is not None and self.credential is not None:
             raise ValueError("GrantProvider takes either client_secret or credential, not both.")
         if self.token_endpoint_auth_method not in {None, *_METHODS}:
-            raise ValueError(
-                f"GrantProvider.token_endpoint_auth_method must be {' or '.join(map(repr, _METHODS))}."
-            )
+            raise ValueError(f"GrantProvider.token_endpoint_auth_method must be {' or '.join(map(repr, _METHODS))}.")
 
 
 def checked_scopes(place: str, scopes: Sequence[str]) -> tuple[str, ...]:

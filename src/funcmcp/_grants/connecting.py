@@ -70,6 +70,8 @@ _MAX_CODE: Final = 4096
 MAX_SCOPES, MAX_SCOPE_CHARACTERS = 50, 4_000
 """Scopes of one account, and their characters. They are in the URL of a sign-in."""
 
+_ONCE_MORE: Final = "Call the tool again to try it once more."
+
 BROWSER_SECONDS: float = 45.0
 """Seconds that a call waits for the browser. Many clients end a call after a minute."""
 
@@ -92,6 +94,7 @@ class Service:
         parameters: More parameters of the authorization request.
         scopes: Scopes that are always requested.
         is_issuer: Returns whether a return of the browser has the right ``iss``, or may have none.
+        covers: Returns granted scopes with those that they include.
     """
 
     title: str
@@ -105,6 +108,7 @@ class Service:
     parameters: Mapping[str, str] = field(default_factory=dict)
     scopes: Sequence[str] = ()
     is_issuer: Callable[[str | None], bool]
+    covers: Callable[[Sequence[str]], frozenset[str]] | None = None
 
     @property
     def redirect_uri(self) -> str:
@@ -290,8 +294,15 @@ class Connector:
             return self._page(503, "The identity provider can't be reached", "Try again later.")
 
     async def _visited(self, request: WebRequest, state: str, subject: str) -> WebAnswer:
-        """Lead the browser of a user to the authorization server, if it is the user of the flow."""
+        """Answer the return from the identity provider."""
         del request
+        try:
+            return await self._go_on(state, subject)
+        except (StateFullError, StoreUnavailableError) as error:
+            return self._not_stored(error)
+
+    async def _go_on(self, state: str, subject: str) -> WebAnswer:
+        """Lead the browser of a user to the authorization server, if it is the user of the flow."""
         owner, flow = await self._flow_of(state)
         if flow is None:
             return self._html(400, "This link has expired", "Call the tool again to get another one.")
@@ -333,7 +344,9 @@ class Connector:
         owner, flow = await self._flow_of(query.get("state", ""))
         cookie = request.cookies.get(self._service.cookie, "")
         if flow is None or not flow["cookie"] or not hmac.compare_digest(_digest(cookie), flow["cookie"]):
-            return self._page(400, "This is not the return of a flow that this browser has begun", "Call the tool again.")
+            return self._page(
+                400, "This is not the return of a flow that this browser has begun", "Call the tool again."
+            )
         if not await self._accounts.remove(owner, "flow"):  # another request has used it
             return self._page(400, "This link was used before", "Call the tool again.")
         if not self._service.is_issuer(query.get("iss")):
@@ -358,11 +371,23 @@ class Connector:
             "scopes": list(flow["scopes"] if tokens.scopes is None else tokens.scopes),
             "flow": flow["id"],
         }
+        await self._report_missing(owner, flow["scopes"], grant["scopes"])
         if isinstance(flow.get("subject"), str):
             await self._accounts.connect(owner, grant)
             _logger.info("event=grant_connected service=%s user=%s", self._service.key, user_mark(flow["subject"]))
             return self._page(200, f"{title} is connected", "Close this page, and go back to your application.")
         return await self._show_code(owner, flow, grant)
+
+    async def _report_missing(self, owner: ValueOwner, requested: Sequence[str], granted: Sequence[str]) -> None:
+        """Let the call say which scopes the user has not allowed, so that it does not ask for them at once again."""
+        if self._service.covers is None:
+            return
+        # Many services do not list scopes such as offline_access, which are always requested.
+        allowed = self._service.covers(granted).union(self._service.scopes)
+        missing = [scope for scope in requested if scope not in allowed]
+        if missing:
+            text = f"{self._service.title} has not allowed: {' '.join(missing)}. {_ONCE_MORE}"
+            await self._accounts.write(owner, "failure", {"text": text}, FLOW_SECONDS)
 
     async def _show_code(self, owner: ValueOwner, flow: Mapping[str, Any], grant: Mapping[str, Any]) -> Response:
         """Store a pending account, and show the code for the client."""
@@ -378,9 +403,9 @@ class Connector:
 
     async def _failed(self, owner: ValueOwner, status: int, reason: str) -> Response:
         """Return the page about a flow that has failed, and let the call say so, too."""
-        again = "Call the tool again to try it once more."
-        await self._accounts.write(owner, "failure", {"text": f"{reason} {again}"}, FLOW_SECONDS)
-        return self._page(status, "The account is not connected", f"{reason} {again}")
+        text = f"{reason} {_ONCE_MORE}"
+        await self._accounts.write(owner, "failure", {"text": text}, FLOW_SECONDS)
+        return self._page(status, "The account is not connected", text)
 
     def _question(self, state: str, flow: Mapping[str, Any]) -> Response:
         """Return the page that says whose account is connected."""
@@ -418,10 +443,13 @@ class Connector:
             try:
                 return await handler(request)
             except (StateFullError, StoreUnavailableError) as error:
-                _logger.warning("event=grant_not_stored service=%s kind=%s", self._service.key, type(error).__name__)
-                return self._page(503, "The server can't store the account now", "Try again later.")
+                return _response(self._not_stored(error))
 
         return CustomRoute(f"{self._service.served_path}/{name}", methods, answer, Access(allow_anonymous=True))
+
+    def _not_stored(self, error: Exception) -> WebAnswer:
+        _logger.warning("event=grant_not_stored service=%s kind=%s", self._service.key, type(error).__name__)
+        return self._html(503, "The server can't store the account now", "Try again later.")
 
     @property
     def _pages(self) -> str:

@@ -239,7 +239,8 @@ class ToolGrants:
         lacking = self._lacking(await self._granted(owner, grant.provider) or (), grant)
         if lacking:
             raise UpstreamTokenError(
-                "sign_in", f"{accounts.title} has not allowed: {' '.join(lacking)}. Call again to be asked for it again."
+                "sign_in",
+                f"{accounts.title} has not allowed: {' '.join(lacking)}. Call again to be asked for it again.",
             )
 
     async def _granted(self, owner: ValueOwner, name: str) -> list[str] | None:
@@ -311,6 +312,7 @@ def _service_of(provider: GrantProvider, auth: Auth, visits: Visits | None) -> S
         parameters=provider.parameters,
         scopes=provider.scopes,
         is_issuer=lambda received: issuer is None or received == issuer,
+        covers=provider.covers,
     )
 
 
