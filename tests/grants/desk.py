@@ -145,6 +145,7 @@ class Desk:
         clock: The time at the service.
         authorizations: The parameters of the requests for authorization.
         received: The tokens that tools have got.
+        questions: The keys of the questions that were asked.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
@@ -154,6 +155,7 @@ class Desk:
         self.stage = Stage(store=self.store)
         self.authorizations: list[dict[str, str]] = []
         self.received: list[str] = []
+        self.questions: list[str] = []
         self.codes = 0
         self._tokens: dict[str, str] = {}
         monkeypatch.setattr(tool_grants, "UpstreamHTTP", lambda: self.service)
@@ -219,6 +221,7 @@ class Desk:
         browser: Browser | None = None,
         capabilities: Mapping[str, Any] = URL_CAPABILITY,
         action: str = "accept",
+        content: Mapping[str, Any] | None = None,
     ) -> str:
         """Call a tool as a user who answers its questions; return the text of the result.
 
@@ -229,6 +232,7 @@ class Desk:
             browser: Opens the pages of the questions; None for none.
             capabilities: Those of the client.
             action: The answer to the questions.
+            content: The content of the answers to forms.
         """
         if arguments is None:
             arguments = {"repository": "mcp"} if tool == "star" else {}
@@ -239,10 +243,13 @@ class Desk:
                 if result.get("resultType") != "input_required":
                     text: str = result["content"][0]["text"]
                     return text
-                answers = {}
+                answers: dict[str, dict[str, Any]] = {}
                 for key, request in result["inputRequests"].items():
+                    self.questions.append(key)
                     answers[key] = {"action": action}
-                    if browser is not None and action == "accept":
+                    if "url" not in request["params"]:
+                        answers[key]["content"] = dict(content or {})
+                    elif browser is not None and action == "accept":
                         await browser.connect(request["params"]["url"])
                 more = {"inputResponses": answers, "requestState": result["requestState"]}
         raise AssertionError("too many rounds")

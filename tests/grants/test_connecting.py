@@ -361,7 +361,7 @@ async def test_an_identity_provider_that_is_away_is_a_page(desk: Desk) -> None:
     assert (await browser.connect(url)).status_code == 200
 
 
-@pytest.mark.parametrize("error", [StoreUnavailableError("x"), StateFullError("full")])
+@pytest.mark.parametrize("error", [StoreUnavailableError(), StateFullError("full")])
 @pytest.mark.parametrize("step", ["press", "return"])
 async def test_a_store_that_fails_is_a_page(
     desk: Desk, error: Exception, step: str, monkeypatch: pytest.MonkeyPatch

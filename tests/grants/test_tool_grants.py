@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import Auth, Context, MCPServer
-from funcmcp._grants import tool_grants
+from funcmcp._grants.accounts import NEVER_SECONDS
 from funcmcp._grants.tool_grants import ProviderClient, ToolGrants, owner_of_user
 from funcmcp._serving.composition import runtime_of
 from funcmcp._state.sessions.store import StoreUnavailableError
@@ -223,7 +223,7 @@ async def test_a_caller_that_is_no_user_gets_no_token(desk: Desk, principal: Pri
 
 async def test_a_store_that_is_away_is_an_error_that_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_arguments: Any) -> Any:
-        raise StoreUnavailableError("away")
+        raise StoreUnavailableError
 
     await desk.token()
     monkeypatch.setattr(desk.store, "get", fail)
@@ -344,10 +344,10 @@ async def test_an_assertion_may_be_made_by_an_async_function() -> None:
         ({"expires_in": 100, "refresh_token": "r"}, NOW + 90, "r"),
         ({"expires_in": "100", "refresh_token": "r"}, NOW + 270, "r"),
         ({"refresh_token": "r"}, NOW + 270, "r"),
-        ({"refresh_token": "a b"}, NOW + tool_grants.NEVER_SECONDS - 60, None),
-        ({}, NOW + tool_grants.NEVER_SECONDS - 60, None),
-        ({"expires_in": 10**400}, NOW + tool_grants.NEVER_SECONDS - 60, None),
-        ({"expires_in": 10**12}, NOW + tool_grants.NEVER_SECONDS - 60, None),
+        ({"refresh_token": "a b"}, NOW + NEVER_SECONDS - 60, None),
+        ({}, NOW + NEVER_SECONDS - 60, None),
+        ({"expires_in": 10**400}, NOW + NEVER_SECONDS - 60, None),
+        ({"expires_in": 10**12}, NOW + NEVER_SECONDS - 60, None),
     ],
 )
 async def test_the_lifetime_of_a_token(answer: dict[str, Any], until: float, refresh_token: str | None) -> None:

@@ -64,8 +64,8 @@ class Auth:
 
     Raises:
         TypeError: The authenticator is a class or can't be called, or `resource` or `grants` has another type.
-        ValueError: There are several proxies, two grants have the same name, `resource` is not that of the proxy, or it is missing although the
-            authenticator takes tokens that are bound to a key: proofs are for its URL.
+        ValueError: There are several proxies, two grants have the same name, `resource` is not that of the proxy, or it
+            is missing although the authenticator takes tokens that are bound to a key: proofs are for its URL.
     """
 
     authenticator: Authenticator

@@ -1,8 +1,8 @@
 """Accounts that users have connected: their tokens in a store, renewed one at a time, and ended.
 
-How it works: an account is a value of its owner (`funcmcp._state.caller_values`), so it is encrypted unless the store is
-the memory of the process, and all instances of the server see it. A token is read from the store for each call, so an
-account that has ended at one instance has ended at all.
+How it works: an account is a value of its owner (`funcmcp._state.caller_values`), so it is encrypted unless the store
+is the memory of the process, and all instances of the server see it. A token is read from the store for each call, so
+an account that has ended at one instance has ended at all.
 
 Many authorization servers accept a refresh token once only, and end the grant when it comes again. So a renewal has a
 *lease* in the record: one instance renews, and the others wait for its result. A lease ends by itself if its process

@@ -15,8 +15,8 @@ get their account. There are two ways to make sure:
 A flow serves one return from the browser, which has to have the cookie of the page. A call waits a while for the
 browser. If that is not enough, or the client can't ask, the user calls again.
 
-Source: MCP 2025-11-25 and 2026-07-28, "client/elicitation", "URL Mode", "Identifying the User" and "Phishing"; RFC 7636;
-RFC 9207; RFC 6265bis section 4.1.3 (``__Host-``).
+Source: MCP 2025-11-25 and 2026-07-28, "client/elicitation", "URL Mode", "Identifying the User" and "Phishing"; RFC
+7636; RFC 9207; RFC 6265bis section 4.1.3 (``__Host-``).
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ _DEFAULT_SECONDS: Final = 300.0
 """Seconds for which a token is used that can be renewed and whose lifetime the service does not say."""
 
 _RENEW_SECONDS: Final = 60.0
+_POST: Final = "client_secret_post"
 _MAX_TOKEN: Final = 8 * 1024
 _OK: Final = 200
 
@@ -103,7 +104,7 @@ class ProviderClient:
             return {}, form
         if provider.client_secret is None:
             return {}, {"client_id": provider.client_id}
-        if provider.token_endpoint_auth_method == "client_secret_post":
+        if provider.token_endpoint_auth_method == _POST:
             return {}, {"client_id": provider.client_id, "client_secret": provider.client_secret}
         return {"authorization": basic_of(provider.client_id, provider.client_secret)}, {}
 
@@ -185,7 +186,7 @@ class ToolGrants:
             UpstreamTokenError: There is no token. Its text is for the caller.
             MCPError: The client has to open a page, and then to send the request again.
         """
-        accounts, connector = self._of(grant.provider)
+        accounts, _ = self._of(grant.provider)
         principal = _user_of(context.principal, accounts.title)
         owner = owner_of_user(principal.issuer, principal.subject)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from functools import cached_property
 from time import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -155,14 +156,13 @@ async def _register(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     return json_answer(201, answer)
 
 
-_CALLBACK: Final = "/oauth/callback"
 _METADATA_ENDPOINT: Final = _Endpoint(_READ, _metadata, is_for_clients=True)
 _ENDPOINTS: Final[Mapping[str, _Endpoint]] = {
     "/oauth/keys": _Endpoint(_READ, _keys, is_for_clients=True),
     "/oauth/register": _Endpoint(("POST",), _register, is_for_clients=True),
     "/oauth/authorize": _Endpoint(("GET",), authorize, is_for_clients=False),
     "/oauth/consent": _Endpoint(("POST",), consent, is_for_clients=False),
-    _CALLBACK: _Endpoint(("GET",), callback, is_for_clients=False),
+    "/oauth/callback": _Endpoint(("GET",), callback, is_for_clients=False),
     "/oauth/token": _Endpoint(("POST",), token, is_for_clients=True),
     "/oauth/revoke": _Endpoint(("POST",), revoke, is_for_clients=True),
 }
@@ -283,7 +283,6 @@ class OAuthProxy:
             refresh_seconds=refresh_seconds,
             dpop=checked_dpop("OAuthProxy", dpop),
             proofs=None if dpop is None else _proofs(store, clock, self.nonces),
-            visits=Visits(upstream, own_keys, issuer=issuer, callback=f"{issuer}{_CALLBACK}", clock=clock),
             clock=clock,
         )
         self._bearer = _check_of_tokens(settings)
@@ -326,10 +325,10 @@ class OAuthProxy:
         """The identity provider."""
         return self._settings.upstream
 
-    @property
+    @cached_property
     def visits(self) -> Visits:
         """Finds out which user is at a browser, for pages of the server that are not part of a sign-in."""
-        return self._settings.visits
+        return Visits(self._settings)
 
     @property
     def callback(self) -> str:
@@ -376,7 +375,8 @@ class OAuthProxy:
             if request.method not in endpoint.methods:
                 text = "This address is part of a sign-in. Start the sign-in in your application."
                 return refusal_page(request, 405, "There is nothing to see here", text).with_headers(("allow", methods))
-            return await endpoint.handler(self._settings, request)
+            visited = await self.visits.answer(request) if endpoint.handler is callback else None
+            return await endpoint.handler(self._settings, request) if visited is None else visited
         if request.method == "OPTIONS":
             return WebAnswer(204, (*_CORS, ("access-control-allow-methods", methods), *_PREFLIGHT))
         if request.method not in endpoint.methods:

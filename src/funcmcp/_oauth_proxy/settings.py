@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import Upstream, User
     from funcmcp._oauth_proxy.upstream_tokens import Exchange
-    from funcmcp._oauth_proxy.visits import Visits
     from funcmcp._state.seal import KeyRing
 
     Allow = Callable[[User], bool | Iterable[str] | Awaitable[bool | Iterable[str]]]
@@ -77,7 +76,6 @@ class ProxySettings:
         refresh_seconds: Seconds from the sign-in to the end of its refresh tokens; 0 for no refresh tokens.
         dpop: Whether clients may bind tokens to their keys, or must; None: neither.
         proofs: Checks the proofs of token requests; None if `dpop` is None.
-        visits: Finds out which user is at a browser, for pages that are not part of a sign-in.
         clock: A function that returns seconds since 1970.
     """
 
@@ -98,7 +96,6 @@ class ProxySettings:
     refresh_seconds: float
     dpop: DPoP | None
     proofs: Proofs | None
-    visits: Visits
     clock: Callable[[], float]
 
     @property

@@ -180,9 +180,6 @@ async def callback(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         parameters = Parameters(request.query)
     except ParametersError:
         return refusal_page(request, 400, "The answer of the identity provider is malformed", _START_AGAIN)
-    visited = await settings.visits.answer(request, parameters)
-    if visited is not None:
-        return visited
     flow = of_state(settings.keys, parameters.get("state") or "", settings.clock())
     if flow is None:
         return refusal_page(

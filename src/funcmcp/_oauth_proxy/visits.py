@@ -22,16 +22,16 @@ from funcmcp._oauth_proxy.flows import FLOW_SECONDS, challenge_of
 from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.settings import log_event, log_failure_of_upstream
 from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamRefusedError, UpstreamUnavailableError
-from funcmcp._oauth_proxy.web import cookies_of, redirect
+from funcmcp._oauth_proxy.web import MAX_QUERY, Parameters, ParametersError, cookies_of, redirect
 from funcmcp._state.records import to_record, value_of
 from funcmcp._state.seal import base64url
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from funcmcp._oauth_proxy.upstream import SignIn, Upstream
-    from funcmcp._oauth_proxy.web import Parameters, WebAnswer, WebRequest
-    from funcmcp._state.seal import KeyRing
+    from funcmcp._oauth_proxy.settings import ProxySettings
+    from funcmcp._oauth_proxy.upstream import SignIn
+    from funcmcp._oauth_proxy.web import WebAnswer, WebRequest
 
     VisitedPage = Callable[[WebRequest, str, str], Awaitable[WebAnswer]]
     """Answers the request with which the browser returns, for the detail of the visit and the subject of the user."""
@@ -66,11 +66,7 @@ class Visits:
     """The visits of one proxy.
 
     Args:
-        upstream: The identity provider.
-        keys: The keys of the proxy.
-        issuer: The issuer of the proxy.
-        callback: The URL to which the identity provider sends the browser back.
-        clock: Returns seconds since 1970.
+        settings: The configuration of the proxy.
 
     Attributes:
         issuer: The issuer of the proxy, which is the issuer of its principals.
@@ -78,33 +74,34 @@ class Visits:
         sign_outs: Functions that are called with the subject of a user who is signed out.
     """
 
-    def __init__(
-        self, upstream: Upstream, keys: KeyRing, *, issuer: str, callback: str, clock: Callable[[], float]
-    ) -> None:
-        self.issuer = issuer
+    def __init__(self, settings: ProxySettings) -> None:
+        self.issuer: str = settings.issuer
         self.pages: dict[str, VisitedPage] = {}
         self.sign_outs: list[Callable[[str], Awaitable[None]]] = []
-        self._upstream = upstream
-        self._keys = keys
-        self._callback = callback
-        self._clock = clock
+        self._settings = settings
 
     async def begin(self, page: str, detail: str) -> WebAnswer:
         """Return the redirect to the identity provider; raise UpstreamUnavailableError."""
-        visit = Visit(page, detail, os.urandom(32), int(self._clock()))
+        visit = Visit(page, detail, os.urandom(32), int(self._settings.clock()))
         members = {"page": page, "detail": detail, "secret": base64url(visit.secret), "began": visit.began}
         request = AuthorizationRequest(
-            redirect_uri=self._callback,
-            state=self._keys.conceal(_PURPOSE, to_record(members, {})),
+            redirect_uri=self._settings.callback,
+            state=self._settings.keys.conceal(_PURPOSE, to_record(members, {})),
             challenge=challenge_of(visit.value("verifier")),
             nonce=visit.value("nonce"),
         )
-        url = await self._upstream.authorization_url(request)
+        url = await self._settings.upstream.authorization_url(request)
         cookie = f"{self._cookie(visit)}={visit.value('cookie')}; Max-Age={FLOW_SECONDS}{self._attributes}"
         return redirect(303, url, {}, ("set-cookie", cookie))
 
-    async def answer(self, request: WebRequest, parameters: Parameters) -> WebAnswer | None:
+    async def answer(self, request: WebRequest) -> WebAnswer | None:
         """Answer the return of a browser; None if its state is not that of a visit."""
+        if not self.pages or len(request.query) > 2 * MAX_QUERY:
+            return None
+        try:
+            parameters = Parameters(request.query)
+        except ParametersError:
+            return None
         visit = self._visit_in(parameters.get("state") or "")
         if visit is None or visit.page not in self.pages:
             return None
@@ -136,22 +133,22 @@ class Visits:
         return await self.pages[visit.page](request, visit.detail, sign_in.user.subject)
 
     async def _exchanged(self, code: str, visit: Visit) -> SignIn:
-        return await self._upstream.exchange(
-            code, redirect_uri=self._callback, verifier=visit.value("verifier"), nonce=visit.value("nonce")
+        return await self._settings.upstream.exchange(
+            code, redirect_uri=self._settings.callback, verifier=visit.value("verifier"), nonce=visit.value("nonce")
         )
 
     async def _is_from_upstream(self, issuer: str | None) -> bool:
         """Return whether an answer names the upstream (RFC 9207), or need not name it."""
         if issuer is not None:
-            return issuer == self._upstream.issuer
-        return not await self._upstream.requires_issuer()
+            return issuer == self._settings.upstream.issuer
+        return not await self._settings.upstream.requires_issuer()
 
     def _visit_in(self, state: str) -> Visit | None:
         """Return the visit in a state; None if the state is not one of a visit, or has expired."""
-        payload = self._keys.reveal(_PURPOSE, state) if len(state) <= _MAX_STATE else None
+        payload = self._settings.keys.reveal(_PURPOSE, state) if len(state) <= _MAX_STATE else None
         match value_of(payload):
             case {"v": 1, "page": str(page), "detail": str(detail), "secret": str(secret), "began": int(began)}:
-                if -FLOW_SECONDS < self._clock() - began < FLOW_SECONDS:
+                if -FLOW_SECONDS < self._settings.clock() - began < FLOW_SECONDS:
                     return Visit(page, detail, _bytes_of(secret), began)
         return None
 

@@ -280,8 +280,8 @@ class ServerRuntime(HTTPRuntime):
         needed = self._needed_grants()
         if needed and not has_callers:
             raise RuntimeError(
-                f"The tool {needed[0][0]!r} has grant=, which needs a user who has signed in, and stdio has no sign-in. "
-                'Serve it over HTTP: mcp.run("http").'
+                f"The tool {needed[0][0]!r} has grant=, which needs a user who has signed in, and stdio has no "
+                'sign-in. Serve it over HTTP: mcp.run("http").'
             )
         if needed and self.grants is None:
             tool, grant = needed[0]

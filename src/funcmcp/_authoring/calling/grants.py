@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from funcmcp._auth.grants import Grant
 from funcmcp._server.catalog.registry import RegistrationError
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from funcmcp._auth.principal import Principal
     from funcmcp._authoring.calling.services import Services
-    from funcmcp._authoring.calling.tool_call import ToolCallResult
     from funcmcp._server.calls.context import RequestContext
     from funcmcp._server.catalog.features import ToolHandler
 
@@ -63,7 +62,7 @@ def granted(
         services: The services of the server.
     """
 
-    async def run(context: RequestContext, arguments: dict[str, object]) -> ToolCallResult:
+    async def run(context: RequestContext, arguments: dict[str, Any]) -> Any:
         check(arguments)
         for grant in grants:
             await grants_of(services).token(context, grant)
