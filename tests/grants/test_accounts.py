@@ -332,3 +332,29 @@ async def test_tokens_in_a_store_are_encrypted_and_bound_to_their_user(tmp_path:
     with pytest.raises(UpstreamTokenError, match="is not connected"):
         await shop.accounts.token(ADA)
     await store.aclose()
+
+
+async def test_a_lease_that_another_instance_takes_first_is_waited_for() -> None:
+    shop = Shop()
+    await shop.connect(lease=NOW + 60 + 30)
+    shop.clock.now += 60
+    assert await shop.accounts._lease(ADA, "token-0") is None
+    assert await shop.accounts._lease(ADA, "an older token") is None
+    shop.clock.now += 31
+    held = await shop.accounts._lease(ADA, "token-0")
+    assert held is not None
+    assert held["lease"] > shop.clock.now
+
+
+async def test_a_renewal_that_finds_the_lease_taken_uses_the_token_of_the_other_instance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shop = Shop()
+    await shop.connect()
+    shop.clock.now += 60
+
+    async def lose(owner: ValueOwner, _stale: str) -> None:
+        await shop.connect(owner, access_token="theirs", until=NOW + 600)
+
+    monkeypatch.setattr(shop.accounts, "_lease", lose)
+    assert await shop.accounts.token(ADA) == "theirs"

@@ -219,6 +219,28 @@ async def test_a_link_ends_after_ten_minutes(desk: Desk, monkeypatch: pytest.Mon
     assert await desk.link() != url
 
 
+async def test_a_link_that_ends_while_the_user_signs_in_is_a_page(desk: Desk) -> None:
+    browser = desk.browser()
+    redirect = await browser.press(await desk.link())
+    await desk.call("disconnect")
+    page = await browser.sign_in(redirect)
+    assert (page.status_code, "has expired" in page.text) == (400, True)
+
+
+async def test_a_return_whose_flow_another_request_has_used_is_a_page(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = desk.browser()
+    redirect = await at_service(desk, browser)
+
+    async def lose(*_arguments: Any) -> bool:
+        return False
+
+    monkeypatch.setattr(desk.grants._accounts["github"], "remove", lose)
+    page = await browser.allow(redirect)
+    assert (page.status_code, "was used before" in page.text, desk.service.requests) == (400, True, [])
+
+
 # What comes back from the service
 
 
@@ -490,6 +512,50 @@ async def test_a_code_has_three_attempts_also_at_the_same_time(monkeypatch: pyte
     assert len([text for text in errors if "has been used" in text]) == 19
     await connector.ask(Guess("bcdf-ghjk"), principal, owner, ())
     assert await accounts.token(owner) == "t"
+    assert await accounts.read(owner, "pending") is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"action": "decline"}, "does not connect"),
+        ({"action": "accept", "content": {"value": "BCDFGHJK"}}, "not allowed: repo"),
+    ],
+)
+async def test_a_code_that_nobody_enters_or_whose_account_lacks_a_scope_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], message: str
+) -> None:
+    grants = code_desk(monkeypatch)
+    principal = Principal("ada", "api-key")
+    owner = owner_of_user(principal.issuer, principal.subject)
+    grant = {"access_token": "t", "until": 9e12, "scopes": ["gist"]}
+    pending = {"code": "BCDFGHJK", "attempts": 0, "flow": "f", "grant": grant}
+    await grants._accounts["github"].write(owner, "pending", pending, 600)
+
+    class Answer(FakeContext):
+        async def ask(self, questions: Any) -> Any:
+            return dict.fromkeys(questions, answer)
+
+    context: Any = Answer(principal)
+    with pytest.raises(UpstreamTokenError, match=message):
+        await grants.token(context, Grant("github", ["repo"]))
+
+
+async def test_the_third_wrong_code_ends_the_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    grants = code_desk(monkeypatch)
+    connector, accounts = grants._connectors["github"], grants._accounts["github"]
+    principal = Principal("ada", "api-key")
+    owner = owner_of_user(principal.issuer, principal.subject)
+    pending = {"code": "BCDFGHJK", "attempts": 2, "flow": "f", "grant": {"access_token": "t", "until": 9e12}}
+    await accounts.write(owner, "pending", pending, 600)
+
+    class Wrong(FakeContext):
+        async def ask(self, questions: Any) -> Any:
+            return {key: {"action": "accept", "content": {"value": "x"}} for key in questions}
+
+    context: Any = Wrong(principal)
+    with pytest.raises(UpstreamTokenError, match="connect the account anew"):
+        await connector.ask(context, principal, owner, ())
     assert await accounts.read(owner, "pending") is None
 
 

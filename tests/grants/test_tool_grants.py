@@ -144,6 +144,36 @@ async def test_a_user_whose_grant_was_revoked_is_asked_again_in_the_same_call(de
     assert len(desk.authorizations) == 2
 
 
+class Eager:
+    """A request of a client of 2025-11-25 whose user connects the account at once, for tokens that end at once."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.principal = Principal("ada", ISSUER)
+        self.client = self.revision = self
+        self.capabilities = {"elicitation": {"url": {}}}
+        self.per_request = False
+        self.time_limit = None
+        self.notified: list[str] = []
+        self._desk = desk
+
+    async def ask(self, questions: Mapping[str, Any]) -> dict[str, Any]:
+        for question in questions.values():
+            await self._desk.browser().connect(question["params"]["url"])
+        self._desk.service.answers = [(400, {"error": "invalid_grant"})]
+        return dict.fromkeys(questions, {"action": "accept"})
+
+    async def notify(self, method: str, _params: Mapping[str, Any]) -> None:
+        self.notified.append(method)
+
+
+async def test_a_grant_that_is_refused_at_once_is_asked_for_twice_and_not_without_end(desk: Desk) -> None:
+    desk.service.expires_in = 0
+    context: Any = Eager(desk)
+    with pytest.raises(UpstreamTokenError, match="Call again"):
+        await desk.grants.token(context, Grant("github"))
+    assert context.notified == ["notifications/elicitation/complete"] * 2
+
+
 async def test_a_service_that_is_away_is_an_error_that_says_so(desk: Desk) -> None:
     await desk.call(browser=desk.browser())
     desk.clock.now += 3600

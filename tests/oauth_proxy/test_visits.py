@@ -1,4 +1,4 @@
-"""Visits: which user of the identity provider is at a browser, and attacks on that. tests/grants has a page that asks."""
+"""Visits: which user of the identity provider is at a browser, and attacks on that."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp._oauth_proxy.upstream import SignIn, UpstreamRefusedError
-from funcmcp._oauth_proxy.visits import Visits
 from funcmcp._oauth_proxy.web import WebAnswer
 from funcmcp.auth import User
 from funcmcp.state import KeyRing
 from tests.oauth_proxy.stage import DOWN, ISSUER, LOGIN, URL, Answer, Browser, Stage, claims_of
 
 if TYPE_CHECKING:
+    from funcmcp._oauth_proxy.visits import Visits
     from funcmcp._oauth_proxy.web import WebRequest
 
 

@@ -17,7 +17,8 @@ from funcmcp._grants import connecting
 from funcmcp._processes.server import origin_of
 from funcmcp._serving.composition import runtime_of
 from funcmcp._state.caller_values import ValueOwner
-from funcmcp._upstreams.auth import Caller
+from funcmcp._upstreams import user_grants
+from funcmcp._upstreams.auth import Caller, TokenClient
 from funcmcp.auth import Principal, UpstreamTokenError
 from funcmcp.client import AuthenticationError, Client, HTTPEndpoint
 from funcmcp.state import MemoryState, SQLiteState
@@ -194,6 +195,7 @@ async def test_the_lists_of_a_user_are_read_with_the_account_once_it_is_connecte
     refusal = AuthenticationError(401, "Bearer")
     assert await auth.refused(Caller(principal), {"authorization": "Bearer token-1"}, refusal)
     assert await auth.headers(Caller(principal)) == {"authorization": "Bearer token-2"}
+    assert await auth.refused(Caller(principal), {"authorization": "Bearer an-older-one"}, refusal)
     for caller in (Caller(), Caller(PRINCIPALS["eve-key"])):
         assert not await auth.refused(caller, {}, refusal)
     assert upstream.calls
@@ -391,6 +393,10 @@ async def test_tokens_in_a_store_are_encrypted(upstream: Recording, issuer: Reco
     contents = file.read_bytes()
     assert contents
     assert b"token-1" not in contents
+
+
+async def test_an_account_that_ended_meanwhile_is_not_revoked_at_an_upstream() -> None:
+    assert not await user_grants._Client(TokenClient("https://login.example.com/token", "desk")).revoke("token")
 
 
 async def test_a_caller_without_principal_is_refused(upstream: Recording, issuer: Recording) -> None:

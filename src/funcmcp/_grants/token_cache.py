@@ -58,11 +58,6 @@ class TokenCache:
         # The shield keeps the shared request running if this caller is cancelled.
         return await asyncio.shield(running)
 
-    def holds(self, key: tuple[str, ...]) -> bool:
-        """Return whether there is a token for a key that need not be requested."""
-        cached = self._tokens.get(key)
-        return isinstance(cached, Issued) and self._clock() < cached.until
-
     def drop(self, key: tuple[str, ...], token: str) -> None:
         """Forget a token that an upstream has refused, unless it has been replaced already."""
         cached = self._tokens.get(key)

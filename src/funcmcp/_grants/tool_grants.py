@@ -14,6 +14,7 @@ import hashlib
 import inspect
 import json
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -145,7 +146,6 @@ class ToolGrants:
         server_name: Callable[[], str],
         open_values: Callable[[], CallerValues],
     ) -> None:
-        self._visits = visits
         self._providers = {provider.name: provider for provider in auth.grants}
         self._accounts: dict[str, Accounts] = {}
         self._connectors: dict[str, Connector] = {}
@@ -163,7 +163,7 @@ class ToolGrants:
             route for connector in self._connectors.values() for route in connector.routes
         ]
         if visits is not None:
-            visits.sign_outs.append(self.sign_out)
+            visits.sign_outs.append(partial(self._sign_out, visits.issuer))
 
     def check(self, needed: Iterable[tuple[str, Grant]]) -> None:
         """Raise RuntimeError if a tool needs a grant of a service that the server does not have."""
@@ -218,12 +218,11 @@ class ToolGrants:
         _logger.info("event=grant_ended service=%s user=%s", name, user_mark(user.subject))
         return is_revoked
 
-    async def sign_out(self, subject: str) -> None:
-        """Forget all accounts of a user of the proxy, also at the services; raise StoreUnavailableError."""
-        if self._visits is not None:
-            for name, accounts in self._accounts.items():
-                await accounts.end(owner_of_user(self._visits.issuer, subject))
-                _logger.info("event=grant_ended service=%s user=%s", name, user_mark(subject))
+    async def _sign_out(self, issuer: str, subject: str) -> None:
+        """Forget all accounts of a user, also at the services; raise StoreUnavailableError."""
+        for name, accounts in self._accounts.items():
+            await accounts.end(owner_of_user(issuer, subject))
+            _logger.info("event=grant_ended service=%s user=%s", name, user_mark(subject))
 
     async def _ask_for_missing(
         self, context: RequestContext, principal: Principal, owner: ValueOwner, grant: Grant
