@@ -160,7 +160,7 @@ class Eager:
         for question in questions.values():
             await self._desk.browser().connect(question["params"]["url"])
         self._desk.service.answers = [(400, {"error": "invalid_grant"})]
-        return dict.fromkeys(questions, {"action": "accept"})
+        return {key: {"action": "accept"} for key in questions}
 
     async def notify(self, method: str, _params: Mapping[str, Any]) -> None:
         self.notified.append(method)
