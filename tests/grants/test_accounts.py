@@ -13,8 +13,10 @@ from funcmcp._grants import accounts as accounts_module
 from funcmcp._grants.accounts import Accounts, Tokens
 from funcmcp._state.caller_values import CallerValues, ValueOwner
 from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp.redis import RedisLink, RedisSignIns
 from funcmcp.state import KeyRing, MemorySignIns, SQLiteSignIns
 from tests.auth.making_tokens import NOW, Clock
+from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -358,3 +360,24 @@ async def test_a_renewal_that_finds_the_lease_taken_uses_the_token_of_the_other_
 
     monkeypatch.setattr(shop.accounts, "_lease", lose)
     assert await shop.accounts.token(ADA) == "theirs"
+
+
+async def test_instances_with_one_redis_renew_once_and_forget_together() -> None:
+    with redis_server() as server:
+        stores = [RedisSignIns(RedisLink(server.url, prefix="shop")) for _ in range(3)]
+        shop = Shop(stores[0])
+        others = [CallerValues(store, KEYS, "Shop", owner_bytes=100_000, owner_values=20) for store in stores]
+        instances = [
+            Accounts("Code", "grant code", shop.client, lambda values=values: values, shop.clock)  # type: ignore[misc]
+            for values in others
+        ]
+        await shop.connect()
+        shop.clock.now += 60
+        tokens = await asyncio.gather(*(instance.token(ADA) for instance in instances for _ in range(3)))
+        assert set(tokens) == {"token-1"}
+        assert len(shop.client.forms) == 1
+        await instances[2].end(ADA)
+        with pytest.raises(UpstreamTokenError, match="is not connected"):
+            await instances[0].token(ADA)
+        for store in stores:
+            await store.aclose()

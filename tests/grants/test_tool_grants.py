@@ -150,7 +150,7 @@ class Eager:
     def __init__(self, desk: Desk) -> None:
         self.principal = Principal("ada", ISSUER)
         self.client = self.revision = self
-        self.capabilities = {"elicitation": {"url": {}}}
+        self.capabilities: Mapping[str, Any] = {"elicitation": {"url": {}}}
         self.per_request = False
         self.time_limit = None
         self.notified: list[str] = []

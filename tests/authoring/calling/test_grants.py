@@ -10,8 +10,11 @@ from funcmcp import Context, MCPServer
 from funcmcp._authoring.calling.grants import checked_grants, granted, grants_of
 from funcmcp._authoring.calling.services import Services
 from funcmcp._server.catalog.registry import RegistrationError
+from funcmcp._serving.composition import runtime_of
 from funcmcp.auth import Grant, Principal
 from tests.grants.desk import Desk
+from tests.oauth_proxy.stage import ISSUER
+from tests.server.task_parts import DECLARED, HTTP, ask, create, until
 
 if TYPE_CHECKING:
     from typing import Any
@@ -94,3 +97,30 @@ async def test_a_call_of_the_author_has_the_account_of_its_principal(monkeypatch
     result = await desk.mcp.call_tool("star", {"repository": "x"}, principal=principal)
     assert result.text == "starred x"
     assert "needs to know who calls" in (await desk.mcp.call_tool("star", {"repository": "x"})).text
+
+
+async def test_a_task_uses_the_account_and_asks_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(monkeypatch)
+
+    @desk.mcp.tool(grant=GITHUB, task="optional")
+    async def archive(context: Context) -> str:
+        return await context.grant_token("github")
+
+    server = runtime_of(desk.mcp).server
+    caller = HTTP(Principal("ada", ISSUER))
+    declared = {**DECLARED, "elicitation": {"form": {}, "url": {}}}
+    task = await create(server, "archive", http=caller, capabilities=declared)
+    waiting = await until(server, task, "input_required", http=caller, capabilities=declared)
+    (question,) = waiting["inputRequests"].values()
+    await desk.browser().connect(question["params"]["url"])
+    answers = {key: {"action": "accept"} for key in waiting["inputRequests"]}
+    params = {"taskId": task, "inputResponses": answers}
+    await ask(server, "tasks/update", params, http=caller, capabilities=declared)
+    done = await until(server, task, "completed", "failed", http=caller, capabilities=declared)
+    assert done["result"]["content"][0]["text"] == "token-1"
+    second = await create(server, "archive", http=caller)
+    done = await until(server, second, "completed", "failed", http=caller)
+    assert done["result"]["content"][0]["text"] == "token-1"
+    assert len(desk.authorizations) == 1
+    assert server.tasks is not None
+    await server.tasks.stop(1)
