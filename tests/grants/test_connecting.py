@@ -14,7 +14,7 @@ from funcmcp import Auth, HTTPOptions, MCPServer
 from funcmcp._auth.principal import UpstreamTokenError
 from funcmcp._grants import connecting
 from funcmcp._grants.tool_grants import owner_of_user
-from funcmcp._oauth_proxy.upstream import UpstreamRefusedError
+from funcmcp._oauth_proxy.upstream import UpstreamError, UpstreamRefusedError
 from funcmcp._protocol.errors import CannotAskError, MCPError
 from funcmcp._serving.composition import runtime_of
 from funcmcp._state.key_values import StateFullError
@@ -300,6 +300,7 @@ async def test_the_issuer_in_the_return_is_compared(
         (401, {"error": "invalid_client", "error_description": "hush"}),
         DOWN,
         UpstreamRefusedError("hush"),
+        UpstreamError("hush"),
     ],
 )
 async def test_an_answer_without_a_usable_token_connects_nothing(

@@ -145,7 +145,7 @@ async def test_a_provider_that_fails_is_a_page(error: Exception, status: int, ca
     hall.upstream.down = error
     answer = await hall.callback(query, browser)
     assert (answer.status, answer.is_page, "hush" in answer.text) == (status, True, False)
-    assert "event=oauth_upstream_failed step=visit" in caplog.text
+    assert f"event=oauth_visit_failed kind={type(error).__name__}" in caplog.text
     with pytest.raises(type(error)):
         await hall.begin(Browser())
 

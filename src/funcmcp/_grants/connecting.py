@@ -40,7 +40,7 @@ from funcmcp._authoring.calling.questions import Elicit, ElicitURL
 from funcmcp._grants.accounts import FLOW_SECONDS
 from funcmcp._oauth_proxy.page import html_page, shown_name
 from funcmcp._oauth_proxy.settings import user_mark
-from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError
+from funcmcp._oauth_proxy.upstream import UpstreamError
 from funcmcp._oauth_proxy.web import redirect
 from funcmcp._protocol.errors import CannotAskError, MCPError
 from funcmcp._state.caller_values import ValueOwner
@@ -289,7 +289,7 @@ class Connector:
             return _response(await self._to_service(owner, flow))
         try:
             return _response(await self._visits.begin(self._service.key, state))
-        except UpstreamUnavailableError as error:
+        except UpstreamError as error:
             _logger.warning("event=grant_visit_failed service=%s kind=%s", self._service.key, type(error).__name__)
             return self._page(503, "The identity provider can't be reached", "Try again later.")
 

@@ -23,7 +23,7 @@ from funcmcp._auth.principal import UpstreamTokenError
 from funcmcp._grants.accounts import NEVER_SECONDS, Accounts, Tokens
 from funcmcp._grants.connecting import MAX_SCOPE_CHARACTERS, MAX_SCOPES, Connector, Service
 from funcmcp._oauth_proxy.settings import user_mark
-from funcmcp._oauth_proxy.upstream import UpstreamHTTP, UpstreamRefusedError, UpstreamUnavailableError
+from funcmcp._oauth_proxy.upstream import UpstreamError, UpstreamHTTP, UpstreamRefusedError, UpstreamUnavailableError
 from funcmcp._protocol.objects import number_of
 from funcmcp._state.caller_values import ValueOwner
 from funcmcp._state.line_limit import LineLimit
@@ -80,6 +80,10 @@ class ProviderClient:
             self._log_failure("tokens", error)
             text = f"{title} can't be reached, or does not answer as it should. Try again later."
             raise UpstreamTokenError("unavailable", text) from None
+        except UpstreamError as error:
+            self._log_failure("tokens", error)
+            text = f"{title} does not accept this server. The log of the server says why."
+            raise UpstreamTokenError("configuration", text) from None
 
     async def revoke(self, token: str) -> bool:
         """See `AccountClient.revoke`."""
@@ -88,7 +92,7 @@ class ProviderClient:
         try:
             headers, fields = await self._authentication()
             status, _ = await self._http.request("POST", self._provider.revoke, headers, {"token": token, **fields})
-        except UpstreamUnavailableError as error:
+        except UpstreamError as error:
             self._log_failure("revoke", error)
             return False
         if status != _OK:

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from funcmcp._oauth_proxy.flows import FLOW_SECONDS, challenge_of
 from funcmcp._oauth_proxy.page import refusal_page
-from funcmcp._oauth_proxy.settings import log_event, log_failure_of_upstream
-from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamRefusedError, UpstreamUnavailableError
+from funcmcp._oauth_proxy.settings import log_event
+from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamError, UpstreamUnavailableError
 from funcmcp._oauth_proxy.web import MAX_QUERY, Parameters, ParametersError, cookies_of, redirect
+from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.records import to_record, value_of
 from funcmcp._state.seal import base64url
 
@@ -79,6 +80,7 @@ class Visits:
         self.pages: dict[str, VisitedPage] = {}
         self.sign_outs: list[Callable[[str], Awaitable[None]]] = []
         self._settings = settings
+        self._log = LineLimit()
 
     async def begin(self, page: str, detail: str) -> WebAnswer:
         """Return the redirect to the identity provider; raise UpstreamUnavailableError."""
@@ -122,10 +124,10 @@ class Visits:
                 return refusal_page(request, 403, "The identity provider has not signed you in", _AGAIN)
             sign_in = await self._exchanged(code, visit)
         except UpstreamUnavailableError as error:
-            log_failure_of_upstream("visit", error)
+            self._log_failure(error)
             return refusal_page(request, 503, "The identity provider can't be reached", "Try again later.", _AGAIN)
-        except UpstreamRefusedError as error:
-            log_failure_of_upstream("visit", error)
+        except UpstreamError as error:  # refused, or a mistake of the configuration
+            self._log_failure(error)
             return refusal_page(request, 403, "The identity provider has not signed you in", _AGAIN)
         if sign_in.user is None:
             return refusal_page(request, 403, "The identity provider has not signed you in", _AGAIN)
@@ -142,6 +144,11 @@ class Visits:
         if issuer is not None:
             return issuer == self._settings.upstream.issuer
         return not await self._settings.upstream.requires_issuer()
+
+    def _log_failure(self, error: UpstreamError) -> None:
+        # The text of the provider may contain anything, so that it is escaped.
+        reason = str(error)[:600].encode("unicode_escape").decode("ascii")
+        self._log.write("event=oauth_visit_failed kind=%s reason=%s", type(error).__name__, reason)
 
     def _visit_in(self, state: str) -> Visit | None:
         """Return the visit in a state; None if the state is not one of a visit, or has expired."""
