@@ -228,7 +228,7 @@ async def test_a_renewal_that_can_not_be_stored_gives_the_token(
         raise StoreUnavailableError
 
     with monkeypatch.context() as patch:
-        patch.setattr(shop.accounts, "_change", fail)
+        patch.setattr(shop.accounts, "_replace", fail)
         assert await shop.accounts.token(ADA) == "token-1"
     assert "event=grant_not_stored" in caplog.text
 

@@ -236,7 +236,7 @@ async def test_a_return_whose_flow_another_request_has_used_is_a_page(
     async def lose(*_arguments: Any) -> bool:
         return False
 
-    monkeypatch.setattr(desk.grants._accounts["github"], "remove", lose)
+    monkeypatch.setattr(desk.grants._accounts["github"], "take_flow", lose)
     page = await browser.allow(redirect)
     assert (page.status_code, "was used before" in page.text, desk.service.requests) == (400, True, [])
 
@@ -418,15 +418,39 @@ async def test_calls_that_nobody_finishes_begin_one_flow(desk: Desk) -> None:
     assert len(desk.store) < 20
 
 
-async def test_a_link_with_more_scopes_replaces_the_one_with_less(desk: Desk) -> None:
+async def test_calls_at_the_same_time_have_one_link_with_the_scopes_of_all(desk: Desk) -> None:
+    await desk.token()
+    wanted: list[dict[str, Any]] = [{}] + [
+        {"tool": "read", "arguments": {"scopes": [f"s{number}"]}} for number in range(4)
+    ]
+    links = await asyncio.gather(*(desk.link(**options) for options in wanted))
+    assert len(set(links)) == 1
+    await desk.browser().connect(links[0])
+    assert set(desk.authorizations[0]["scope"].split()) == {"repo", "s0", "s1", "s2", "s3"}
+    assert await desk.call() == "starred mcp"
+
+
+async def test_a_flow_that_another_call_begins_meanwhile_is_used(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     first = await desk.link()
+    accounts = desk.grants._accounts["github"]
+    read = accounts.read
+
+    async def read_before(owner: Any, kind: str) -> Any:
+        return None if kind == "flow" else await read(owner, kind)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(accounts, "read", read_before)
+        assert await desk.link() == first
+
+
+async def test_a_scope_that_is_needed_while_the_browser_is_at_the_service_begins_another_flow(desk: Desk) -> None:
+    first, browser = await desk.link(), desk.browser()
+    redirect = await browser.sign_in(await browser.press(first))
     second = await desk.link(tool="read", arguments={"scopes": ["gist"]})
     assert first != second
-    browser = desk.browser()
-    assert (await browser.open(first)).status_code == 400
-    await browser.connect(second)
-    assert desk.authorizations[0]["scope"] == "repo gist"
-    assert await desk.call() == "starred mcp"
+    assert (await browser.allow(redirect)).status_code == 400
+    assert (await browser.connect(second)).status_code == 200
+    assert desk.authorizations[-1]["scope"] == "repo gist"
 
 
 # Questions in the client

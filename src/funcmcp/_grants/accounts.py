@@ -126,6 +126,44 @@ class Accounts:
         """Remove a record of a user; return whether there was one."""
         return await self._open_values().remove(owner, self._name(kind))
 
+    async def change(
+        self,
+        owner: ValueOwner,
+        kind: str,
+        function: Callable[[dict[str, Any] | None], dict[str, Any] | None],
+        seconds: float,
+    ) -> None:
+        """Change a record of a user without losing the changes of others.
+
+        Args:
+            owner: Whose record it is.
+            kind: The kind of the record.
+            function: Takes the record, or None if there is none. It returns another one, None to remove it, or the same
+                object to leave it. It is called again if the record was changed in the meantime.
+            seconds: Seconds until the record ends.
+        """
+
+        def change(value: bytes | None) -> bytes | None:
+            record = _record(kind, value)
+            changed = function(record)
+            if changed is record:
+                return value
+            return None if changed is None else _encoded(changed)
+
+        await self._open_values().change(owner, self._name(kind), change, seconds)
+
+    async def take_flow(self, owner: ValueOwner, identifier: str) -> bool:
+        """Remove the flow with an id; return False if another request has done it, or has begun another flow."""
+        is_taken = False
+
+        def take(flow: dict[str, Any] | None) -> dict[str, Any] | None:
+            nonlocal is_taken
+            is_taken = flow is not None and flow["id"] == identifier
+            return None if is_taken else flow
+
+        await self.change(owner, "flow", take, FLOW_SECONDS)
+        return is_taken
+
     async def connect(self, owner: ValueOwner, grant: Mapping[str, Any]) -> None:
         """Store an account that the user has connected."""
         await self.write(owner, "grant", grant, GRANT_SECONDS)
@@ -135,16 +173,15 @@ class Accounts:
         """Count an attempt at the code of a pending account; return the account, None if another call was faster."""
         counted: dict[str, Any] | None = None
 
-        def count(value: bytes | None) -> bytes | None:
+        def count(pending: dict[str, Any] | None) -> dict[str, Any] | None:
             nonlocal counted
-            pending = _record("pending", value)
+            counted = None
             if pending is None or (pending["code"], pending["attempts"]) != (code, attempt):
-                counted = None
-                return value
+                return pending
             counted = {**pending, "attempts": attempt + 1}
-            return _encoded(counted)
+            return counted
 
-        await self._open_values().change(owner, self._name("pending"), count, FLOW_SECONDS)
+        await self.change(owner, "pending", count, FLOW_SECONDS)
         return counted
 
     async def token(self, owner: ValueOwner) -> str:
@@ -218,7 +255,7 @@ class Accounts:
                     return Issued(newest["access_token"], newest["until"])
                 await self._forget(owner, stale)
                 raise self._ended() from None
-            await self._change(owner, stale, {"lease": 0})
+            await self._replace(owner, stale, {"lease": 0})
             raise
         members: dict[str, Any] = {"access_token": tokens.access_token, "until": tokens.until, "lease": 0}
         if tokens.refresh_token is not None:
@@ -226,7 +263,7 @@ class Accounts:
         if tokens.scopes is not None:
             members["scopes"] = list(tokens.scopes)
         try:
-            is_stored = await self._change(owner, stale, members)
+            is_stored = await self._replace(owner, stale, members)
         except StoreUnavailableError:
             # The token is valid all the same. If the refresh token was replaced, the user is asked again later.
             _logger.warning("event=grant_not_stored service=%s", self.title)
@@ -240,39 +277,36 @@ class Accounts:
         """Take the lease of an account with a stale token; return its record, None if another caller has the lease."""
         held: dict[str, Any] | None = None
 
-        def take(value: bytes | None) -> bytes | None:
+        def take(current: dict[str, Any] | None) -> dict[str, Any] | None:
             nonlocal held
             held = None
-            current = _record("grant", value)
             if current is None or current["access_token"] != stale or self._is_leased(current):
-                return value
+                return current
             held = {**current, "lease": self._clock() + _LEASE_SECONDS}
-            return _encoded(held)
+            return held
 
-        await self._open_values().change(owner, self._name("grant"), take, GRANT_SECONDS)
+        await self.change(owner, "grant", take, GRANT_SECONDS)
         return held
 
-    async def _change(self, owner: ValueOwner, stale: str, members: Mapping[str, Any]) -> bool:
+    async def _replace(self, owner: ValueOwner, stale: str, members: Mapping[str, Any]) -> bool:
         """Change members of an account; return False if its token is not the stale one any more."""
         is_same = False
 
-        def change(value: bytes | None) -> bytes | None:
+        def renew(current: dict[str, Any] | None) -> dict[str, Any] | None:
             nonlocal is_same
-            current = _record("grant", value)
             is_same = current is not None and current["access_token"] == stale
-            return _encoded({**current, **members}) if current is not None and is_same else value
+            return {**current, **members} if current is not None and is_same else current
 
-        await self._open_values().change(owner, self._name("grant"), change, GRANT_SECONDS)
+        await self.change(owner, "grant", renew, GRANT_SECONDS)
         return is_same
 
     async def _forget(self, owner: ValueOwner, token: str) -> None:
         """Remove an account unless it has another token meanwhile."""
 
-        def remove(value: bytes | None) -> bytes | None:
-            current = _record("grant", value)
-            return None if current is not None and current["access_token"] == token else value
+        def remove(current: dict[str, Any] | None) -> dict[str, Any] | None:
+            return None if current is not None and current["access_token"] == token else current
 
-        await self._open_values().change(owner, self._name("grant"), remove, GRANT_SECONDS)
+        await self.change(owner, "grant", remove, GRANT_SECONDS)
 
     def _is_leased(self, grant: Mapping[str, Any]) -> bool:
         """Return whether another caller renews an account. The clock of that caller may be ahead."""

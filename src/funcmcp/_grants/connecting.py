@@ -30,7 +30,7 @@ import secrets
 from dataclasses import dataclass, field
 from html import escape
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlencode, urlsplit
 
 from funcmcp._auth.access import Access
@@ -252,22 +252,34 @@ class Connector:
             raise UpstreamTokenError("sign_in", failure["text"])
 
     async def _begin(self, principal: Principal, owner: ValueOwner, scopes: Sequence[str]) -> dict[str, Any]:
-        """Return the flow of a user. One that has begun goes on, unless it lacks scopes."""
+        """Return the flow of a user. One that has begun goes on, so that calls at the same time have one link.
+
+        Scopes that it lacks are added, unless the browser is at the service already: then another one begins.
+        """
         flow = await self._accounts.read(owner, "flow")
         if flow is not None and set(scopes) <= set(flow["scopes"]):
             return flow
         is_visited = self._visits is not None and principal.issuer == self._visits.issuer
-        earlier = () if flow is None else flow["scopes"]
-        flow = {
+        fresh = {
             "id": secrets.token_urlsafe(24),
             "verifier": secrets.token_urlsafe(48),
             "person": principal.name or principal.subject,
             "subject": principal.subject if is_visited else None,
-            "scopes": list(dict.fromkeys([*self._service.scopes, *earlier, *scopes])),
             "cookie": "",
         }
-        await self._accounts.write(owner, "flow", flow, FLOW_SECONDS)
-        return flow
+
+        def begin(current: dict[str, Any] | None) -> dict[str, Any]:
+            nonlocal flow
+            earlier = () if current is None else current["scopes"]
+            if current is None or not set(scopes) <= set(earlier):
+                members = fresh if current is None or current["cookie"] else current
+                flow = {**members, "scopes": list(dict.fromkeys([*self._service.scopes, *earlier, *scopes]))}
+                return flow
+            flow = current
+            return current
+
+        await self._accounts.change(owner, "flow", begin, FLOW_SECONDS)
+        return cast("dict[str, Any]", flow)
 
     def _url_of(self, owner: ValueOwner, flow: Mapping[str, Any]) -> str:
         """Return the URL of the page that begins a flow."""
@@ -315,7 +327,9 @@ class Connector:
                 user_mark(subject),
             )
             text = "You are signed in as another user than the one who called the tool. Nothing was connected."
-            return self._html(403, "This link is for another user", text, "If somebody has sent it to you, ignore it.")
+            advice = "If somebody has sent it to you, close this page."
+            advice_of_owner = "If it is yours, sign in as that user, and open it again."
+            return self._html(403, "This link is for another user", text, advice, advice_of_owner)
         return await self._to_service(owner, flow)
 
     async def _to_service(self, owner: ValueOwner, flow: Mapping[str, Any]) -> WebAnswer:
@@ -347,7 +361,7 @@ class Connector:
             return self._page(
                 400, "This is not the return of a flow that this browser has begun", "Call the tool again."
             )
-        if not await self._accounts.remove(owner, "flow"):  # another request has used it
+        if not await self._accounts.take_flow(owner, flow["id"]):  # another request has used it
             return self._page(400, "This link was used before", "Call the tool again.")
         if not self._service.is_issuer(query.get("iss")):
             return await self._failed(owner, 400, "The answer came from another authorization server.")
