@@ -316,7 +316,7 @@ def test_a_server_with_bearer_tokens_gets_a_proxy_with_the_scopes_that_it_knows(
     proxy = runtime_of(mcp).proxy
     assert proxy is not None
     assert list(proxy.resource.scopes) == ["all"]
-    assert proxy._settings.claims.configured == ("org_id",)
+    assert proxy._settings.claims.configured == ["org_id"]
 
 
 def test_accounts_are_connected_at_the_local_address() -> None:

@@ -129,11 +129,6 @@ class UserClaims:
         self._reported: set[str] = set()
         self._has_warned = False
 
-    @property
-    def configured(self) -> Claims | None:
-        """The names or the function of `OAuthProxy.claims`."""
-        return self._function or self._names or None
-
     async def complete(self, sign_in: SignIn, *, is_new: bool) -> User | None:
         """Return the user of a sign-in with all that the provider says; None if it says nothing about the user.
 
