@@ -242,7 +242,7 @@ async def _exchange(
     if user is None:
         raise _InvalidGrantError
     scopes = await _allowed(settings, user, flow.scopes)
-    claims = await settings.claims.kept(user, user_mark(user.subject))
+    claims = await settings.claims.claims_of(user, user_mark(user.subject))
     upstream_token = sign_in.refresh_token if flow.refreshes and settings.refresh_seconds else None
     refresh = Refresh(user, client, scopes, int(now), upstream_token or "", jkt, claims)
     refresh_token = None
@@ -269,7 +269,7 @@ async def _exchange_assertion(
     requested = [scope for scope in form.words("scope") if scope not in IGNORED_SCOPES]
     asserted = await assertions.read(form.get("assertion") or "", client, requested, settings.scopes)
     scopes = await _allowed(settings, asserted.user, asserted.scopes)
-    claims = await settings.claims.kept(asserted.user, user_mark(asserted.user.subject))
+    claims = await settings.claims.claims_of(asserted.user, user_mark(asserted.user.subject))
     jkt = await _use(settings, proof, _account_of(asserted.user), None)
     await assertions.use(asserted)
     log_event("asserted", client, asserted.user.subject, scopes)
@@ -361,7 +361,7 @@ async def _updated(settings: ProxySettings, refresh: Refresh, sign_in: SignIn) -
     if user is None:
         return refresh
     scopes = await _allowed(settings, user, refresh.scopes)
-    claims = await settings.claims.kept(user, user_mark(user.subject))
+    claims = await settings.claims.claims_of(user, user_mark(user.subject))
     return replace(refresh, user=user, scopes=scopes, claims=claims)
 
 

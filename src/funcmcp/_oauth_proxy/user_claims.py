@@ -5,7 +5,7 @@ at the sign-in, and again with each refresh that says something new about the us
 of its own. What is too long for a header stays in the record of the sign-in in the store, and the access token has a
 reference to the record, which is read at each call. Without a store such a user can't sign in.
 
-If an ID token lacks a claim that is needed, the proxy asks the provider for more (`MoreClaims`). What has a default is
+If an ID token lacks a claim that is needed, the proxy asks the provider for more (`ClaimsRequest`). What has a default is
 not needed: without *allow* and *claims*, a user is signed in all the same if the provider can't be asked.
 
 Source: RFC 9068 section 2.2 (claims of access tokens), RFC 7519 section 4.1, OpenID Connect Core 1.0 sections 5.4 and
@@ -47,9 +47,11 @@ and many proxies take headers of 8 KiB at most."""
 MAX_BESIDE_UPSTREAM: Final = 1024
 """As above, with a store, if access tokens also carry the token of the provider."""
 
-_LONG_TOKEN: Final = 8000
 MAX_IN_STORE: Final = 128 * 1024
 """Maximum number of bytes of JSON of the roles and claims in a store."""
+
+_LONG_TOKEN: Final = 8000
+"""Characters of an access token with which the header field comes close to 8 KiB."""
 
 REFERENCE: Final = "sign_in"
 """The claim of an access token of the proxy that refers to the sign-in in the store, encrypted."""
@@ -135,15 +137,15 @@ class UserClaims:
         Raises:
             UpstreamUnavailableError: The provider can't be asked for claims that are missing.
         """
-        user, more = sign_in.user, sign_in.more
-        if user is None or more is None:
+        user, request = sign_in.user, sign_in.claims_request
+        if user is None or request is None:
             return user
-        names = (*self._names, *more.names)
+        names = (*self._names, *request.names)
         if self._function is None and all(claim_at(user.claims, name) is not None for name in names):
             return user
         try:
             async with asyncio.timeout(_SECONDS):
-                return await more.request()
+                return await request.send()
         except (UpstreamUnavailableError, TimeoutError) as error:
             failure = UpstreamUnavailableError(f"userinfo: {str(error) or 'no answer in time'}")
             if self._is_needed or not is_new:
@@ -151,7 +153,7 @@ class UserClaims:
             self._log_failure("userinfo", failure)
             return user
 
-    async def kept(self, user: User, mark: str) -> Mapping[str, Any]:
+    async def claims_of(self, user: User, mark: str) -> Mapping[str, Any]:
         """Return the claims of a user for the tokens.
 
         Args:
@@ -166,7 +168,7 @@ class UserClaims:
         limit = MAX_IN_STORE if self._has_store else MAX_IN_TOKEN
         size = size_of(user, claims)
         if size > limit:
-            advice = "name fewer claims" if self._has_store else "use a store, or name fewer claims"
+            advice = "keep fewer claims" if self._has_store else "use a store, or keep fewer claims"
             _logger.warning(
                 "event=oauth_claims_too_long user=%s bytes=%d limit=%d: the user can't sign in. For roles and "
                 "OAuthProxy(claims=): %s.",
@@ -261,10 +263,10 @@ class StoredClaims:
             if len(self._cached) >= _MAX_CACHED:
                 del self._cached[next(iter(self._cached))]
             self._cached[reference] = stored
-        more = {name: value for name, value in stored.claims.items() if name not in RESERVED}
+        stored_claims = {name: value for name, value in stored.claims.items() if name not in RESERVED}
         if stored.roles:
-            more["roles"] = sorted(stored.roles)
-        return replace(principal, roles=stored.roles, claims={**more, **claims})
+            stored_claims["roles"] = sorted(stored.roles)
+        return replace(principal, roles=stored.roles, claims={**stored_claims, **claims})
 
 
 class _Cached(NamedTuple):
@@ -279,8 +281,8 @@ def size_of(user: User, claims: Mapping[str, Any]) -> int:
 
 
 def _reason_for_missing(name: str, claims: Mapping[str, Any]) -> str:
-    elsewhere = claims.get("_claim_names")
-    if (isinstance(elsewhere, dict) and name in elsewhere) or (name == "groups" and claims.get("hasgroups")):
+    distributed = claims.get("_claim_names")
+    if (isinstance(distributed, dict) and name in distributed) or (name == "groups" and claims.get("hasgroups")):
         return (
             "the provider has left it out of the ID token of a user, because it is too long (groups overage). Use app "
             'roles, let it send only the groups of the application, or use EntraID(groups="graph").'
@@ -292,12 +294,12 @@ def _reason_for_missing(name: str, claims: Mapping[str, Any]) -> str:
 
 
 def _checked_names(names: Iterable[str]) -> tuple[str, ...]:
-    distinct = tuple(dict.fromkeys(names))
-    for name in distinct:
+    checked = tuple(names)
+    for name in checked:
         reason = _refusal_of(name)
         if reason is not None:
             raise ValueError(f"OAuthProxy.claims can't have {name!r:.80}: {reason}")
-    return distinct
+    return tuple(dict.fromkeys(checked))
 
 
 def _refusal_of(name: object) -> str | None:
