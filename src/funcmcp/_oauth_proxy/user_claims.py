@@ -5,8 +5,8 @@ at the sign-in, and again with each refresh that says something new about the us
 of its own. What is too long for a header stays in the record of the sign-in in the store, and the access token has a
 reference to the record, which is read at each call. Without a store such a user can't sign in.
 
-If an ID token lacks a claim that is needed, the proxy asks the provider for more (`ClaimsRequest`). What has a default is
-not needed: without *allow* and *claims*, a user is signed in all the same if the provider can't be asked.
+If an ID token lacks a claim that was asked for, the proxy requests it (`ClaimsRequest`). Without *allow* and *claims*,
+nothing depends on the answer, and a user is signed in all the same if the provider can't be asked.
 
 Source: RFC 9068 section 2.2 (claims of access tokens), RFC 7519 section 4.1, OpenID Connect Core 1.0 sections 5.4 and
 5.6.2 (claims that a provider leaves out).
