@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from funcmcp._oauth_proxy.upstream import UpstreamHTTP, UpstreamUnavailableError
+from funcmcp._protocol.codec import encode
 from tests.auth.making_tokens import NOW, public, sign
 
 if TYPE_CHECKING:
@@ -26,23 +26,39 @@ class ScriptedHTTP(UpstreamHTTP):
 
     Attributes:
         requests: Method, URL, header and form of the requests.
+        bodies: The JSON of those that have it.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.requests: list[tuple[str, str, dict[str, str], dict[str, str]]] = []
+        self.bodies: list[object] = []
 
     async def request(
-        self, method: str, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        form: Mapping[str, str] | None,
+        *,
+        json: object = None,
     ) -> tuple[int, Any]:
         self.requests.append((method, url, dict(headers), dict(form or {})))
+        if json is not None:
+            self.bodies.append(json)
         return self.answer(url, dict(headers), dict(form or {}))
 
     async def fetch(
-        self, method: str, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        form: Mapping[str, str] | None,
+        *,
+        json: object = None,
     ) -> tuple[int, bytes]:
-        status, value = await self.request(method, url, headers, form)
-        return status, value if isinstance(value, bytes) else json.dumps(value).encode()
+        status, value = await self.request(method, url, headers, form, json=json)
+        return status, value if isinstance(value, bytes) else encode(value)
 
     def answer(self, url: str, headers: dict[str, str], form: dict[str, str]) -> tuple[int, Any]:
         raise UpstreamUnavailableError(url)

@@ -75,12 +75,15 @@ def orders(url: str, upstream: str, **options: Any) -> MCPServer:
 
 @contextmanager
 def oidc_provider(
-    redirect_uri: str, *, secret: str = SECRET, rotates: bool = True, conforms: bool = False
+    redirect_uri: str, *, secret: str = SECRET, rotates: bool = True, conforms: bool = False, demands: bool = False
 ) -> Iterator[str]:
-    """Run npm's oidc-provider; return its issuer. If it *conforms*, only userinfo has the claims of users."""
+    """Run npm's oidc-provider; return its issuer.
+
+    If it *conforms*, only userinfo has the claims of users. It may demand pushed requests and signed assertions.
+    """
     script = nodejs.HOME / "identity-provider.mjs"
     nodejs.package("oidc-provider")
-    switches = [str(switch).lower() for switch in (rotates, conforms)]
+    switches = [str(switch).lower() for switch in (rotates, conforms, demands)]
     command = [str(nodejs.node()), str(script), CLIENT_ID, secret, redirect_uri, *switches]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:

@@ -294,7 +294,13 @@ class StoredSignIns:
         issue: Callable[[Refresh, SignIn, str], Awaitable[tuple[Refresh, str]]],
     ) -> str:
         """Renew a sign-in whose lease this caller has."""
-        refresh, sign_in = await self._ask_upstream(held)
+        try:
+            refresh, sign_in = await self._ask_upstream(held)
+        except UpstreamRefusedError:
+            answer = await self._answer_of_others(held, request)
+            if answer is None:
+                raise
+            return answer
         number = held.record.number + 1
         next_token = self._token(token._replace(number=number))
         try:
@@ -316,6 +322,23 @@ class StoredSignIns:
             held = current
         return answer
 
+    async def _answer_of_others(self, held: _Read, request: str) -> str | None:
+        """End a sign-in that the provider has refused to renew, and return None.
+
+        If this caller has lost the lease, another one may have renewed the sign-in with the same token of the provider,
+        which is good for one use. Then the sign-in goes on, and the answer of the other caller is returned.
+        """
+        if await self._discard(held):
+            return None
+        current = await self._find(held.sign_in)
+        if current is None:
+            return None
+        record = current.record
+        if record.number == held.record.number:  # the other caller has not finished
+            raise SignInBusyError
+        is_same = record.number == held.record.number + 1 and record.request == request
+        return record.answer if is_same else None
+
     async def _ask_upstream(self, held: _Read) -> tuple[Refresh, SignIn]:
         """Renew a sign-in at the provider; return it, and what the provider says."""
         refresh = held.record.refresh
@@ -323,7 +346,6 @@ class StoredSignIns:
             async with asyncio.timeout(_UPSTREAM_SECONDS):
                 renewed = await self._upstream.refresh(refresh.upstream_token, refresh.user.subject)
         except UpstreamRefusedError:
-            await self._discard(held)
             raise
         except TimeoutError as error:
             await self._release(held, refresh)
@@ -383,10 +405,12 @@ class StoredSignIns:
         seconds = self._lifetime(record.refresh)
         return await _persist(lambda: self.store.replace(key, held.value, value, seconds))
 
-    async def _discard(self, held: _Read) -> None:
-        """End a sign-in whose lease this caller has, unless another caller has renewed it in the meantime."""
+    async def _discard(self, held: _Read) -> bool:
+        """End a sign-in whose lease this caller has; return False if another caller has changed it in the meantime."""
         with suppress(StoreUnavailableError):  # the provider refuses it the next time, too
-            await self.store.replace(_sign_in_key(held.sign_in), held.value, self._keys.conceal(_ENDED, b""), 1.0)
+            ended = self._keys.conceal(_ENDED, b"")
+            return await self.store.replace(_sign_in_key(held.sign_in), held.value, ended, 1.0)
+        return True
 
     async def _complete(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of *work*, which continues if the caller is cancelled: the provider has been asked."""
