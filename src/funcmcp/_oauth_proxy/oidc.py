@@ -409,7 +409,7 @@ class OIDC:
             userinfo = await provider.id_tokens.userinfo(body, user.claims["sub"])
             user = self._user_of(with_userinfo(user.claims, userinfo))
         except MissingKeyError as error:
-            raise UpstreamUnavailableError(str(error)) from error
+            raise failed(UpstreamUnavailableError, ID_TOKEN_KEY, error) from error
         except TokenError as error:
             _logger.warning(
                 "event=oauth_userinfo_ignored issuer=%s reason=%s Claims that only userinfo has are missing.",

@@ -24,8 +24,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from funcmcp._auth.tokens.claims import claim_at
-from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError
-from funcmcp._oauth_proxy.web import OAuthError
+from funcmcp._oauth_proxy.failures import CLAIMS_FAILED, PROVIDER_AWAY
+from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError, failed
 from funcmcp._protocol.codec import decode
 
 if TYPE_CHECKING:
@@ -81,11 +81,9 @@ _MAX_CACHED: Final = 128
 _SECONDS: Final = 5.0
 """Seconds that the request for more claims may take, and the function. A refresh has 30, and its request takes 20."""
 
-_TOO_LONG: Final = (
-    "Your account has more groups, roles or other claims than this server can take. Report it to the operator of the "
-    "server."
-)
-_FAILED: Final = "The server can't determine what it has to know about you. Try again later."
+
+class ClaimsTooLongError(Exception):
+    """The roles and claims of a user are too long. The text has the size and the limit."""
 
 
 class UserClaims:
@@ -150,35 +148,28 @@ class UserClaims:
         try:
             async with asyncio.timeout(_SECONDS):
                 return await request.send()
-        except (UpstreamUnavailableError, TimeoutError) as error:
-            failure = UpstreamUnavailableError(f"userinfo: {str(error) or 'no answer in time'}")
-            if self._is_needed or not is_new:
-                raise failure from error
-            self._log_failure("userinfo", failure)
-            return user
+        except TimeoutError:
+            failure = failed(UpstreamUnavailableError, PROVIDER_AWAY, "userinfo: no answer in time")
+        except UpstreamUnavailableError as error:
+            failure = type(error)(f"userinfo: {error}", error.advice)
+        if self._is_needed or not is_new:
+            raise failure
+        self._log_failure("userinfo", failure)
+        return user
 
-    async def claims_of(self, user: User, mark: str) -> Mapping[str, Any]:
+    async def claims_of(self, user: User) -> Mapping[str, Any]:
         """Return the claims of a user for the tokens.
 
-        Args:
-            user: The user.
-            mark: The mark of the user in the log.
-
         Raises:
-            OAuthError: They are too long.
+            ClaimsTooLongError: They are too long.
             UpstreamUnavailableError: The function has failed.
         """
-        claims = self._named(user) if self._function is None else await self._computed(self._function, user, mark)
+        claims = self._named(user) if self._function is None else await self._computed(self._function, user)
         limit = MAX_IN_STORE if self._has_store else MAX_IN_TOKEN
         size = size_of(user, claims)
         if size > limit:
-            advice = "keep fewer claims" if self._has_store else "use a store, or keep fewer claims"
-            _logger.warning(
-                "event=oauth_claims_too_long user=%s bytes=%d limit=%d: the user can't sign in. For roles and "
-                "OAuthProxy(claims=): %s.",
-                mark, size, limit, advice,
-            )  # fmt: skip
-            raise OAuthError("invalid_grant", _TOO_LONG)
+            where = "with" if self._has_store else "without"
+            raise ClaimsTooLongError(f"{size} bytes; the limit {where} a store is {limit}")
         return claims
 
     def remaining(self, claims: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -217,17 +208,15 @@ class UserClaims:
                 self._report(name, str(error))
         return claims
 
-    async def _computed(self, function: ClaimsOf, user: User, mark: str) -> dict[str, Any]:
+    async def _computed(self, function: ClaimsOf, user: User) -> dict[str, Any]:
         try:
             async with asyncio.timeout(_SECONDS):
                 returned = function(user)
                 claims: object = await returned if inspect.isawaitable(returned) else returned
             return _checked_claims(claims)
         except Exception as error:
-            _logger.exception("event=oauth_claims_failed user=%s: the function of OAuthProxy(claims=) has failed.",
-                              mark)  # fmt: skip
-            reason = f"the function of OAuthProxy.claims: {type(error).__name__}"
-            raise UpstreamUnavailableError(reason, _FAILED) from error
+            _logger.exception("event=oauth_claims_failed: the function of OAuthProxy(claims=) has failed.")
+            raise failed(UpstreamUnavailableError, CLAIMS_FAILED, type(error).__name__) from error
 
     def _report(self, name: str, reason: str) -> None:
         """Log once in this process that a claim is missing."""
