@@ -24,7 +24,7 @@ from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
-from funcmcp._oauth_proxy.programs import Programs
+from funcmcp._oauth_proxy.programs import STATEMENT_ALGORITHMS, Programs
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
     IGNORED_SCOPES,
@@ -130,6 +130,9 @@ async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     }
     if settings.assertions is not None:
         document["authorization_grant_profiles_supported"] = [PROFILE]
+    if settings.programs is not None and settings.programs.has_keys:
+        document["token_endpoint_auth_methods_supported"] = [*_AUTH_METHODS, "private_key_jwt"]
+        document["token_endpoint_auth_signing_alg_values_supported"] = sorted(STATEMENT_ALGORITHMS)
     if settings.dpop is not None:
         document["dpop_signing_alg_values_supported"] = list(PROOF_ALGORITHMS)
     if _OPENID_METADATA in request.path:
@@ -294,7 +297,7 @@ class OAuthProxy:
             tokens=AccessTokens(issuer, url, own_keys, _checked_access_seconds(access_seconds)),
             exchange=_exchange_of(upstream, own_keys),
             assertions=_assertions(upstream, identity_assertions, sign_ins, issuer=issuer, resource=url),
-            programs=None if programs is None else Programs(programs, scopes),
+            programs=_programs(programs, scopes, issuer, store, clock),
             rates=AddressRates(),
             allow=allow,
             sign_ins=sign_ins,
@@ -494,9 +497,27 @@ def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:
 
 def _proofs(store: SignInStore | None, clock: Callable[[], float], nonces: Nonces | None) -> Proofs:
     """Return what checks the proofs of token requests."""
+    return Proofs(_replays(store, clock), clock, nonces)
+
+
+def _programs(
+    programs: Mapping[str, Program] | None,
+    scopes: Mapping[str, str],
+    issuer: str,
+    store: SignInStore | None,
+    clock: Callable[[], float],
+) -> Programs | None:
+    """Return the programs that get tokens; None if there are none."""
+    if programs is None:
+        return None
+    audiences = (issuer, f"{issuer}/oauth/token")
+    return Programs(programs, scopes, audiences=audiences, used=_replays(store, clock), clock=clock)
+
+
+def _replays(store: SignInStore | None, clock: Callable[[], float]) -> Replays:
+    """Return what remembers used proofs, in the store if other processes reach it, too."""
     account = FixedAccount(_PROOF_BYTES, _PROOF_BYTES // 4)
-    used = Replays(account, clock, store if store is not None and store.shared else None)
-    return Proofs(used, clock, nonces)
+    return Replays(account, clock, store if store is not None and store.shared else None)
 
 
 def _assertions(
