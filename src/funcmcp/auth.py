@@ -29,10 +29,21 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.entra import EntraID, ManagedIdentity
     from funcmcp._oauth_proxy.github import GitHub
     from funcmcp._oauth_proxy.google import Google
+    from funcmcp._oauth_proxy.oauth2 import OAuth2
     from funcmcp._oauth_proxy.oidc import OIDC
     from funcmcp._oauth_proxy.programs import Program
     from funcmcp._oauth_proxy.proxy import OAuthProxy
-    from funcmcp._oauth_proxy.upstream import Upstream, User
+    from funcmcp._oauth_proxy.upstream import (
+        AuthorizationRequest,
+        IssuedToken,
+        SignIn,
+        Upstream,
+        UpstreamError,
+        UpstreamHTTP,
+        UpstreamRefusedError,
+        UpstreamUnavailableError,
+        User,
+    )
 
 __all__ = [
     "JWKS",
@@ -40,6 +51,7 @@ __all__ = [
     "APIKeys",
     "Auth",
     "Authenticator",
+    "AuthorizationRequest",
     "BearerTokens",
     "Challenge",
     "ClientCertificate",
@@ -49,16 +61,23 @@ __all__ = [
     "GitHub",
     "Google",
     "Introspection",
+    "IssuedToken",
     "ManagedIdentity",
+    "OAuth2",
     "OAuthProxy",
     "Principal",
     "Program",
     "ProtectedResource",
+    "SignIn",
     "StaticKeys",
     "TokenRules",
     "UnavailableError",
     "Upstream",
+    "UpstreamError",
+    "UpstreamHTTP",
+    "UpstreamRefusedError",
     "UpstreamTokenError",
+    "UpstreamUnavailableError",
     "User",
     "VerifiedToken",
     "entra",
@@ -84,10 +103,21 @@ _HOMES = {
     "_oauth_proxy.github": ["GitHub"],
     "_oauth_proxy.clients": ["ClientWithSecret"],
     "_oauth_proxy.google": ["Google"],
+    "_oauth_proxy.oauth2": ["OAuth2"],
     "_oauth_proxy.oidc": ["OIDC"],
     "_oauth_proxy.programs": ["Program"],
     "_oauth_proxy.proxy": ["OAuthProxy"],
-    "_oauth_proxy.upstream": ["Upstream", "User"],
+    "_oauth_proxy.upstream": [
+        "AuthorizationRequest",
+        "IssuedToken",
+        "SignIn",
+        "Upstream",
+        "UpstreamError",
+        "UpstreamHTTP",
+        "UpstreamRefusedError",
+        "UpstreamUnavailableError",
+        "User",
+    ],
 }
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have

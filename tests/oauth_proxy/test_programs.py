@@ -174,7 +174,12 @@ async def test_the_log_names_the_program_with_a_wrong_secret(caplog: pytest.LogC
     for name in ("reports", "unknown", ""):
         await ask(stage, basic(name, "wrong-wrong-wrong"))
     await post(stage, "token", {"grant_type": "refresh_token"}, basic("unknown", SECRET))
-    assert caplog.messages == ["event=oauth_wrong_secret client=reports user=- scopes=-"]
+    lines = [message.partition(" reason=")[0] for message in caplog.messages]
+    assert lines == [
+        "event=oauth_wrong_secret client=reports user=- scopes=-",
+        "event=oauth_refused cause=client_secret client=- user=-",
+        "event=oauth_refused cause=client_unknown client=- user=-",
+    ]
 
 
 async def test_who_guesses_names_locks_no_program_of_the_same_address() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
@@ -32,13 +33,15 @@ from tests.patience import PATIENCE
 from tests.requirements import require
 from tests.serving import REPOSITORY
 from tests.sign_in.browsing import BACK, browse, visit
-from tests.sign_in.people import HERE, SignIn, django, signed_in
+from tests.sign_in.people import HERE, SignIn, django, oidc_provider, signed_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from joserfc.jwk import ECKey
+
+    from funcmcp.auth import User
 
 pytestmark = pytest.mark.slow("Clients and identity providers of others start for each case.")
 
@@ -173,6 +176,22 @@ async def test_the_official_python_client_signs_in_calls_steps_up_and_refreshes(
     own = Client(served.url, headers={"authorization": f"Bearer {renewed.json()['access_token']}"})
     async with own as client:
         assert (await client.call_tool("who")).structured_content == who
+
+
+async def test_claims_of_userinfo_decide_who_may_sign_in_and_use_a_tool() -> None:
+    """The provider's default: the ID token has the subject only, and 200 groups are too long for an access token."""
+    provider = partial(oidc_provider, conforms=True)
+
+    def allow(user: User) -> bool:
+        return (user.email or "").endswith("@example.com")
+
+    with signed_in(provider, allow=allow, claims=["groups"], store=MemorySignIns()) as running:
+        memory = Memory()
+        who, groups = await call_official(running.url, memory, "auto", ("who", {}), ("groups", {}))
+        assert who == {"subject": "ada", "name": "ada of the tests", "email": "ada@example.com"}
+        assert groups == {"result": 200}
+        assert memory.tokens is not None
+        assert len(memory.tokens.access_token) < 2000
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

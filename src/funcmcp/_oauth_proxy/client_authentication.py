@@ -36,6 +36,13 @@ class LockedError(OAuthError):
         self.seconds = seconds
 
 
+class SecretRefusedError(OAuthError):
+    """A program is unknown, or the secret or the statement of a program or a client is missing or wrong."""
+
+    def __init__(self, description: str) -> None:
+        super().__init__("invalid_client", description)
+
+
 class Credentials(NamedTuple):
     """The id and the secret of a client in a request. None: the request has none."""
 
@@ -70,7 +77,7 @@ async def key_of_client(settings: ProxySettings, request: WebRequest, form: Para
     if client_id is None or key is None:
         raise OAuthError("invalid_client", "The client is not registered. Register it again.")
     if not settings.clients.is_authenticated(client_id, secret):
-        raise OAuthError("invalid_client", "The client has a secret, which is missing or wrong.")
+        raise SecretRefusedError("The client has a secret, which is missing or wrong.")
     return key
 
 
@@ -84,7 +91,7 @@ async def program_of(settings: ProxySettings, request: WebRequest, form: Paramet
         return client_id, program
     if _registered(settings, client_id) is not None:
         raise OAuthError("unauthorized_client", "Only programs that the operator names may use client_credentials.")
-    raise OAuthError("invalid_client", "The program is unknown, or its secret is missing or wrong.")
+    raise SecretRefusedError("The program is unknown, or its secret is missing or wrong.")
 
 
 async def _signing_program(
@@ -94,7 +101,7 @@ async def _signing_program(
     if secret is not None:
         raise OAuthError("invalid_request", "The client sends a secret and a statement. Send one of them.")
     if settings.programs is None or form.get("client_assertion_type") != ASSERTION_TYPE:
-        raise OAuthError("invalid_client", f"The client_assertion_type must be {ASSERTION_TYPE}.")
+        raise SecretRefusedError(f"The client_assertion_type must be {ASSERTION_TYPE}.")
     try:
         return await settings.programs.read_statement(form.get("client_assertion") or "", client_id)
     except MissingKeyError:
@@ -102,11 +109,11 @@ async def _signing_program(
             "temporarily_unavailable", "The keys of the client can't be fetched. Try again later."
         ) from None
     except TokenError as error:
-        raise OAuthError("invalid_client", str(error)) from None
+        raise SecretRefusedError(str(error)) from None
     except StoreUnavailableError:
         raise
     except Exception as error:  # a signature that makes a library fail is not valid
-        raise OAuthError("invalid_client", "The statement can't be verified.") from error
+        raise SecretRefusedError("The statement can't be verified.") from error
 
 
 def _registered(settings: ProxySettings, client_id: str | None) -> str | None:

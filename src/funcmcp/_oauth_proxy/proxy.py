@@ -7,10 +7,12 @@ import re
 from dataclasses import replace
 from time import time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from funcmcp._auth.access import distinct
+from funcmcp._auth.authenticator import Challenge
 from funcmcp._auth.dpop import PROOF_ALGORITHMS, checked_dpop
+from funcmcp._auth.principal import Principal
 from funcmcp._auth.protected_resource import ProtectedResource
 from funcmcp._auth.tokens.bearer import BearerTokens
 from funcmcp._auth.tokens.claims import TokenRules
@@ -21,6 +23,7 @@ from funcmcp._oauth_proxy.access_tokens import ALGORITHM, TYPE, AccessTokens
 from funcmcp._oauth_proxy.allowed_clients import AllowedClients
 from funcmcp._oauth_proxy.client_documents import ClientDocuments
 from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
+from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION, TOO_MANY
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
@@ -32,31 +35,33 @@ from funcmcp._oauth_proxy.settings import (
     ClientNotAllowedError,
     ProxySettings,
     log_event,
-    log_failure_of_upstream,
 )
 from funcmcp._oauth_proxy.sign_in import authorize, callback, consent
+from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._oauth_proxy.stored_sign_ins import LIFETIME_SECONDS, StoredSignIns
 from funcmcp._oauth_proxy.token_endpoint import revoke, token
 from funcmcp._oauth_proxy.upstream import token_exchanger_of
 from funcmcp._oauth_proxy.upstream_tokens import CLAIM, Exchange
+from funcmcp._oauth_proxy.user_claims import MAX_BESIDE_UPSTREAM, MAX_IN_TOKEN, REFERENCE, StoredClaims, UserClaims
 from funcmcp._oauth_proxy.userinfo import CLAIMS as USERINFO_CLAIMS
 from funcmcp._oauth_proxy.userinfo import PATH as USERINFO
 from funcmcp._oauth_proxy.userinfo import userinfo
 from funcmcp._oauth_proxy.web import WebAnswer, error_answer, json_answer
 from funcmcp._objects.public_names import public
+from funcmcp._state.key_values import MemorySignIns
 from funcmcp._state.keys import configured_keys
 from funcmcp._state.replays import FixedAccount, Nonces, Replays
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from funcmcp._auth.authenticator import Challenge, Fit
+    from funcmcp._auth.authenticator import Fit
     from funcmcp._auth.dpop import DPoP
-    from funcmcp._auth.principal import Principal
     from funcmcp._oauth_proxy.clients import ClientWithSecret
     from funcmcp._oauth_proxy.programs import Program
     from funcmcp._oauth_proxy.settings import Allow
     from funcmcp._oauth_proxy.upstream import Upstream
+    from funcmcp._oauth_proxy.user_claims import Claims
     from funcmcp._oauth_proxy.web import WebRequest
     from funcmcp._state.key_values import SignInStore
     from funcmcp._state.seal import KeyRing
@@ -80,6 +85,7 @@ _READ: Final = ("GET", "HEAD")
 _PROOF_BYTES: Final = 8 * 1024 * 1024
 """Bytes of memory of used proofs of token requests. A user has a quarter of it, and so has an address."""
 
+_ENDED: Final = Challenge("invalid_token", "The sign-in of the token has ended. Sign in again.")
 _CACHED: Final = ("cache-control", "max-age=3600")
 _CORS: Final = (
     ("access-control-allow-origin", "*"),
@@ -156,17 +162,19 @@ async def _register(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     seconds = await settings.rates.registrations.take(request.caller)
     if seconds:
         retry_after = ("retry-after", str(int(seconds) + 1))
-        return error_answer(429, "temporarily_unavailable", "Too many registrations; slow down.", retry_after)
+        settings.log.refused(TOO_MANY, "registrations")
+        return error_answer(429, "temporarily_unavailable", TOO_MANY.user, retry_after)
     try:
         answer = settings.clients.register(request.body, settings.clock())
         settings.check_uris(answer["redirect_uris"])
     except RedirectURIError as error:
+        settings.log.refused(REGISTRATION, error)
         return error_answer(400, "invalid_redirect_uri", str(error))
     except ClientNotAllowedError:
-        return error_answer(
-            400, "invalid_redirect_uri", "This server only accepts applications that its operator allows."
-        )
+        settings.log.refused(CLIENT_NOT_ALLOWED, "a registration")
+        return error_answer(400, "invalid_redirect_uri", CLIENT_NOT_ALLOWED.user)
     except ClientMetadataError as error:
+        settings.log.refused(REGISTRATION, error)
         return error_answer(400, "invalid_client_metadata", str(error))
     client = settings.clients.read(answer["client_id"])
     log_event("registered", "-" if client is None else client.key)
@@ -202,6 +210,12 @@ class OAuthProxy:
             scope requests all of them.
         allow: Decides which users may sign in. It gets a `User`, and returns True, False, or the scopes that the user
             may have. It may be async. None: every user of the upstream may sign in.
+        claims: More claims of the user for tools, in `Principal.claims`: names of claims of the provider, such as
+            ``["org_id", "groups"]``, or paths to members of one (``"realm_access.roles"``); or a function that gets a
+            `User` and returns a mapping. It may be async, and has five seconds. The claims are determined at the
+            sign-in, and again when a refresh says something new about the user. Without a store they may have 4 KiB of
+            JSON with the roles, and with one 128 KiB. Clients can read those that are in the token. None: no more than
+            name, verified e-mail address, tenant and roles.
         clients: Which applications may sign users in: ``["https://claude.ai", "http://localhost"]``. An entry is the
             origin of a document (CIMD) or of redirect URIs, ``"http://localhost"`` for all programs on the computer of
             the user, or a scheme such as ``"cursor:"``. None: all applications; each user is asked.
@@ -237,11 +251,11 @@ class OAuthProxy:
         nonces: Issues the nonces, for the endpoint as well: to a client, both are one server. None without nonces.
 
     Raises:
-        TypeError: *scopes* is not a dict, or *clients* is one string.
+        TypeError: *scopes* is not a dict, or *claims* or *clients* is one string.
         ValueError: The URL is not https, or has a query or another spelling than clients use; *issuer* is not a part of
-            it; there are no scopes, one is invalid, or has no sentence; an entry of *clients* has another form;
-            *identity_assertions* has no store, no client or a short secret; a program has no valid name or scope; a
-            number of seconds is not allowed; or *dpop* has another value.
+            it; there are no scopes, one is invalid, or has no sentence; a name in *claims* is reserved; an entry of
+            *clients* has another form; *identity_assertions* has no store, no client or a short secret; a program has
+            no valid name or scope; a number of seconds is not allowed; or *dpop* has another value.
 
     Example:
         ```python
@@ -265,6 +279,7 @@ class OAuthProxy:
         upstream: Upstream,
         scopes: Mapping[str, str],
         allow: Allow | None = None,
+        claims: Claims | None = None,
         clients: Sequence[str] | None = None,
         client_documents: bool = True,
         access_seconds: int = 3600,
@@ -300,6 +315,7 @@ class OAuthProxy:
             programs=_programs(programs, scopes, issuer, store, clock),
             rates=AddressRates(),
             allow=allow,
+            claims=_claims(claims, upstream, decides=allow is not None, has_store=store is not None),
             sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
             dpop=checked_dpop("OAuthProxy", dpop),
@@ -323,6 +339,11 @@ class OAuthProxy:
     def has_shared_keys(self) -> bool:
         """Whether other processes can have the same keys."""
         return self._settings.keys.shared
+
+    @property
+    def has_lasting_keys(self) -> bool:
+        """Whether a later start of the server has the same keys."""
+        return self._settings.keys.lasting
 
     @property
     def store(self) -> SignInStore | None:
@@ -350,7 +371,11 @@ class OAuthProxy:
         return self._settings.callback
 
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
-        """Return the user of a token of this proxy, a challenge for another token, or None without a bearer token."""
+        """Return the user of a token of this proxy, a challenge for another token, or None without a bearer token.
+
+        Raises:
+            StoreUnavailableError: The claims of the user are in the store, and it can't be reached.
+        """
         return await self._bearer(headers)
 
     def recall(self, digest: bytes) -> Principal | None:
@@ -407,6 +432,40 @@ class OAuthProxy:
         await self._settings.sign_ins.sign_out(subject)
         log_event("signed_out", "-", subject)
 
+    async def check(self) -> None:
+        """Look beside serving whether the identity provider can be used; the log says what is wrong."""
+        check = getattr(self.upstream, "check", None)
+        if check is not None:
+            await check()
+
+    def with_provider(self, url: str, upstream: Upstream, keys: KeyRing, **changes: Any) -> OAuthProxy:
+        """Return a proxy with the same scopes and rules at another URL, whose users another provider signs in.
+
+        For tests and machines of developers: it has keys of its own, so neither proxy accepts the tokens of the other.
+        Sign-ins that this proxy would keep in a store are kept in memory. All applications may sign users in, and none
+        may bring identity assertions.
+
+        Args:
+            url: The URL of the endpoint.
+            upstream: The provider.
+            keys: The keys of the new proxy.
+            changes: Other options that differ.
+        """
+        settings = self._settings
+        options: dict[str, Any] = {
+            "scopes": settings.scopes,
+            "allow": settings.allow,
+            "claims": settings.claims.configured,
+            "client_documents": settings.documents is not None,
+            "access_seconds": settings.tokens.seconds,
+            "refresh_seconds": settings.refresh_seconds,
+            "store": None if self.store is None else MemorySignIns(),
+            "dpop": self.dpop,
+            "dpop_nonces": self.dpop_nonces,
+            "clock": settings.clock,
+        }
+        return OAuthProxy(url, upstream=upstream, keys=keys, **options | changes)
+
     async def aclose(self) -> None:
         """Close the connections of the store."""
         if self.store is not None:
@@ -452,13 +511,25 @@ class OAuthProxy:
 
 
 class _OwnTokens(BearerTokens):
-    """The access tokens of a proxy, whose principals get tokens for other APIs.
+    """The access tokens of a proxy, whose principals get tokens for other APIs, and claims that are in the store.
 
     Attributes:
         exchange: Exchanges sign-ins; None if the upstream does not.
+        stored_claims: Reads claims in the store; None without a store.
     """
 
     exchange: Exchange | None = None
+    stored_claims: StoredClaims | None = None
+
+    async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
+        identity = await super().__call__(headers)
+        if not isinstance(identity, Principal) or REFERENCE not in identity.claims:
+            return identity
+        return _ENDED if self.stored_claims is None else await self.stored_claims.complete(identity) or _ENDED
+
+    def recall(self, digest: bytes) -> Principal | None:
+        principal = super().recall(digest)
+        return None if principal is None or REFERENCE in principal.claims else principal
 
     async def _check(self, token: str, now: float) -> tuple[Principal, float]:
         principal, end = await super()._check(token, now)
@@ -486,13 +557,20 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
         clock=settings.clock,
     )
     bearer.exchange = settings.exchange
+    bearer.stored_claims = None if settings.sign_ins is None else StoredClaims(settings.sign_ins)
     return bearer
 
 
 def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:
     """Return what exchanges sign-ins at an identity provider; None if the provider does not."""
     exchanger = token_exchanger_of(upstream)
-    return None if exchanger is None else Exchange(exchanger, keys, log_failure_of_upstream)
+    return None if exchanger is None else Exchange(exchanger, keys, SignInLog().upstream_failed)
+
+
+def _claims(claims: Claims | None, upstream: Upstream, *, decides: bool, has_store: bool) -> UserClaims:
+    """Return what determines the claims of users, with fewer in access tokens that also have one of the provider."""
+    short = MAX_IN_TOKEN if token_exchanger_of(upstream) is None else MAX_BESIDE_UPSTREAM
+    return UserClaims(claims, SignInLog().upstream_failed, decides=decides, has_store=has_store, short=short)
 
 
 def _proofs(store: SignInStore | None, clock: Callable[[], float], nonces: Nonces | None) -> Proofs:

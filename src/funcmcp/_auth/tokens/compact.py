@@ -50,15 +50,19 @@ class SignedToken:
     jwk: object = None
 
 
-def read(token: str) -> SignedToken:
+def read(token: str, longest: int = MAX_TOKEN) -> SignedToken:
     """Return the parts of a token.
 
     References to keys in the header (`jku`, `x5u`, `x5c`) are ignored: a token must not select its own key.
 
+    Args:
+        token: The token.
+        longest: Maximum number of characters of the token.
+
     Raises:
         TokenError: The text is not a signed token, is too long, or has critical extensions (``crit``).
     """
-    if len(token) > MAX_TOKEN:
+    if len(token) > longest:
         raise TokenError("The token is too long.")
     match = _SHAPE.fullmatch(token)
     if match is None:
