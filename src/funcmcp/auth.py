@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.authenticator import Authenticator, Challenge, UnavailableError, first_of
     from funcmcp._auth.easy_auth import EasyAuth
     from funcmcp._auth.entra_id import entra
+    from funcmcp._auth.grants import Grant, GrantProvider
     from funcmcp._auth.policy import Auth
     from funcmcp._auth.principal import Principal, UpstreamTokenError, VerifiedToken
     from funcmcp._auth.protected_resource import ProtectedResource, unauthorized
@@ -60,6 +61,8 @@ __all__ = [
     "EntraID",
     "GitHub",
     "Google",
+    "Grant",
+    "GrantProvider",
     "Introspection",
     "IssuedToken",
     "ManagedIdentity",
@@ -90,6 +93,7 @@ _HOMES = {
     "_auth.authenticator": ["Authenticator", "Challenge", "UnavailableError", "first_of"],
     "_auth.easy_auth": ["EasyAuth"],
     "_auth.entra_id": ["entra"],
+    "_auth.grants": ["Grant", "GrantProvider"],
     "_auth.policy": ["Auth"],
     "_auth.principal": ["Principal", "UpstreamTokenError", "VerifiedToken"],
     "_auth.protected_resource": ["ProtectedResource", "unauthorized"],

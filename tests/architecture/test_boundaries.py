@@ -127,13 +127,18 @@ def test_no_data_is_ever_code() -> None:
                 assert not starts or name_of(path) in STARTS_A_SERVER, f"{path}:{node.lineno}"
 
 
+CLIENTS_OF_SERVICES = {f"funcmcp/_grants/{name}.py" for name in ("accounts", "connecting", "tool_grants")}
+
+
 def test_the_authorization_server_is_in_the_package_of_the_proxy_only() -> None:
     """Elsewhere there is no confused deputy. tests/sign_in/test_attacks.py has the attacks on the proxy.
 
     The client signs its own user in. A server is a client of the authorization server of an upstream, for itself or for
-    its user: tests/upstreams/test_auth.py and test_user_grants.py have the attacks on that.
+    its user: tests/upstreams/test_auth.py and test_user_grants.py have the attacks on that. It also is a client of the
+    services of grants: tests/grants has the attacks on that.
     """
     clients_of_upstreams = {"funcmcp/_upstreams/auth.py", "funcmcp/_upstreams/user_grants.py"}
+    clients_of_upstreams |= {"funcmcp/_auth/grants.py", *CLIENTS_OF_SERVICES}
     client_names = {"authorize_url", "redirect_uri", "code_verifier", "client_secret", "refresh_token"}
     for path in MODULES:
         is_client = name_of(path).startswith("funcmcp/_client/") or name_of(path) in clients_of_upstreams

@@ -60,6 +60,7 @@ EXCEPTIONS = {
     "tests/upstreams/test_children.py": "It tests upstreams on stdio with real processes, through all layers.",
     "tests/upstreams/test_failures.py": "It tests failures of upstreams over HTTP, through all layers.",
     "tests/upstreams/test_telemetry.py": "It tests spans and metrics of requests to upstreams, through all layers.",
+    "src/funcmcp/_authoring/calling/question_time.py": "tests/authoring/calling/test_confirmation",
     "src/funcmcp/_client/orphans.py": "tests/upstreams/test_children",
     "src/funcmcp/_upstreams/connection.py": "tests/upstreams/test_failures",
     "src/funcmcp/_client/http_messages.py": "tests/client/test_http_exchange",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from functools import cached_property
 from time import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -46,6 +47,7 @@ from funcmcp._oauth_proxy.user_claims import MAX_BESIDE_UPSTREAM, MAX_IN_TOKEN, 
 from funcmcp._oauth_proxy.userinfo import CLAIMS as USERINFO_CLAIMS
 from funcmcp._oauth_proxy.userinfo import PATH as USERINFO
 from funcmcp._oauth_proxy.userinfo import userinfo
+from funcmcp._oauth_proxy.visits import Visits
 from funcmcp._oauth_proxy.web import WebAnswer, error_answer, json_answer
 from funcmcp._objects.public_names import public
 from funcmcp._state.key_values import MemorySignIns
@@ -365,6 +367,11 @@ class OAuthProxy:
         """The identity provider."""
         return self._settings.upstream
 
+    @cached_property
+    def visits(self) -> Visits:
+        """Finds out which user is at a browser, for pages of the server that are not part of a sign-in."""
+        return Visits(self._settings)
+
     @property
     def callback(self) -> str:
         """The redirect URI to register at the identity provider."""
@@ -418,7 +425,9 @@ class OAuthProxy:
         return client
 
     async def sign_out(self, subject: str) -> None:
-        """End all sign-ins of a user. Access tokens that were issued before are valid until they expire.
+        """End all sign-ins of a user, and the grants of tools with ``grant=``.
+
+        Access tokens of the proxy that were issued before are valid until they expire.
 
         Args:
             subject: The subject of the user, as in `Principal.subject`.
@@ -427,6 +436,8 @@ class OAuthProxy:
             RuntimeError: The proxy has no store.
             StoreUnavailableError: The store can't be reached, or other requests change it too often. Call it again.
         """
+        for sign_out in self.visits.sign_outs:
+            await sign_out(subject)
         if self._settings.sign_ins is None:
             raise RuntimeError("OAuthProxy.sign_out needs a store: OAuthProxy(store=...).")
         await self._settings.sign_ins.sign_out(subject)
@@ -479,7 +490,8 @@ class OAuthProxy:
             if request.method not in endpoint.methods:
                 text = "This address is part of a sign-in. Start the sign-in in your application."
                 return refusal_page(request, 405, "There is nothing to see here", text).with_headers(("allow", methods))
-            return await endpoint.handler(self._settings, request)
+            visited = await self.visits.answer(request) if endpoint.handler is callback else None
+            return await endpoint.handler(self._settings, request) if visited is None else visited
         if request.method == "OPTIONS":
             return WebAnswer(204, (*_CORS, ("access-control-allow-methods", methods), *_PREFLIGHT))
         if request.method not in endpoint.methods:
