@@ -32,7 +32,6 @@ from funcmcp._oauth_proxy.programs import STATEMENT_ALGORITHMS, Programs
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
     IGNORED_SCOPES,
-    AddressRates,
     ClientNotAllowedError,
     ProxySettings,
     log_event,
@@ -295,9 +294,8 @@ class OAuthProxy:
         dpop_nonces: bool = False,
         clock: Callable[[], float] = time,
     ) -> None:
-        url, origin = _checked_url(url)
-        issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
-        self._endpoints = _endpoints_below(issuer.removeprefix(origin), self._userinfo)
+        url, issuer, path = _checked_place(url, issuer)
+        self._endpoints = _endpoints_below(path, self._userinfo)
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
@@ -315,7 +313,6 @@ class OAuthProxy:
             exchange=_exchange_of(upstream, own_keys),
             assertions=_assertions(upstream, identity_assertions, sign_ins, issuer=issuer, resource=url),
             programs=_programs(programs, scopes, issuer, store, clock),
-            rates=AddressRates(),
             allow=allow,
             claims=_claims(claims, upstream, decides=allow is not None, has_store=store is not None),
             sign_ins=sign_ins,
@@ -624,6 +621,13 @@ def _assertions(
     if sign_ins is None:
         raise ValueError("OAuthProxy.identity_assertions needs a store, so that each assertion counts once.")
     return AssertionGrants(upstream, clients, sign_ins.use_once, issuer=issuer, resource=resource)
+
+
+def _checked_place(url: str, issuer: str | None) -> tuple[str, str, str]:
+    """Return the URL, the issuer and the path of the issuer, without slashes at the end; raise ValueError."""
+    url, origin = _checked_url(url)
+    issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
+    return url, issuer, issuer.removeprefix(origin)
 
 
 def _checked_url(url: str) -> tuple[str, str]:
