@@ -69,19 +69,20 @@ class ProviderClient:
     async def tokens(self, form: Mapping[str, str], now: float) -> Tokens:
         """See `AccountClient.tokens`."""
         title = self._provider.title
+        secrets = [form.get(name, "") for name in ("code", "code_verifier", "refresh_token")]
         try:
             headers, fields = await self._authentication()
             answer = await self._http.post(self._provider.token, {**form, **fields}, headers)
             return _tokens_in(answer, now)
         except UpstreamRefusedError as error:
-            self._log_failure("tokens", error, form.values())
+            self._log_failure("tokens", error, secrets)
             raise UpstreamTokenError("sign_in", f"{title} gives no token. Connect the account anew.") from None
         except UpstreamUnavailableError as error:
-            self._log_failure("tokens", error, form.values())
+            self._log_failure("tokens", error, secrets)
             text = f"{title} can't be reached, or does not answer as it should. Try again later."
             raise UpstreamTokenError("unavailable", text) from None
         except UpstreamError as error:
-            self._log_failure("tokens", error, form.values())
+            self._log_failure("tokens", error, secrets)
             text = f"{title} does not accept this server. The log of the server says why."
             raise UpstreamTokenError("configuration", text) from None
 
