@@ -47,11 +47,15 @@ WHO_MAY = {
     "funcmcp/_processes/supervisor.py": "passes the sockets on that listen",
     "funcmcp/_processes/systemd.py": "systemd, at the socket that it names",
     "funcmcp/_processes/uvicorn_server.py": "listens only, with the certificate that the operator names",
+    "funcmcp/_auth/authorities.py": "nobody: it loads the certificate authorities for the others of sign-in",
+    "funcmcp/_auth/connection_errors.py": "nobody: it reads the errors of ssl and socket",
+    "funcmcp/_auth/tokens/introspection.py": "the issuer of opaque tokens, at the URL that the operator names",
     "funcmcp/_auth/tokens/jwks.py": "the issuer's keys, at the URL that the operator names",
     "funcmcp/_oauth_proxy/client_documents.py": "public hosts that clients name, at port 443; with an OAuthProxy only",
     "funcmcp/_oauth_proxy/upstream.py": "the identity provider that the operator names",
     "funcmcp/_adapters/http1/tls_handshake.py": "nobody: an argument has the type of ssl",
     "funcmcp/_client/http_exchange.py": "the server that the caller of the client names",
+    "funcmcp/_client/headless_browser.py": "servers on this machine, for tests",
     "funcmcp/_client/public_addresses.py": "the resolver of the machine, for the host of an endpoint with public_only",
     "funcmcp/_client/session_cookies.py": "nobody: http.cookiejar reads requests of urllib, which are not sent",
     "funcmcp/_client/targets.py": "nobody: an option has the type of ssl",
@@ -138,6 +142,7 @@ def test_the_authorization_server_is_in_the_package_of_the_proxy_only() -> None:
     client_names = {"authorize_url", "redirect_uri", "code_verifier", "client_secret", "refresh_token"}
     for path in MODULES:
         is_client = name_of(path).startswith("funcmcp/_client/") or name_of(path) in clients_of_upstreams
+        is_client |= name_of(path) == "funcmcp/_auth/tokens/introspection.py"
         if is_client or name_of(path).startswith("funcmcp/_oauth_proxy/"):
             continue
         names = {node.id for node in ast.walk(tree_of(path)) if isinstance(node, ast.Name)}

@@ -238,6 +238,9 @@ async def test_a_caller_without_a_token_is_refused_where_the_identity_is_needed(
     [
         ((400, {"error": "invalid_grant", "error_description": "{canary}"}), "sign_in", "Sign in again"),
         ((400, {"error": "interaction_required"}), "sign_in", "interaction_required"),
+        ((403, {"error": "mfa_required"}), "sign_in", "mfa_required"),
+        ((400, {"error": "invalid_scope"}), "configuration", "The log of this server says why"),
+        ((429, {"error": "slow_down"}), "unavailable", "Try again later"),
         ((401, {"error": "invalid_client"}), "configuration", "The log of this server says why"),
         ((503, {}), "unavailable", "Try again later"),
         ((200, {}), "unavailable", "Try again later"),

@@ -309,11 +309,22 @@ async def test_a_token_is_renewed_and_a_refused_one_too(desk: Desk, upstream: Re
     assert len(person.urls) == 1
 
 
-async def test_an_account_that_is_no_longer_connected_is_connected_anew(desk: Desk, issuer: Recording) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (400, {"error": "invalid_grant"}),
+        (400, {"error": "invalid_request", "error_description": "Session expired"}),
+        (403, {"error": "mfa_required"}),
+        (200, {"ok": False, "error": "invalid_refresh_token"}),
+    ],
+)
+async def test_an_account_that_is_no_longer_connected_is_connected_anew(
+    desk: Desk, issuer: Recording, answer: tuple[int, dict[str, object]]
+) -> None:
     person = Person()
     await search(desk, person=person)
     desk.clock.now += 3600
-    issuer.answers = [(400, {"error": "invalid_grant"})]
+    issuer.answers = [answer]
     assert "connected anew" in await search(desk, person=person)
     desk.clock.now += 10
     assert await search(desk, person=person) == "found mcp"

@@ -8,7 +8,8 @@ steps:
 - `start`: the process is about to serve. The bus to the other instances starts, the log gets warnings about the
   configuration (`begin`), and the author's lifespans are entered. ASGI servers call it in the lifespan; without a
   lifespan the first request does.
-- `on_listening`: the address is known. The log gets a warning if other machines can reach a server with a random key.
+- `on_listening`: the address is known. The log gets a warning if other machines can reach a server with a random key,
+  and the identity provider of an `OAuthProxy` is looked at beside serving.
 - `drain`: the process is about to stop. Streams that would stay open end.
 - `aclose`: services with app scope and the bus are closed, and the lifespans are left.
 """
@@ -22,6 +23,7 @@ from functools import partial
 from threading import Lock
 from time import time
 from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from funcmcp._adapters.asgi.application import HTTPRuntime, http_runtime_of
@@ -40,6 +42,7 @@ from funcmcp._server.run import require_asyncio
 from funcmcp._serving.environment import is_on_azure, may_be_one_of_several, task_concurrency, task_queues
 from funcmcp._serving.health import store_checks
 from funcmcp._serving.warnings import (
+    check_provider,
     check_proxy,
     check_uploads,
     warn_of_idle_tasks,
@@ -62,12 +65,15 @@ from funcmcp._transports.http.status import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from contextlib import AbstractContextManager
     from typing import Any, Literal, TypeAlias
 
     from funcmcp._adapters.asgi.application import ASGIApplication, Receive, Scope, Send
     from funcmcp._adapters.prometheus import MetricsPort
+    from funcmcp._auth.authenticator import Authenticator
     from funcmcp._auth.grants import Grant
     from funcmcp._auth.policy import Auth
+    from funcmcp._auth.protected_resource import ProtectedResource
     from funcmcp._authoring.calling.services import Services
     from funcmcp._grants.tool_grants import ToolGrants
     from funcmcp._oauth_proxy.proxy import OAuthProxy
@@ -155,6 +161,7 @@ class ServerRuntime(HTTPRuntime):
     on_provider: tuple[Callable[[], None], ...] = ()
     _fixed_routes: str | None = None
     _has_warned_of_key = False
+    _checking: asyncio.Task[None] | None = None
     _logs_requests = False
     _seals_nonces = False
     _shows_tracebacks = False
@@ -179,9 +186,9 @@ class ServerRuntime(HTTPRuntime):
         self.state = None if state == "memory" else _checked_state(state)
         services.open_values = self.server.open_values = self.open_values
         services.runtime = self
-        http = _with_environment(http)
-        self.http_options, self.path, self._sse = http, http.path, http.sse
         self.metadata = None if auth is None else auth.resource
+        http = _completed(http, self.metadata)
+        self.http_options, self.path, self._sse = http, http.path, http.sse
         self.proxy = None if auth is None else _proxy_in(auth)
         self._auth = auth
         self._authentication = self._make_authentication()
@@ -306,9 +313,15 @@ class ServerRuntime(HTTPRuntime):
         self.server.catalog.add(template)
         self.upload_features = None, template
         if options.tool_name is not None:
-            url = options.url or self._url_of_auth()
             keys = self.server.keys
-            tool = upload_tool(options.tool_name, store, self.services, keys=keys, endpoint=lambda: self.path, url=url)
+            tool = upload_tool(
+                options.tool_name,
+                store,
+                self.services,
+                keys=keys,
+                endpoint=lambda: self.path,
+                url=lambda: options.url or self._url_of_auth(),
+            )
             self.server.catalog.add(tool)
             self.upload_features = tool, template
 
@@ -450,11 +463,39 @@ class ServerRuntime(HTTPRuntime):
         """
         if sessions is None:
             self._store = NoSessions()
-        http = _with_environment(http)
+        http = _completed(http, self.metadata)
         self.http_options, self.path, self._sse = http, http.path, http.sse
         self._make_endpoints()
         self.exchange = self._make_exchange()
         self.has_websocket = http.websocket is not None
+
+    @property
+    def auth(self) -> Auth | None:
+        """How callers are authenticated; None lets everybody call everything."""
+        return self._auth
+
+    def accepting(self, authenticator: Authenticator) -> AbstractContextManager[None]:
+        """Accept the principals of another authenticator, too, inside a ``with`` block; raise ValueError without auth.
+
+        For tests, which sign in users of their own.
+        """
+        if self._authentication is None:
+            raise ValueError(f"{self.name} has no auth, so it does not know its callers.")
+        return self._authentication.accepting(authenticator)
+
+    def change_auth(self, auth: Auth) -> None:
+        """Change how callers are authenticated before the server begins. What they may do remains as it is."""
+        self.metadata, self.proxy, self._auth = auth.resource, _proxy_in(auth), auth
+        self._authentication = self._make_authentication()
+        routes, self._routes = self._routes, None
+        if routes is not None:
+            from funcmcp._transports.http.endpoints.custom_routes import CustomRoutes  # noqa: PLC0415 - few servers have them
+
+            self._routes = CustomRoutes(self.server, self.http_options, self._authentication)
+            for route in routes.routes:
+                self._routes.add(route)
+        self._make_endpoints()
+        self.exchange = self._make_exchange()
 
     def begin(self) -> None:
         """Start the bus, and log warnings about the configuration."""
@@ -527,10 +568,24 @@ class ServerRuntime(HTTPRuntime):
         self._entered.add(loop)
 
     def on_listening(self, address: str) -> None:
-        """Warn of a random key if other machines can reach the server."""
+        """Warn of a random key if other machines can reach the server, and look at the identity provider."""
+        self._check_sign_in()
         is_network_address = address_of(address) is not None  # and not the path of a Unix socket
         if is_network_address and not is_loopback(address):
             self._warn_of_random_key("other machines can reach it")
+
+    def _check_sign_in(self) -> None:
+        """Begin to look whether the identity provider can be used, once. Serving does not wait for it."""
+        if self.proxy is not None and self._checking is None:
+            self._checking = asyncio.create_task(check_provider(self.name, self.proxy))
+
+    async def _end_check(self) -> None:
+        """Cancel what looks at the identity provider, if it runs in this event loop."""
+        checking = self._checking
+        if checking is not None and checking.get_loop() is asyncio.get_running_loop():
+            self._checking = None
+            checking.cancel()
+            await asyncio.wait({checking})
 
     def show_tracebacks(self) -> None:
         """Allow the page to show the tracebacks of failures, if there is a page and no proxy is declared."""
@@ -549,6 +604,7 @@ class ServerRuntime(HTTPRuntime):
             self.begin()
             if self.services.has_app_scope or self.services.lifespans or not isinstance(self.server.bus, LocalBus):
                 warn_of_missing_lifespan(self.name)
+        self._check_sign_in()
         if address is not None:
             self.on_listening(address)
 
@@ -581,6 +637,7 @@ class ServerRuntime(HTTPRuntime):
             if self.metrics_port is not None:
                 await asyncio.to_thread(self.metrics_port.close)
             await self.server.bus.aclose()
+            await self._end_check()
             if self.proxy is not None:
                 await self.proxy.aclose()
             for state in self._states():
@@ -852,10 +909,19 @@ class ServerRuntime(HTTPRuntime):
             )
 
 
-def _with_environment(http: HTTPOptions) -> HTTPOptions:
-    """Return the options with the number of proxies in the environment, if it is there."""
+def _completed(http: HTTPOptions, metadata: ProtectedResource | None) -> HTTPOptions:
+    """Return the options with the number of proxies in the environment, and with the host of the server's own URL.
+
+    The operator has written that host into the code as the name of the server, so that no page of another site can
+    have it. A loopback name is allowed on loopback addresses only, whoever names it.
+    """
     proxies = proxies_of_environment()
-    return http if proxies is None else replace(http, proxies=proxies)
+    if proxies is not None:
+        http = replace(http, proxies=proxies)
+    parts = urlsplit("" if metadata is None else metadata.resource)
+    if not parts.hostname or is_loopback(parts.hostname):
+        return http
+    return replace(http, allowed_hosts=[*http.allowed_hosts, parts.netloc.lower()])
 
 
 def _proxy_in(auth: Auth) -> OAuthProxy | None:

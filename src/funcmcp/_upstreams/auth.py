@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from funcmcp._auth.access import distinct
 from funcmcp._auth.principal import Principal, UpstreamTokenError
+from funcmcp._auth.token_errors import helper_for
 from funcmcp._auth.urls import checked
 from funcmcp._client.credentials import JWT_BEARER, TOKEN_EXCHANGE, Issuer, client_fields
 from funcmcp._client.errors import SignInError, one_line
@@ -204,17 +205,20 @@ class TokenClient:
             answer = await self.requests.post_form(self.token_url, {**sent, **fields.form}, fields.headers)
             check_token(answer)
         except SignInError as error:
-            raise self._failure(error) from None  # the cause may have a text of the authorization server
+            is_of_user = "code" in form or "refresh_token" in form
+            # Without the cause, which may have a text of the authorization server.
+            raise self._failure(error, is_of_user=is_of_user) from None
         return answer
 
-    def _failure(self, error: SignInError) -> UpstreamTokenError:
+    def _failure(self, error: SignInError, *, is_of_user: bool) -> UpstreamTokenError:
         """Write a line about a failure, and return the error for the caller."""
         code = error.error if isinstance(error, RefusedError) else ""
         reason = one_line(code, 80) or type(error.__cause__ or error).__name__
         self.log_limit.write("event=upstream_token_failed token_url=%s reason=%s", self.token_url, reason)
-        if code in _USER_ERRORS:
+        status = error.status if isinstance(error, RefusedError) else 0
+        if code and helper_for(status, code, is_of_user=is_of_user) == "user":
             return UpstreamTokenError(
-                "sign_in", f"The identity provider gives no token for the other server ({code}). Sign in again."
+                "sign_in", f"The identity provider gives no token for the other server ({reason}). Sign in again."
             )
         if isinstance(error, RefusedError):
             return UpstreamTokenError(
@@ -222,12 +226,6 @@ class TokenClient:
                 "The identity provider gives no token for the other server. The log of this server says why.",
             )
         return UpstreamTokenError("unavailable", "The identity provider can't be reached. Try again later.")
-
-
-_USER_ERRORS: Final = frozenset(
-    {"invalid_grant", "interaction_required", "consent_required", "login_required", "access_denied"}
-)
-"""Errors that the user can mend: by a new sign-in, or by a consent."""
 
 
 def check_token(answer: Mapping[str, Any]) -> None:
