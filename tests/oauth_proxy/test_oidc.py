@@ -720,7 +720,8 @@ async def test_a_provider_may_leave_out_the_nonce_if_the_author_says_so(
 @pytest.mark.parametrize(
     ("status", "body", "level", "reason"),
     [
-        (404, b"{}", "ERROR", "status 404"),
+        (404, b"{}", "ERROR", "status 404)"),
+        (400, {"error": "invalid_tenant", "error_description": "AADSTS90002"}, "ERROR", "'AADSTS90002'"),
         (302, b"", "ERROR", "status 302"),
         (200, b"<html>", "ERROR", "not JSON"),
         (200, b"[]", "ERROR", "not a JSON object"),

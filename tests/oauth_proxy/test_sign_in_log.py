@@ -12,6 +12,7 @@ from funcmcp._oauth_proxy.failures import INVALID_GRANT, NOT_ALLOWED, PROVIDER_D
 from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
 from funcmcp.state import KeyRing, MemorySignIns
+from tests.clock import Clock
 from tests.oauth_proxy.stage import DOWN, VERIFIER, Browser, Stage
 
 SECRETS = re.compile(r"upstream-code|upstream-refresh|ada@example\.com|Ada|eyJ|funcmcp[-_.]")
@@ -76,7 +77,7 @@ async def test_a_code_or_a_refresh_token_of_another_client_is_named(
 async def test_a_user_whom_allow_refuses_has_a_line_with_the_mark_of_the_user(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, "funcmcp")
+    caplog.set_level(logging.DEBUG, "funcmcp")
     is_allowed = True
     stage = await Stage(allow=lambda user: is_allowed).with_client()
     stage.upstream.rotates = True
@@ -88,6 +89,8 @@ async def test_a_user_whom_allow_refuses_has_a_line_with_the_mark_of_the_user(
     [issued] = re.findall(r"event=oauth_issued client=\S+ user=(\w+)", caplog.text)
     refused = re.findall(r"cause=not_allowed client=\S+ user=(\w+)", caplog.text)
     assert refused == [issued, issued]
+    levels = [record.levelname for record in caplog.records if "cause=not_allowed" in record.getMessage()]
+    assert levels == ["INFO", "DEBUG"]  # one user in one minute
 
 
 async def test_a_refused_registration_has_its_reason(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
@@ -216,10 +219,24 @@ async def test_the_steps_of_a_browser_have_a_rate(stage: Stage) -> None:
 
 
 def test_the_kinds_of_lines_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    log = SignInLog()
+    clock = Clock()
+    log = SignInLog(clock)
     for number in range(1000):
         log.upstream_failed("token", UpstreamUnavailableError(f"reason {number}"))
-    assert len(caplog.records) <= 101
+    assert len(caplog.records) == 101
+    clock.now += 60
+    log.upstream_failed("token", UpstreamUnavailableError("another reason"))
+    assert len(log._limits) == 1
+    assert "another reason" in caplog.messages[-1]
+
+
+def test_each_user_whom_allow_refuses_has_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "funcmcp")
+    log = SignInLog()
+    for _ in range(10):
+        for user in ("ada", "bob", "cleo"):
+            log.refused(NOT_ALLOWED, client="c", user=user)
+    assert [message.split("user=")[1].split()[0] for message in caplog.messages] == ["ada", "bob", "cleo"]
 
 
 def test_debug_has_each_line(caplog: pytest.LogCaptureFixture) -> None:

@@ -175,9 +175,10 @@ class OIDC:
 
     Raises:
         TypeError: *scopes* or *insecure_hosts* is one string.
-        ValueError: The issuer or the URL of the document is not an https URL (http only on a loopback address), the id
-            is missing, a scope is invalid, a parameter belongs to the proxy, there are both a secret and a credential,
-            the method is unknown or has no secret, the name of an endpoint is unknown, or the file has no certificates.
+        ValueError: The issuer or the URL of the document is not an https URL (http only on a loopback address), the
+            issuer is the URL of its document, the id is missing, a scope is invalid, a parameter belongs to the proxy,
+            there are both a secret and a credential, the method is unknown or has no secret, the name of an endpoint is
+            unknown, or the file has no certificates.
     """
 
     # What the first request replaces.
@@ -328,6 +329,7 @@ class OIDC:
 
     async def check(self) -> None:
         """Request the discovery document, unless it is known; the log says what is wrong with it."""
+        await self._http.prepare()
         with suppress(UpstreamUnavailableError):  # which is in the log
             await self._discover()
 

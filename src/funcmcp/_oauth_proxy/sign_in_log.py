@@ -1,13 +1,15 @@
 """The lines of the log about sign-ins that fail.
 
 How it works: people without an account can cause most of these lines. So each kind of line is written once a minute,
-and the other lines at the level DEBUG. Texts of clients and providers are escaped and shortened, and no line has a
-code, a token, a secret or the name of a user.
+and the other lines at the level DEBUG. Each user whom `allow` refuses is a kind, for an audit. There are at most a
+hundred kinds in a minute; all further ones are one kind. Texts of clients and providers are escaped and shortened, and
+no line has a code, a token, a secret or the name of a user.
 """
 
 from __future__ import annotations
 
 import logging
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from funcmcp._oauth_proxy.failures import NO_REFRESH_TOKEN, NOT_ALLOWED
@@ -15,6 +17,8 @@ from funcmcp._oauth_proxy.upstream import UpstreamMisconfiguredError
 from funcmcp._state.line_limit import LineLimit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from funcmcp._oauth_proxy.failures import Failure
 
 _logger = logging.getLogger("funcmcp")
@@ -22,12 +26,19 @@ _logger = logging.getLogger("funcmcp")
 _MAX_KINDS: Final = 100
 _MAX_REASON: Final = 600
 _MAX_MARK: Final = 60
+_PERIOD: Final = 60.0
 
 
 class SignInLog:
-    """Writes the lines of one proxy."""
+    """Writes the lines of one proxy.
 
-    def __init__(self) -> None:
+    Args:
+        clock: Returns monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._cleared = clock()
         self._limits: dict[tuple[str, ...], LineLimit] = {}
         self._has_warned_of_refresh_tokens = False
 
@@ -42,11 +53,9 @@ class SignInLog:
         """
         reason = failure.operator if not str(detail) else f"{failure.operator} ({detail})"
         line = "event=oauth_refused cause=%s client=%s user=%s reason=%s"
-        values = (failure.cause, escaped(client), user, escaped(reason))
-        if failure is NOT_ALLOWED:  # the provider knows the user, and each one counts for an audit
-            _logger.info(line, *values)
-        else:
-            self._limit(logging.INFO, "refused", failure.cause).write(line, *values)
+        kind = (failure.cause, user) if failure is NOT_ALLOWED else (failure.cause,)
+        limit = self._limit(logging.INFO, "refused", *kind)
+        limit.write(line, failure.cause, escaped(client), user, escaped(reason))
 
     def upstream_failed(self, step: str, error: Exception, *, is_of_browser: bool = False) -> None:
         """Write that the identity provider has refused something, or that a request to it has failed.
@@ -77,11 +86,15 @@ class SignInLog:
             )
 
     def _limit(self, level: int, *kind: str) -> LineLimit:
-        """Return the limit for a kind of line. After a hundred kinds, all others are one kind."""
-        key = (str(level), *kind)
+        """Return the limit for a kind of line."""
+        key, now = (str(level), *kind), self._clock()
         if key not in self._limits and len(self._limits) >= _MAX_KINDS:
-            key = (str(level),)
-        return self._limits.setdefault(key, LineLimit(level))
+            if now - self._cleared >= _PERIOD:
+                self._limits.clear()
+                self._cleared = now
+            else:
+                key = (str(level),)
+        return self._limits.setdefault(key, LineLimit(level, self._clock))
 
 
 def escaped(text: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
@@ -185,6 +186,9 @@ class SignIn(NamedTuple):
 class Upstream(Protocol):
     """An identity provider for `OAuthProxy`, such as `OIDC`. Its methods are called by the proxy only.
 
+    It may also have an async method ``check`` without parameters, which is called once, soon after the server has begun
+    to listen. It writes into the log what is wrong with the provider; see `OIDC.check`.
+
     Attributes:
         name: The name of the provider, for people.
         issuer: The exact ``iss`` of its answers; None if it has none.
@@ -248,6 +252,10 @@ class UpstreamHTTP:
         self._running = 0
         self._tls: SSLContext | None = None
 
+    async def prepare(self) -> None:
+        """Load in another thread what the first request needs, so that other requests are answered meanwhile."""
+        await asyncio.to_thread(import_module, "httpx2")
+
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the JSON object at a URL; raise UpstreamUnavailableError."""
         status, value = await self.request("GET", url, headers or {}, None)
@@ -294,7 +302,7 @@ class UpstreamHTTP:
         except _NotJSONError as error:
             raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, f"{url}: {error.detail}") from None
         if status != _OK or not isinstance(value, dict):
-            reason = f"status {status}" if status != _OK else "the answer is not a JSON object"
+            reason = f"status {status}{_error_of(value)}" if status != _OK else "the answer is not a JSON object"
             raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, f"{url}: {reason}")
         return value
 
@@ -311,7 +319,7 @@ class UpstreamHTTP:
         error = error_in(value)
         if error is None and status == _OK:
             return value
-        reason = f"status {status}, error {error!r}, {value.get('error_description')!r:.500}"
+        reason = f"status {status}{_error_of(value)}"
         is_of_user = "code" in form or "refresh_token" in form
         helper = "time" if error is None else helper_for(status, error, is_of_user=is_of_user)
         if helper == "user":
@@ -399,6 +407,12 @@ def _object(value: Any, status: int) -> dict[str, Any]:
         reason = f"status {status}, and the answer is not a JSON object"
         raise failed(UpstreamUnavailableError, PROVIDER_AWAY, reason)
     return value
+
+
+def _error_of(value: Any) -> str:
+    """Return the error in an answer and the provider's sentence, for the log; "" if there is none."""
+    error = error_in(value)
+    return "" if error is None else f", error {error!r}, {value.get('error_description')!r:.500}"
 
 
 def _origin(url: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from funcmcp._auth.access import PRINCIPALS_ONLY
@@ -9,6 +10,9 @@ from funcmcp._server.log import logger, quote
 from funcmcp._serving.environment import TASK_CONCURRENCY_VARIABLE, is_on_azure, may_be_one_of_several
 from funcmcp._state.keys import VARIABLE
 from funcmcp._state.sessions.signed import SignedSessions
+
+CHECK_DELAY = 1.0
+"""Seconds after the start until the identity provider is looked at, so that the first requests are answered before."""
 
 if TYPE_CHECKING:
     from funcmcp._oauth_proxy.proxy import OAuthProxy
@@ -78,6 +82,7 @@ def check_proxy(name: str, proxy: OAuthProxy) -> None:
 
 async def check_provider(name: str, proxy: OAuthProxy) -> None:
     """Log what is wrong with the identity provider of the sign-in. No failure of the check ends the server."""
+    await asyncio.sleep(CHECK_DELAY)
     try:
         await proxy.check()
     except Exception as error:  # noqa: BLE001 - an upstream of the author may raise anything

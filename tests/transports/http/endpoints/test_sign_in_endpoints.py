@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer, ServerInfo
+from funcmcp._serving import warnings
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.endpoints import health
 from funcmcp.auth import APIKeys, Auth, ProtectedResource, first_of
@@ -317,7 +318,25 @@ class CheckedUpstream(ScriptedUpstream):
             raise self.failure
 
 
-async def test_the_provider_is_looked_at_beside_serving_once_and_not_after_the_end() -> None:
+async def turns() -> None:
+    """Let other tasks run."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_the_first_requests_are_answered_before_the_check() -> None:
+    upstream = CheckedUpstream()
+    runtime = runtime_of(server(Stage(upstream=upstream)))
+    runtime.on_listening("127.0.0.1")
+    await turns()
+    assert upstream.checks == 0
+    await runtime.aclose()
+
+
+async def test_the_provider_is_looked_at_beside_serving_once_and_not_after_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(warnings, "CHECK_DELAY", 0)
     upstream = CheckedUpstream()
     runtime = runtime_of(server(Stage(upstream=upstream)))
     await runtime.start()
@@ -325,7 +344,7 @@ async def test_the_provider_is_looked_at_beside_serving_once_and_not_after_the_e
     assert upstream.checks == 0  # on stdio nobody signs in
     for _ in range(3):
         runtime.on_listening("127.0.0.1")
-    await asyncio.sleep(0)
+    await turns()
     assert upstream.checks == 1
     async with client(server(Stage(upstream=upstream))) as http:
         assert (await http.post("/mcp", json=LIST)).status_code == 401  # without waiting for the check
@@ -333,13 +352,16 @@ async def test_the_provider_is_looked_at_beside_serving_once_and_not_after_the_e
     assert upstream.is_cancelled
 
 
-async def test_without_a_lifespan_the_first_request_begins_the_check(caplog: pytest.LogCaptureFixture) -> None:
+async def test_without_a_lifespan_the_first_request_begins_the_check(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(warnings, "CHECK_DELAY", 0)
     upstream = CheckedUpstream(ValueError("broken\r\nforged"))
     upstream.answers.set()
     async with client(server(Stage(upstream=upstream))) as http:
         for _ in range(2):
             await http.post("/mcp", json=LIST)
-    await asyncio.sleep(0)
+    await turns()
     assert upstream.checks == 1
     [line] = [message for message in caplog.messages if "can't check" in message]
     assert line.isprintable()
