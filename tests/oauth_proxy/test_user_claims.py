@@ -29,6 +29,8 @@ from tests.oauth_proxy.test_github import GitHubHTTP, github
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from funcmcp.state import SignInStore
+
 GROUPS = {count: [f"{number:08d}-1111-2222-3333-444444444444" for number in range(count)] for count in (10, 200, 1000)}
 RICH = {
     "name": "Ada",
@@ -73,6 +75,13 @@ async def test_named_claims_of_the_provider_reach_the_tool() -> None:
     principal = await principal_of(await at_provider(provider_with(**RICH), claims=names))
     assert {name: principal.claims[name] for name in names} == {name: RICH[name] for name in names}
     assert "email" not in principal.claims, "the provider has not verified it"
+
+
+async def test_a_path_names_a_member_of_a_claim() -> None:
+    http = provider_with(realm_access={"roles": ["cook"], "secret": 1}, **{"a.b": 1, "a": {"b": 2}})
+    principal = await principal_of(await at_provider(http, claims=["realm_access.roles", "a.b", "sub.x"]))
+    assert (principal.claims["realm_access.roles"], principal.claims["a.b"]) == (["cook"], 1)
+    assert set(principal.claims).isdisjoint({"realm_access", "a", "sub.x"})
 
 
 async def test_without_the_option_no_more_claims_are_kept() -> None:
@@ -260,15 +269,32 @@ async def test_a_token_of_a_server_with_a_store_is_refused_by_one_without() -> N
     assert isinstance(await stage.caller_of(tokens["access_token"]), Challenge)
 
 
-async def test_less_stays_in_a_token_that_also_has_one_of_the_provider() -> None:
-    http = provider_with(groups=["x" * 1100])
+async def with_exchange(http: UserinfoHTTP, store: SignInStore | None) -> Stage:
+    """Return a proxy whose access tokens also carry the token of the provider."""
     upstream = with_keys(OIDC(http.issuer, "app", "secret", token_exchange=True, clock=Clock()), http)
-    stage = Stage(upstream=upstream, claims=["groups"], store=MemorySignIns())
+    stage = Stage(upstream=upstream, claims=["groups"], store=store)
     stage.upstream = http  # type: ignore[assignment]
-    await stage.with_client()
+    return await stage.with_client()
+
+
+async def test_less_stays_in_a_token_that_also_has_one_of_the_provider() -> None:
+    stage = await with_exchange(provider_with(groups=["x" * 1100]), MemorySignIns())
     tokens = await stage.tokens()
     assert "sign_in" in claims_of(tokens["access_token"])
     assert (await principal_of(stage, tokens)).claims["groups"] == ["x" * 1100]
+
+
+@pytest.mark.parametrize(("count", "lines"), [(100, 0), (3900, 1)])
+async def test_a_token_that_is_too_long_for_many_proxies_is_logged_once(
+    count: int, lines: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    http = provider_with(name="Ada", email="ada@example.com", groups=["x" * count])
+    stage = await with_exchange(http, None)
+    token = http.token
+    monkeypatch.setattr(http, "token", lambda *sent: (200, token(*sent)[1] | {"access_token": "y" * 2000}))
+    for _ in range(2):
+        await principal_of(stage)
+    assert caplog.text.count("oauth_access_token_long") == lines
 
 
 # Userinfo

@@ -190,10 +190,11 @@ class OAuthProxy:
         allow: Decides which users may sign in. It gets a `User`, and returns True, False, or the scopes that the user
             may have. It may be async. None: every user of the upstream may sign in.
         claims: More claims of the user for tools, in `Principal.claims`: names of claims of the provider, such as
-            ``["org_id", "groups"]``, or a function that gets a `User` and returns a mapping. It may be async, and has
-            five seconds. The claims are determined at the sign-in, and again when a refresh says something new about
-            the user. Without a store they may have 4 KiB of JSON with the roles, and with one 128 KiB. Clients can read
-            those that are in the token. None: no more than name, verified e-mail address, tenant and roles.
+            ``["org_id", "groups"]``, or paths to members of one (``"realm_access.roles"``); or a function that gets a
+            `User` and returns a mapping. It may be async, and has five seconds. The claims are determined at the
+            sign-in, and again when a refresh says something new about the user. Without a store they may have 4 KiB of
+            JSON with the roles, and with one 128 KiB. Clients can read those that are in the token. None: no more than
+            name, verified e-mail address, tenant and roles.
         clients: Which applications may sign users in: ``["https://claude.ai", "http://localhost"]``. An entry is the
             origin of a document (CIMD) or of redirect URIs, ``"http://localhost"`` for all programs on the computer of
             the user, or a scheme such as ``"cursor:"``. None: all applications; each user is asked.

@@ -467,19 +467,20 @@ def _tokens(
         upstream = settings.exchange.conceal(upstream_token)
     if upstream is not None and upstream_token is not None and upstream_token.seconds is not None:
         seconds = max(1, min(seconds, int(upstream_token.seconds)))
+    access_token = settings.tokens.issue(
+        refresh.user,
+        refresh.client,
+        scopes,
+        signed_in=refresh.signed_in,
+        now=settings.clock(),
+        seconds=seconds,
+        upstream=upstream,
+        claims=refresh.claims,
+        sign_in=reference,
+        jkt=refresh.jkt,
+    )
     tokens: dict[str, object] = {
-        "access_token": settings.tokens.issue(
-            refresh.user,
-            refresh.client,
-            scopes,
-            signed_in=refresh.signed_in,
-            now=settings.clock(),
-            seconds=seconds,
-            upstream=upstream,
-            claims=refresh.claims,
-            sign_in=reference,
-            jkt=refresh.jkt,
-        ),
+        "access_token": settings.claims.check_length(access_token),
         "token_type": "Bearer" if refresh.jkt is None else "DPoP",
         "expires_in": seconds,
         "scope": " ".join(scopes),

@@ -47,6 +47,7 @@ and many proxies take headers of 8 KiB at most."""
 MAX_BESIDE_UPSTREAM: Final = 1024
 """As above, with a store, if access tokens also carry the token of the provider."""
 
+_LONG_TOKEN: Final = 8000
 MAX_IN_STORE: Final = 128 * 1024
 """Maximum number of bytes of JSON of the roles and claims in a store."""
 
@@ -122,6 +123,7 @@ class UserClaims:
         self._has_store = has_store
         self._short = short
         self._reported: set[str] = set()
+        self._has_warned = False
 
     async def complete(self, sign_in: SignIn, *, is_new: bool) -> User | None:
         """Return the user of a sign-in with all that the provider says; None if it says nothing about the user.
@@ -183,11 +185,23 @@ class UserClaims:
         """Return whether the roles and claims of a user stay in the store."""
         return self._has_store and size_of(user, claims) > self._short
 
+    def check_length(self, access_token: str) -> str:
+        """Return an access token; log once in this process if one is too long for many proxies."""
+        if len(access_token) > _LONG_TOKEN and not self._has_warned:
+            self._has_warned = True
+            _logger.warning(
+                "event=oauth_access_token_long characters=%d: many proxies refuse headers of more than 8 KiB. Use a "
+                "store, or keep fewer claims. A token of the provider for other APIs takes a part of it. This is "
+                "logged once.",
+                len(access_token),
+            )
+        return access_token
+
     def _named(self, user: User) -> dict[str, Any]:
         """Return the named claims that the provider has sent."""
         claims: dict[str, Any] = {}
         for name in self._names:
-            value = user.claims.get(name)
+            value = claim_at(user.claims, name)
             if value is None:
                 self._report(name, _reason_for_missing(name, user.claims))
                 continue
