@@ -65,6 +65,7 @@ class UpstreamUnavailableError(UpstreamError):
     """The identity provider can't be reached, or its answer is not usable: the client may send its request again."""
 
 
+@public("funcmcp.auth")
 class UpstreamMisconfiguredError(UpstreamUnavailableError):
     """The identity provider does not accept the server, or is not the one that is configured: the operator can help."""
 
@@ -152,6 +153,7 @@ class IssuedToken(NamedTuple):
     seconds: float | None
 
 
+@public("funcmcp.auth")
 class MoreClaims(NamedTuple):
     """What an identity provider can be asked about a user beyond its answer, as at its userinfo endpoint.
 
