@@ -63,7 +63,7 @@ class AccessTokens:
         client: str,
         scopes: Sequence[str],
         *,
-        signed_in: int,
+        signed_in: int | None,
         now: float,
         seconds: int | None = None,
         upstream: str | None = None,
@@ -77,7 +77,7 @@ class AccessTokens:
             user: The user, whose roles are in the token unless it refers to the sign-in.
             client: The client's key.
             scopes: The granted scopes.
-            signed_in: When the user signed in, in seconds since 1970.
+            signed_in: When the user signed in, in seconds since 1970; None for a program.
             now: Seconds since 1970.
             seconds: Seconds after which the token expires; None for the usual number.
             upstream: The provider's access token of the sign-in, encrypted; None for none.

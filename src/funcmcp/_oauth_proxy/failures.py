@@ -214,6 +214,12 @@ CLIENT_UNKNOWN: Final = Failure(
     "The server does not know your application. Remove the server from your application and add it again.",
     "The registration of the client was made with keys that the server no longer has. Set FUNCMCP_KEYS to keep them.",
 )
+CLIENT_SECRET: Final = Failure(
+    "client_secret",
+    "The server does not accept what your application identifies itself with. Ask its operator for new values.",
+    "The program is unknown, or a secret is missing or wrong. Give the application the id and the secret of "
+    "OAuthProxy.client, or those in programs= of OAuthProxy.",
+)
 CLIENT_NOT_ALLOWED: Final = Failure(
     "client_not_allowed",
     "This server does not accept your application. Ask its operator to add it.",

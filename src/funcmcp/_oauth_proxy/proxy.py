@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from functools import cached_property
 from time import time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from funcmcp._auth.access import distinct
 from funcmcp._auth.authenticator import Challenge
@@ -26,6 +27,8 @@ from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
 from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION, TOO_MANY
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
+from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
+from funcmcp._oauth_proxy.programs import Programs
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
     IGNORED_SCOPES,
@@ -41,15 +44,23 @@ from funcmcp._oauth_proxy.token_endpoint import revoke, token
 from funcmcp._oauth_proxy.upstream import token_exchanger_of
 from funcmcp._oauth_proxy.upstream_tokens import CLAIM, Exchange
 from funcmcp._oauth_proxy.user_claims import MAX_BESIDE_UPSTREAM, MAX_IN_TOKEN, REFERENCE, StoredClaims, UserClaims
+from funcmcp._oauth_proxy.userinfo import CLAIMS as USERINFO_CLAIMS
+from funcmcp._oauth_proxy.userinfo import PATH as USERINFO
+from funcmcp._oauth_proxy.userinfo import userinfo
+from funcmcp._oauth_proxy.visits import Visits
 from funcmcp._oauth_proxy.web import WebAnswer, error_answer, json_answer
 from funcmcp._objects.public_names import public
+from funcmcp._state.key_values import MemorySignIns
 from funcmcp._state.keys import configured_keys
 from funcmcp._state.replays import FixedAccount, Nonces, Replays
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from funcmcp._auth.authenticator import Fit
     from funcmcp._auth.dpop import DPoP
+    from funcmcp._oauth_proxy.clients import ClientWithSecret
+    from funcmcp._oauth_proxy.programs import Program
     from funcmcp._oauth_proxy.settings import Allow
     from funcmcp._oauth_proxy.upstream import Upstream
     from funcmcp._oauth_proxy.user_claims import Claims
@@ -67,6 +78,8 @@ _OPENID_METADATA: Final = "/.well-known/openid-configuration"
 _METADATA: Final = ("/.well-known/oauth-authorization-server", _OPENID_METADATA)
 _ERRORS: Final = {429: "temporarily_unavailable", 500: "server_error", 503: "temporarily_unavailable"}
 """The errors of OAuth for refusals; ``invalid_request`` for all other statuses."""
+
+_AUTH_METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
 
 _READ: Final = ("GET", "HEAD")
 """The methods of documents. HEAD is answered as GET, and the platform leaves the body out."""
@@ -96,8 +109,12 @@ class _Endpoint(NamedTuple):
 
 async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Return the metadata of the authorization server (RFC 8414)."""
-    del request
     issuer = settings.issuer
+    grant_types = ["authorization_code", "refresh_token"]
+    if settings.assertions is not None:
+        grant_types.append(GRANT_TYPE)
+    if settings.programs is not None:
+        grant_types.append(PROGRAM_GRANT_TYPE)
     document: dict[str, object] = {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}/oauth/authorize",
@@ -108,9 +125,10 @@ async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         "scopes_supported": list(settings.scopes),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code", "refresh_token"],
-        "token_endpoint_auth_methods_supported": ["none"],
-        "revocation_endpoint_auth_methods_supported": ["none"],
+        "grant_types_supported": grant_types,
+        # Registered clients have no secret, so "none" is first: some clients choose the first one.
+        "token_endpoint_auth_methods_supported": list(_AUTH_METHODS),
+        "revocation_endpoint_auth_methods_supported": list(_AUTH_METHODS),
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": True,
         "client_id_metadata_document_supported": settings.documents is not None,
@@ -119,12 +137,14 @@ async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         "id_token_signing_alg_values_supported": [ALGORITHM],
     }
     if settings.assertions is not None:
-        document["grant_types_supported"] = ["authorization_code", "refresh_token", GRANT_TYPE]
         document["authorization_grant_profiles_supported"] = [PROFILE]
-        if settings.assertions.has_secrets:
-            document["token_endpoint_auth_methods_supported"] = ["none", "client_secret_basic", "client_secret_post"]
     if settings.dpop is not None:
         document["dpop_signing_alg_values_supported"] = list(PROOF_ALGORITHMS)
+    if _OPENID_METADATA in request.path:
+        # For those that decide by the domain of an address. These scopes are accepted, and give nothing.
+        document["userinfo_endpoint"] = f"{issuer}{USERINFO}"
+        document["claims_supported"] = list(USERINFO_CLAIMS)
+        document["scopes_supported"] = ["openid", "email", "profile", *settings.scopes]
     answer = json_answer(200, document)
     return WebAnswer(200, (answer.headers[0], _CACHED), answer.body)
 
@@ -210,6 +230,8 @@ class OAuthProxy:
         identity_assertions: Clients that may bring an identity assertion of the upstream (ID-JAG) in place of a
             sign-in: the secret for each client id, or None for a public client such as the URL of a document. It needs
             a store. None: no client.
+        programs: Programs that get tokens with a secret of their own, without a user (client credentials), by name. The
+            name is the ``sub`` and the ``client_id`` of their tokens. *allow* is not called for them. None: no program.
         issuer: The issuer of the tokens, below which the endpoints of the sign-in are. None: the origin of the URL, so
             a host has one proxy. For several servers of one host, a part of the URL, such as
             ``"https://mcp.example.com/orders"`` for ``"https://mcp.example.com/orders/mcp"``.
@@ -231,8 +253,8 @@ class OAuthProxy:
         TypeError: *scopes* is not a dict, or *claims* or *clients* is one string.
         ValueError: The URL is not https, or has a query or another spelling than clients use; *issuer* is not a part of
             it; there are no scopes, one is invalid, or has no sentence; a name in *claims* is reserved; an entry of
-            *clients* has another form; *identity_assertions* has no store, no client or a short secret; a number of
-            seconds is not allowed; or *dpop* has another value.
+            *clients* has another form; *identity_assertions* has no store, no client or a short secret; a program has
+            no valid name or scope; a number of seconds is not allowed; or *dpop* has another value.
 
     Example:
         ```python
@@ -263,6 +285,7 @@ class OAuthProxy:
         refresh_seconds: int | None = None,
         store: SignInStore | None = None,
         identity_assertions: Mapping[str, str | None] | None = None,
+        programs: Mapping[str, Program] | None = None,
         issuer: str | None = None,
         keys: KeyRing | None = None,
         dpop: DPoP | None = None,
@@ -271,7 +294,7 @@ class OAuthProxy:
     ) -> None:
         url, origin = _checked_url(url)
         issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
-        self._endpoints = _endpoints_below(issuer.removeprefix(origin))
+        self._endpoints = _endpoints_below(issuer.removeprefix(origin), self._userinfo)
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
@@ -288,6 +311,7 @@ class OAuthProxy:
             tokens=AccessTokens(issuer, url, own_keys, _checked_access_seconds(access_seconds)),
             exchange=_exchange_of(upstream, own_keys),
             assertions=_assertions(upstream, identity_assertions, sign_ins, issuer=issuer, resource=url),
+            programs=None if programs is None else Programs(programs, scopes),
             rates=AddressRates(),
             allow=allow,
             claims=_claims(claims, upstream, decides=allow is not None, has_store=store is not None),
@@ -340,6 +364,11 @@ class OAuthProxy:
         """The identity provider."""
         return self._settings.upstream
 
+    @cached_property
+    def visits(self) -> Visits:
+        """Finds out which user is at a browser, for pages of the server that are not part of a sign-in."""
+        return Visits(self._settings)
+
     @property
     def callback(self) -> str:
         """The redirect URI to register at the identity provider."""
@@ -357,8 +386,45 @@ class OAuthProxy:
         """See `BearerTokens.recall`."""
         return self._bearer.recall(digest)
 
+    def fit(self, headers: Mapping[str, str]) -> Fit:
+        """See `BearerTokens.fit`."""
+        return self._bearer.fit(headers)
+
+    def client(self, name: str, redirect_uris: Sequence[str]) -> ClientWithSecret:
+        """Return the id and the secret of a client, for a platform that asks for both.
+
+        They are derived from the keys of the server and from the arguments, so nothing is stored, and each call returns
+        the same ones. The id contains the arguments. They are valid for as long as the keys are.
+
+        Args:
+            name: What users read when the platform asks for access.
+            redirect_uris: The addresses to which the platform lets users return.
+
+        Raises:
+            TypeError: The redirect URIs are one string.
+            RuntimeError: The keys are random, so that the client would be unknown after a restart.
+            ValueError: A redirect URI is not allowed, by itself or by *clients*.
+
+        Example:
+            ```python
+            print(proxy.client("Power Platform", ["https://global.consent.azure-apim.net/redirect/orders"]))
+            ```
+        """
+        if isinstance(redirect_uris, str):
+            raise TypeError("OAuthProxy.client takes a list of redirect URIs, not one string.")
+        if not self.has_shared_keys:
+            raise RuntimeError("OAuthProxy.client needs keys that a restart keeps: set FUNCMCP_KEYS, or keys=.")
+        client = self._settings.clients.with_secret(name, redirect_uris)
+        try:
+            self._settings.check_uris(redirect_uris)
+        except ClientNotAllowedError:
+            raise ValueError("OAuthProxy.clients does not allow the redirect URIs of this client. Add them.") from None
+        return client
+
     async def sign_out(self, subject: str) -> None:
-        """End all sign-ins of a user. Access tokens that were issued before are valid until they expire.
+        """End all sign-ins of a user, and the grants of tools with ``grant=``.
+
+        Access tokens of the proxy that were issued before are valid until they expire.
 
         Args:
             subject: The subject of the user, as in `Principal.subject`.
@@ -367,6 +433,8 @@ class OAuthProxy:
             RuntimeError: The proxy has no store.
             StoreUnavailableError: The store can't be reached, or other requests change it too often. Call it again.
         """
+        for sign_out in self.visits.sign_outs:
+            await sign_out(subject)
         if self._settings.sign_ins is None:
             raise RuntimeError("OAuthProxy.sign_out needs a store: OAuthProxy(store=...).")
         await self._settings.sign_ins.sign_out(subject)
@@ -377,6 +445,34 @@ class OAuthProxy:
         check = getattr(self.upstream, "check", None)
         if check is not None:
             await check()
+
+    def with_provider(self, url: str, upstream: Upstream, keys: KeyRing, **changes: Any) -> OAuthProxy:
+        """Return a proxy with the same scopes and rules at another URL, whose users another provider signs in.
+
+        For tests and machines of developers: it has keys of its own, so neither proxy accepts the tokens of the other.
+        Sign-ins that this proxy would keep in a store are kept in memory. All applications may sign users in, and none
+        may bring identity assertions.
+
+        Args:
+            url: The URL of the endpoint.
+            upstream: The provider.
+            keys: The keys of the new proxy.
+            changes: Other options that differ.
+        """
+        settings = self._settings
+        options: dict[str, Any] = {
+            "scopes": settings.scopes,
+            "allow": settings.allow,
+            "claims": settings.claims.configured,
+            "client_documents": settings.documents is not None,
+            "access_seconds": settings.tokens.seconds,
+            "refresh_seconds": settings.refresh_seconds,
+            "store": None if self.store is None else MemorySignIns(),
+            "dpop": self.dpop,
+            "dpop_nonces": self.dpop_nonces,
+            "clock": settings.clock,
+        }
+        return OAuthProxy(url, upstream=upstream, keys=keys, **options | changes)
 
     async def aclose(self) -> None:
         """Close the connections of the store."""
@@ -391,7 +487,8 @@ class OAuthProxy:
             if request.method not in endpoint.methods:
                 text = "This address is part of a sign-in. Start the sign-in in your application."
                 return refusal_page(request, 405, "There is nothing to see here", text).with_headers(("allow", methods))
-            return await endpoint.handler(self._settings, request)
+            visited = await self.visits.answer(request) if endpoint.handler is callback else None
+            return await endpoint.handler(self._settings, request) if visited is None else visited
         if request.method == "OPTIONS":
             return WebAnswer(204, (*_CORS, ("access-control-allow-methods", methods), *_PREFLIGHT))
         if request.method not in endpoint.methods:
@@ -399,6 +496,10 @@ class OAuthProxy:
         else:
             answer = await endpoint.handler(self._settings, request)
         return answer.with_headers(*_CORS)
+
+    async def _userinfo(self, settings: ProxySettings, request: WebRequest) -> WebAnswer:
+        """Answer who the user of an access token is."""
+        return await userinfo(settings, request, self._bearer)
 
     def refusal(self, request: WebRequest, status: int, reason: str, *headers: tuple[str, str]) -> WebAnswer:
         """Return the answer to a request that is refused before it is read: an OAuth error, or a page.
@@ -533,12 +634,13 @@ def _checked_issuer(issuer: str, url: str, origin: str) -> str:
     return issuer
 
 
-def _endpoints_below(path: str) -> Mapping[str, _Endpoint]:
+def _endpoints_below(path: str, userinfo: Handler) -> Mapping[str, _Endpoint]:
     """Return the endpoints of an issuer by path. Clients look for its metadata at several (RFC 8414 section 3.1)."""
     metadata = [f"{name}{path}" for name in _METADATA]
     if path:
         metadata.append(f"{path}{_OPENID_METADATA}")
     endpoints = {f"{path}{name}": endpoint for name, endpoint in _ENDPOINTS.items()}
+    endpoints[f"{path}{USERINFO}"] = _Endpoint((*_READ, "POST"), userinfo, is_for_clients=True)
     return MappingProxyType(dict.fromkeys(metadata, _METADATA_ENDPOINT) | endpoints)
 
 

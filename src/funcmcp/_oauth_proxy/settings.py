@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.client_documents import ClientDocuments
     from funcmcp._oauth_proxy.clients import Clients, OAuthClient
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
+    from funcmcp._oauth_proxy.programs import Programs
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import Upstream, User
     from funcmcp._oauth_proxy.upstream_tokens import Exchange
@@ -51,6 +52,7 @@ class AddressRates:
         self.authorizations = _per_minute(60)
         self.browsers = _per_minute(120)
         self.failed_tokens = _per_minute(30)
+        self.wrong_secrets = _per_minute(30)
 
 
 def _per_minute(count: int) -> MemoryRates:
@@ -73,6 +75,7 @@ class ProxySettings:
         tokens: Issues access tokens.
         exchange: Exchanges sign-ins for tokens for other APIs; None if the upstream does not.
         assertions: What identity assertions are good for; None: nothing.
+        programs: The programs that get tokens without a user; None: there are none.
         rates: How often an address may use the endpoints.
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
         claims: Determines the claims of users for the tokens.
@@ -95,6 +98,7 @@ class ProxySettings:
     tokens: AccessTokens
     exchange: Exchange | None
     assertions: AssertionGrants | None
+    programs: Programs | None
     rates: AddressRates
     allow: Allow | None
     claims: UserClaims

@@ -24,7 +24,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
+from funcmcp._oauth_proxy.client_authentication import LockedError, SecretRefusedError, key_of_client, program_of
 from funcmcp._oauth_proxy.failures import (
+    CLIENT_SECRET,
     CLIENT_UNKNOWN,
     INVALID_GRANT,
     NOT_ALLOWED,
@@ -41,11 +43,12 @@ from funcmcp._oauth_proxy.failures import (
     Failure,
 )
 from funcmcp._oauth_proxy.flows import ANY_KEY, CODE_SECONDS, challenge_of, of_code, sign_in_id
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, basic_client
+from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
+from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, user_mark
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError, new_id
-from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError, failed
+from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError, User, failed
 from funcmcp._oauth_proxy.web import (
     JSON,
     NOT_STORED,
@@ -65,9 +68,10 @@ if TYPE_CHECKING:
     from funcmcp._auth.tokens.proofs import Proof
     from funcmcp._oauth_proxy.flows import Flow
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
+    from funcmcp._oauth_proxy.programs import Program
     from funcmcp._oauth_proxy.settings import ProxySettings
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
-    from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn, User
+    from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn
     from funcmcp._oauth_proxy.web import Parameters, WebRequest
 
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
@@ -102,13 +106,7 @@ async def token(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         settings.log.refused(REQUEST, error)
         return await _failed(settings, request, error_answer(400, "invalid_request", str(error)))
     except OAuthError as error:
-        _log_refusal(settings, error)
-        status = 401 if error.error == "invalid_client" else 400
-        # RFC 6749 section 5.2: a client that has tried HTTP Basic is told to.
-        basic = [("www-authenticate", "Basic")] if status == 401 and "authorization" in request.headers else []  # noqa: PLR2004
-        if error.nonce is not None:  # which each client gets at first
-            return error_answer(status, error.error, str(error), ("dpop-nonce", error.nonce))
-        return await _failed(settings, request, error_answer(status, error.error, str(error), *basic))
+        return await _refused(settings, request, error)
     except UpstreamRefusedError as error:
         settings.log.upstream_failed("token", error)
         text = error.advice or PROVIDER_REFUSED.user
@@ -132,6 +130,8 @@ def _log_refusal(settings: ProxySettings, error: OAuthError) -> None:
     """Write why a token request is refused; not for the request of a nonce, which each client gets at first."""
     if isinstance(error, _GrantRefusedError):
         settings.log.refused(error.failure, client=error.client, user=error.user)
+    elif isinstance(error, SecretRefusedError):
+        settings.log.refused(CLIENT_SECRET, error)
     elif error.error == "invalid_client":
         settings.log.refused(CLIENT_UNKNOWN, error)
     elif error.error == "invalid_target":
@@ -149,7 +149,7 @@ async def revoke(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         return await _revoke_stored(settings, settings.sign_ins, request)
     try:
         form = form_of(request)
-        client = _key_of_client(settings, request, form)
+        client = await key_of_client(settings, request, form)
         text = form.get("token") or ""
         refresh = of_refresh_token(settings.keys, text, settings.clock(), settings.refresh_seconds)
         if refresh is None and _is_access_token(text):
@@ -162,8 +162,7 @@ async def revoke(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         settings.log.refused(REQUEST, error)
         return await _failed(settings, request, error_answer(400, "invalid_request", str(error)))
     except OAuthError as error:
-        _log_refusal(settings, error)
-        return await _failed(settings, request, error_answer(401, error.error, str(error)))
+        return await _refused(settings, request, error)
     except UpstreamUnavailableError as error:
         settings.log.upstream_failed("revoke", error)
         return _unavailable(error.advice or PROVIDER_AWAY.user)
@@ -175,7 +174,7 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
     """End a sign-in in the store. Whether the identity provider ends it, too, makes no difference to the client."""
     try:
         form = form_of(request)
-        client = _key_of_client(settings, request, form)
+        client = await key_of_client(settings, request, form)
         text = form.get("token") or ""
         token = sign_ins.read(text)
         if token is None and _is_access_token(text):
@@ -187,8 +186,7 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
         settings.log.refused(REQUEST, error)
         return await _failed(settings, request, error_answer(400, "invalid_request", str(error)))
     except OAuthError as error:
-        _log_refusal(settings, error)
-        return await _failed(settings, request, error_answer(401, error.error, str(error)))
+        return await _refused(settings, request, error)
     except StoreUnavailableError:
         return _unavailable(_STORE_AWAY)
     if refresh is not None:
@@ -202,15 +200,20 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
 
 async def _token(settings: ProxySettings, request: WebRequest, form: Parameters) -> WebAnswer:
     assertions = settings.assertions if form.get("grant_type") == GRANT_TYPE else None
-    if assertions is None:
-        client = _key_of_client(settings, request, form)
-    else:
+    program: Program | None = None
+    if assertions is not None:
         client = assertions.client_of(form, request.headers.get("authorization"))
+    elif settings.programs is not None and form.get("grant_type") == PROGRAM_GRANT_TYPE:
+        client, program = await program_of(settings, request, form)
+    else:
+        client = await key_of_client(settings, request, form)
     if len(form.resources) > 1 or not all(map(settings.is_resource, form.resources)):
         raise OAuthError("invalid_target", f"The resource must be {settings.url}.")
     proof = _proof_of(settings, request)
     if assertions is not None:
         return await _exchange_assertion(settings, assertions, form, client, proof)
+    if program is not None:
+        return await _issue_to_program(settings, form, client, program, proof)
     grant_type = form.get("grant_type")
     if grant_type == "authorization_code":
         return await _exchange(settings, form, client, proof, request.caller)
@@ -331,6 +334,24 @@ async def _exchange_assertion(
     if settings.sign_ins is not None:
         await _begin(settings, settings.sign_ins, identifier, sign_in)
     return _answer(_tokens(settings, sign_in, scopes, None, None, identifier))
+
+
+async def _issue_to_program(
+    settings: ProxySettings, form: Parameters, name: str, program: Program, proof: Proof | None
+) -> WebAnswer:
+    """Issue an access token to a program."""
+    requested = [scope for scope in form.words("scope") if scope not in IGNORED_SCOPES]
+    if not set(requested) <= set(program.scopes):
+        raise OAuthError("invalid_scope", "The program may not have a scope that it requests.")
+    scopes = [scope for scope in program.scopes if not requested or scope in requested]
+    jkt = await _use(settings, proof, f"program {name}", None)
+    log_event("issued_to_program", name, scopes=scopes)
+    user = User(name, name=name, roles=frozenset(program.roles))
+    token = settings.tokens.issue(user, name, scopes, signed_in=None, now=settings.clock(), jkt=jkt)
+    kind = "Bearer" if jkt is None else "DPoP"
+    return _answer(
+        {"access_token": token, "token_type": kind, "expires_in": settings.tokens.seconds, "scope": " ".join(scopes)}
+    )
 
 
 async def _exchanged(settings: ProxySettings, flow: Flow, code: str) -> SignIn:
@@ -494,19 +515,6 @@ def _answer(tokens: dict[str, object]) -> WebAnswer:
     return json_answer(200, tokens, _NO_CACHE)
 
 
-def _key_of_client(settings: ProxySettings, request: WebRequest, form: Parameters) -> str:
-    client_id, authorization = form.get("client_id"), request.headers.get("authorization")
-    if client_id is None and authorization is not None:
-        # Some clients use HTTP Basic whatever they are registered for, with their id and no secret.
-        client_id, secret = basic_client(authorization)
-        if secret:
-            raise OAuthError("invalid_client", "The client has no secret. Send the client_id in the form.")
-    key = settings.key_of_client(client_id)
-    if key is None:
-        raise OAuthError("invalid_client", "The client is not registered. Register it again.")
-    return key
-
-
 def _fits(verifier: str, challenge: str) -> bool:
     """Return whether a PKCE verifier is that of a challenge."""
     if not _VERIFIER.fullmatch(verifier):
@@ -518,12 +526,29 @@ def _is_access_token(text: str) -> bool:
     return text.startswith("ey") and text.count(".") == 2  # noqa: PLR2004 - header, payload, signature
 
 
+async def _refused(settings: ProxySettings, request: WebRequest, error: OAuthError) -> WebAnswer:
+    """Return the refusal of a request, count it and log why."""
+    _log_refusal(settings, error)
+    if isinstance(error, LockedError):
+        return _slow_down(error.seconds)
+    status = 401 if error.error == "invalid_client" else 400
+    if error.nonce is not None:  # which each client gets at first
+        return error_answer(status, error.error, str(error), ("dpop-nonce", error.nonce))
+    # RFC 6749 section 5.2: a client that has tried HTTP Basic is told to.
+    basic = [("www-authenticate", "Basic")] if status == 401 and "authorization" in request.headers else []  # noqa: PLR2004
+    return await _failed(settings, request, error_answer(status, error.error, str(error), *basic))
+
+
 async def _failed(settings: ProxySettings, request: WebRequest, answer: WebAnswer) -> WebAnswer:
     """Count a failed request of an address; return the refusal of an address that has too many of them."""
     seconds = await settings.rates.failed_tokens.take(request.caller)
     if not seconds:
         return answer
     settings.log.refused(TOO_MANY, "failed token requests")
+    return _slow_down(seconds)
+
+
+def _slow_down(seconds: float) -> WebAnswer:
     retry_after = ("retry-after", str(int(seconds) + 1))
     return error_answer(429, "temporarily_unavailable", TOO_MANY.user, retry_after)
 

@@ -96,6 +96,9 @@ class UserClaims:
         has_store: Whether the proxy has a store for what is too long for a token.
         short: Maximum number of bytes of JSON that stay in the access token if there is a store.
 
+    Attributes:
+        configured: The names or the function, as they were passed.
+
     Raises:
         TypeError: *claims* is one string, or has another type.
         ValueError: A name is reserved or not fit.
@@ -110,6 +113,7 @@ class UserClaims:
         has_store: bool,
         short: int,
     ) -> None:
+        self.configured = claims
         self._names: tuple[str, ...] = ()
         self._function: ClaimsOf | None = None
         if callable(claims):

@@ -85,6 +85,19 @@ def read(token: str, longest: int = MAX_TOKEN) -> SignedToken:
     )
 
 
+def has_shape(token: str) -> bool:
+    """Return whether a text looks like a signed JSON Web Token: three parts, of which the first one is an object."""
+    return token.startswith("ey") and len(token) <= MAX_TOKEN and _SHAPE.fullmatch(token) is not None
+
+
+def unverified_claims(token: str) -> dict[str, Any]:
+    """Return what a text of this shape says about itself, which proves nothing; an empty dict if it is not readable."""
+    try:
+        return read_object(_to_bytes(token.split(".")[1]), "payload")
+    except TokenError:
+        return {}
+
+
 def read_object(json_text: bytes, part: str) -> dict[str, Any]:
     """Return the JSON object in a part of a token; raise TokenError if the part is not a JSON object."""
     try:

@@ -14,7 +14,7 @@ from funcmcp import HTTPOptions, MCPServer, ServerInfo
 from funcmcp._serving import warnings
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.endpoints import health
-from funcmcp.auth import APIKeys, Auth, ProtectedResource, first_of
+from funcmcp.auth import APIKeys, Auth, Program, ProtectedResource, first_of
 from funcmcp.state import KeyRing, MemoryRates, MemorySignIns, StoreUnavailableError
 from tests.oauth_proxy.stage import ISSUER, URL, ScriptedUpstream, Stage, challenge_of
 
@@ -385,3 +385,37 @@ async def test_each_401_has_its_reason_at_debug(stage: Stage, caplog: pytest.Log
     lines = [record for record in caplog.records if "is refused with 401" in record.getMessage()]
     assert [line.levelname for line in lines] == ["WARNING", "DEBUG", "DEBUG"]
     assert "damaged" not in caplog.text
+
+
+async def test_a_program_calls_the_endpoint_with_its_token() -> None:
+    stage = Stage(programs={"reports": Program(secret="the-secret-of-reports", scopes=["orders.read"])})
+    async with client(server(stage)) as http:
+        auth = ("reports", "the-secret-of-reports")
+        tokens = (await http.post("/oauth/token", data={"grant_type": "client_credentials"}, auth=auth)).json()
+        headers = {"authorization": f"Bearer {tokens['access_token']}"}
+        listed = await http.post("/mcp", json=LIST, headers=headers)
+        assert listed.status_code == 200
+        assert (await http.get("/oauth/userinfo", headers=headers)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("POST", "/oauth/token", "authorization"),
+        ("POST", "/oauth/revoke", "authorization"),
+        ("GET", "/oauth/userinfo", "authorization"),
+        ("POST", "/oauth/token", "content-type"),
+        ("POST", "/oauth/consent", "origin"),
+    ],
+)
+async def test_a_header_that_came_twice_is_not_read(stage: Stage, method: str, path: str, name: str) -> None:
+    """Two programs that read the request could each use a different one."""
+    async with client(server(stage)) as http:
+        headers = [*FORM.items(), (name, "Basic YTpi"), (name, "Basic Yzpk")]
+        answer = await http.request(method, path, headers=headers, content=b"grant_type=x&client_id=y")
+        assert answer.status_code == 400
+        if path != "/oauth/consent":
+            assert answer.json() == {
+                "error": "invalid_request",
+                "error_description": f"The header {name} came more than once.",
+            }
