@@ -65,6 +65,7 @@ class UpstreamUnavailableError(UpstreamError):
     """The identity provider can't be reached, or its answer is not usable: the client may send its request again."""
 
 
+@public("funcmcp.auth")
 class UpstreamMisconfiguredError(UpstreamUnavailableError):
     """The identity provider does not accept the server, or is not the one that is configured: the operator can help."""
 
@@ -152,6 +153,7 @@ class IssuedToken(NamedTuple):
     seconds: float | None
 
 
+@public("funcmcp.auth")
 class ClaimsRequest(NamedTuple):
     """A request for claims of a user that are not in the answer of an identity provider, as for userinfo.
 
