@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.proxy import OAuthProxy
     from funcmcp._oauth_proxy.upstream import (
         AuthorizationRequest,
+        ClaimsRequest,
         IssuedToken,
-        MoreClaims,
         SignIn,
         Upstream,
         UpstreamError,
@@ -57,6 +57,7 @@ __all__ = [
     "AuthorizationRequest",
     "BearerTokens",
     "Challenge",
+    "ClaimsRequest",
     "ClientCertificate",
     "ClientWithSecret",
     "EasyAuth",
@@ -68,7 +69,6 @@ __all__ = [
     "Introspection",
     "IssuedToken",
     "ManagedIdentity",
-    "MoreClaims",
     "OAuth2",
     "OAuthProxy",
     "Principal",
@@ -118,7 +118,7 @@ _HOMES = {
     "_oauth_proxy.upstream": [
         "AuthorizationRequest",
         "IssuedToken",
-        "MoreClaims",
+        "ClaimsRequest",
         "SignIn",
         "Upstream",
         "UpstreamError",

@@ -120,7 +120,7 @@ def test_what_authors_of_upstreams_need_is_public() -> None:
     names: list[Any] = [
         auth.AuthorizationRequest,
         auth.IssuedToken,
-        auth.MoreClaims,
+        auth.ClaimsRequest,
         auth.SignIn,
         auth.Upstream,
         auth.UpstreamError,
