@@ -32,7 +32,6 @@ from funcmcp._oauth_proxy.programs import Programs
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
     IGNORED_SCOPES,
-    AddressRates,
     ClientNotAllowedError,
     ProxySettings,
     log_event,
@@ -292,8 +291,7 @@ class OAuthProxy:
         dpop_nonces: bool = False,
         clock: Callable[[], float] = time,
     ) -> None:
-        url, origin = _checked_url(url)
-        issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
+        url, origin, issuer = _checked_addresses(url, issuer)
         self._endpoints = _endpoints_below(issuer.removeprefix(origin), self._userinfo)
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
@@ -312,7 +310,6 @@ class OAuthProxy:
             exchange=_exchange_of(upstream, own_keys),
             assertions=_assertions(upstream, identity_assertions, sign_ins, issuer=issuer, resource=url),
             programs=None if programs is None else Programs(programs, scopes),
-            rates=AddressRates(),
             allow=allow,
             claims=_claims(claims, upstream, decides=allow is not None, has_store=store is not None),
             sign_ins=sign_ins,
@@ -603,6 +600,12 @@ def _assertions(
     if sign_ins is None:
         raise ValueError("OAuthProxy.identity_assertions needs a store, so that each assertion counts once.")
     return AssertionGrants(upstream, clients, sign_ins.use_once, issuer=issuer, resource=resource)
+
+
+def _checked_addresses(url: str, issuer: str | None) -> tuple[str, str, str]:
+    """Return the URL of an endpoint, its origin, and its issuer; raise ValueError if one is not fit."""
+    url, origin = _checked_url(url)
+    return url, origin, origin if issuer is None else _checked_issuer(issuer, url, origin)
 
 
 def _checked_url(url: str) -> tuple[str, str]:
