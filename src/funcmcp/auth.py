@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.proxy import OAuthProxy
     from funcmcp._oauth_proxy.upstream import (
         AuthorizationRequest,
+        ClaimsRequest,
         IssuedToken,
         SignIn,
         Upstream,
@@ -55,6 +56,7 @@ __all__ = [
     "AuthorizationRequest",
     "BearerTokens",
     "Challenge",
+    "ClaimsRequest",
     "ClientCertificate",
     "ClientWithSecret",
     "EasyAuth",
@@ -113,6 +115,7 @@ _HOMES = {
     "_oauth_proxy.proxy": ["OAuthProxy"],
     "_oauth_proxy.upstream": [
         "AuthorizationRequest",
+        "ClaimsRequest",
         "IssuedToken",
         "SignIn",
         "Upstream",

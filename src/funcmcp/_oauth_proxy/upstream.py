@@ -152,6 +152,7 @@ class IssuedToken(NamedTuple):
     seconds: float | None
 
 
+@public("funcmcp.auth")
 class ClaimsRequest(NamedTuple):
     """A request for claims of a user that are not in the answer of an identity provider, as for userinfo.
 
