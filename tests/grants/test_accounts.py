@@ -59,8 +59,8 @@ class FakeClient:
         count = len(self.forms)
         return Tokens(f"token-{count}", now + 60, f"refresh-{count}" if self.rotates else None, self.scopes)
 
-    async def revoke(self, token: str) -> bool:
-        self.revoked.append(token)
+    async def revoke(self, access_token: str, refresh_token: str | None) -> bool:
+        self.revoked.append(refresh_token or access_token)
         return True
 
 

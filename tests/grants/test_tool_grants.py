@@ -174,6 +174,18 @@ async def test_a_grant_that_is_refused_at_once_is_asked_for_twice_and_not_withou
     assert context.notified == ["notifications/elicitation/complete"] * 2
 
 
+async def test_a_secret_that_the_service_repeats_is_not_in_the_log(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    await desk.call(browser=desk.browser())
+    desk.clock.now += 3600
+    text = "refresh-1 of the-secret is bad\nevent=forged"
+    desk.service.answers = [(400, {"error": "invalid_grant", "error_description": text})]
+    await desk.call(capabilities={})
+    assert "*** of *** is bad" in caplog.text
+    assert not [secret for secret in ("refresh-1", "the-secret", "\nevent=forged") if secret in caplog.text]
+
+
 async def test_a_service_that_is_away_is_an_error_that_says_so(desk: Desk) -> None:
     await desk.call(browser=desk.browser())
     desk.clock.now += 3600
@@ -216,6 +228,28 @@ async def test_a_grant_ends_here_if_the_service_can_not_end_it(desk: Desk, answe
     await desk.call(browser=desk.browser())
     desk.service.answers = [answer]
     assert await desk.call("disconnect") == "false"
+    assert "Open https" in await desk.call(capabilities={})
+
+
+async def revoked(token: str) -> bool:
+    return token == "token-1"
+
+
+async def failing(token: str) -> bool:
+    raise OSError(token)
+
+
+@pytest.mark.parametrize(
+    ("revoke", "expected"), [(revoked, "true"), (lambda token: token == "token-1", "true"), (failing, "false")]
+)
+async def test_a_function_can_revoke_a_token(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, revoke: Any, expected: str
+) -> None:
+    desk = Desk(monkeypatch, revoke=revoke)
+    await desk.call(browser=desk.browser())
+    assert await desk.call("disconnect") == expected
+    assert desk.service.revoked == []
+    assert "token-1" not in caplog.text
     assert "Open https" in await desk.call(capabilities={})
 
 

@@ -407,7 +407,7 @@ async def test_tokens_in_a_store_are_encrypted(upstream: Recording, issuer: Reco
 
 
 async def test_an_account_that_ended_meanwhile_is_not_revoked_at_an_upstream() -> None:
-    assert not await user_grants._Client(TokenClient("https://login.example.com/token", "desk")).revoke("token")
+    assert not await user_grants._Client(TokenClient("https://login.example.com/token", "desk")).revoke("token", None)
 
 
 async def test_a_caller_without_principal_is_refused(upstream: Recording, issuer: Recording) -> None:

@@ -20,6 +20,9 @@ from funcmcp._auth.urls import checked
 from funcmcp._objects.public_names import public
 
 MakeAssertion: TypeAlias = Callable[[], str | Awaitable[str]]
+Revoke: TypeAlias = Callable[[str], bool | Awaitable[bool]]
+"""A function that revokes an access token, and returns whether that has happened. It may be async."""
+
 AuthMethod: TypeAlias = Literal["client_secret_basic", "client_secret_post"]
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
@@ -129,8 +132,9 @@ class GrantProvider:
         client_secret: Its secret; None for a public client.
         authorize: The authorization endpoint.
         token: The token endpoint.
-        revoke: The revocation endpoint (RFC 7009), which is called when a grant ends. None: the service has none, and
-            the grant is only deleted here.
+        revoke: The revocation endpoint (RFC 7009), which is called when a grant ends. For services that have another
+            form of it, such as GitHub, a function that revokes the access token that it gets, and returns whether that
+            has happened; it may be async. None: the grant is only deleted here.
         title: The name for people; by default the name.
         scopes: Scopes to request with every grant, such as ``["offline_access"]``.
         parameters: More parameters of the authorization request, such as ``{"audience": "api.example.com"}``.
@@ -157,7 +161,7 @@ class GrantProvider:
     _: KW_ONLY
     authorize: str = ""
     token: str = ""
-    revoke: str | None = None
+    revoke: str | Revoke | None = None
     title: str = ""
     scopes: Sequence[str] = ()
     parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -193,7 +197,7 @@ class GrantProvider:
             )
         for attribute in ("authorize", "token", "revoke", "public_url"):
             url = getattr(self, attribute)
-            if url is not None:
+            if isinstance(url, str):
                 checked(f"GrantProvider.{attribute}", url)
         taken = _RESERVED.intersection(self.parameters)
         if taken:

@@ -81,7 +81,7 @@ class AccountClient(Protocol):
             UpstreamTokenError: There are none. Its reason is ``"sign_in"`` if the server refuses the form.
         """
 
-    async def revoke(self, token: str) -> bool:
+    async def revoke(self, access_token: str, refresh_token: str | None) -> bool:
         """End a grant at the authorization server; return whether that has happened. It raises nothing."""
 
 
@@ -221,8 +221,7 @@ class Accounts:
             await self.remove(owner, kind)
         if grant is None:
             return False
-        token = grant.get("refresh_token") or grant["access_token"]
-        return await self._client.revoke(token)
+        return await self._client.revoke(grant["access_token"], grant.get("refresh_token"))
 
     async def _renewed(self, owner: ValueOwner, stale: str) -> Issued:
         """Return the token that replaces a stale one, from this instance or from another one."""
@@ -269,7 +268,7 @@ class Accounts:
             _logger.warning("event=grant_not_stored service=%s", self.title)
             is_stored = True
         if not is_stored:
-            await self._client.revoke(tokens.refresh_token or tokens.access_token)
+            await self._client.revoke(tokens.access_token, tokens.refresh_token)
             raise self._ended()
         return Issued(tokens.access_token, tokens.until)
 

@@ -69,35 +69,44 @@ class ProviderClient:
     async def tokens(self, form: Mapping[str, str], now: float) -> Tokens:
         """See `AccountClient.tokens`."""
         title = self._provider.title
+        secrets = [form.get(name, "") for name in ("code", "code_verifier", "refresh_token")]
         try:
             headers, fields = await self._authentication()
             answer = await self._http.post(self._provider.token, {**form, **fields}, headers)
             return _tokens_in(answer, now)
         except UpstreamRefusedError as error:
-            self._log_failure("tokens", error)
+            self._log_failure("tokens", error, secrets)
             raise UpstreamTokenError("sign_in", f"{title} gives no token. Connect the account anew.") from None
         except UpstreamUnavailableError as error:
-            self._log_failure("tokens", error)
+            self._log_failure("tokens", error, secrets)
             text = f"{title} can't be reached, or does not answer as it should. Try again later."
             raise UpstreamTokenError("unavailable", text) from None
         except UpstreamError as error:
-            self._log_failure("tokens", error)
+            self._log_failure("tokens", error, secrets)
             text = f"{title} does not accept this server. The log of the server says why."
             raise UpstreamTokenError("configuration", text) from None
 
-    async def revoke(self, token: str) -> bool:
+    async def revoke(self, access_token: str, refresh_token: str | None) -> bool:
         """See `AccountClient.revoke`."""
-        if self._provider.revoke is None:
+        revoke = self._provider.revoke
+        if revoke is None:
             return False
         try:
-            headers, fields = await self._authentication()
-            status, _ = await self._http.request("POST", self._provider.revoke, headers, {"token": token, **fields})
-        except UpstreamError as error:
-            self._log_failure("revoke", error)
+            if isinstance(revoke, str):
+                return await self._revoke_at(revoke, refresh_token or access_token)
+            outcome = revoke(access_token)
+            return (await outcome if inspect.isawaitable(outcome) else outcome) is True
+        except Exception as error:  # noqa: BLE001 - also one of the author's function: the account is deleted all the same
+            self._log_failure("revoke", error, (access_token, refresh_token or ""))
             return False
+
+    async def _revoke_at(self, url: str, token: str) -> bool:
+        """Revoke a token at a revocation endpoint (RFC 7009); raise UpstreamError."""
+        headers, fields = await self._authentication()
+        status, _ = await self._http.request("POST", url, headers, {"token": token, **fields})
         if status != _OK:
-            self._log_failure("revoke", UpstreamUnavailableError(f"status {status}"))
-        return status == _OK
+            raise UpstreamError(f"status {status}")
+        return True
 
     async def _authentication(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return the header fields and the form fields with which the server authenticates at the service."""
@@ -113,9 +122,13 @@ class ProviderClient:
             return {}, {"client_id": provider.client_id, "client_secret": provider.client_secret}
         return {"authorization": basic_of(provider.client_id, provider.client_secret)}, {}
 
-    def _log_failure(self, step: str, error: Exception) -> None:
+    def _log_failure(self, step: str, error: Exception, secrets: Iterable[str]) -> None:
+        """Write a line about a failure, without the secrets that the service, or a function, may have repeated."""
+        text = str(error)
+        for secret in [*secrets, self._provider.client_secret or ""]:
+            text = text.replace(secret, "***") if secret else text
         # The text of the service may contain anything, so that it is escaped.
-        reason = str(error)[:600].encode("unicode_escape").decode("ascii")
+        reason = text[:600].encode("unicode_escape").decode("ascii")
         self._log.write(
             "event=grant_failed service=%s step=%s kind=%s reason=%s",
             self._provider.name,

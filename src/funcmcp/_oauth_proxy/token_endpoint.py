@@ -545,6 +545,8 @@ async def _refused(settings: ProxySettings, request: WebRequest, error: OAuthErr
     _log_refusal(settings, error)
     if isinstance(error, LockedError):
         return _slow_down(error.seconds)
+    if error.error == "temporarily_unavailable":
+        return _unavailable(str(error))
     status = 401 if error.error == "invalid_client" else 400
     if error.nonce is not None:  # which each client gets at first
         return error_answer(status, error.error, str(error), ("dpop-nonce", error.nonce))

@@ -65,6 +65,7 @@ class UpstreamUnavailableError(UpstreamError):
     """The identity provider can't be reached, or its answer is not usable: the client may send its request again."""
 
 
+@public("funcmcp.auth")
 class UpstreamMisconfiguredError(UpstreamUnavailableError):
     """The identity provider does not accept the server, or is not the one that is configured: the operator can help."""
 

@@ -58,9 +58,9 @@ class _Client:
         until = now + NEVER_SECONDS if is_endless else issued.until
         return Tokens(issued.token, until, refresh_token, words_of(answer.get("scope")) or None)
 
-    async def revoke(self, token: str) -> bool:
+    async def revoke(self, access_token: str, refresh_token: str | None) -> bool:
         """See `AccountClient.revoke`. An upstream has no revocation endpoint here."""
-        del token
+        del access_token, refresh_token
         return False
 
 
