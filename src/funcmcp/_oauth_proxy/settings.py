@@ -85,7 +85,6 @@ class ProxySettings:
         clock: A function that returns seconds since 1970.
         rates: How often an address may use the endpoints.
         log: Writes what fails.
-        rates: How often an address may use the endpoints.
     """
 
     url: str
@@ -109,7 +108,6 @@ class ProxySettings:
     clock: Callable[[], float]
     rates: AddressRates = field(default_factory=AddressRates)
     log: SignInLog = field(default_factory=SignInLog)
-    rates: AddressRates = field(default_factory=AddressRates)
 
     @property
     def origin(self) -> str:
