@@ -245,10 +245,19 @@ def run(
     if options.uds is not None:
         options = replace(options, uds=os.path.abspath(options.uds))  # noqa: PTH100 - the code may change the folder
     if options.sign_in_as is not None:
-        from funcmcp_cli.local_sign_in import served_for_user
-
-        served = served_for_user(served, options, address)
+        served = _served_for_user(served, options, address)
     _serve_http(served, options, address)
+
+
+def _served_for_user(served: Served, options: RunOptions, address: ListenAddress) -> Served:
+    """Return a server that clients sign in to as one user; raise Failure or BadParameter if that is not possible."""
+    from funcmcp_cli.failure import Failure
+
+    try:
+        from funcmcp_cli.local_sign_in import served_for_user
+    except ModuleNotFoundError as error:
+        raise Failure(f'{error.name} is not installed. --sign-in-as needs: pip install "funcmcp[auth]"') from error
+    return served_for_user(served, options, address)
 
 
 def _checked_host(host: str | None) -> str | None:

@@ -106,3 +106,9 @@ def test_a_pattern_or_a_url_is_not_a_host(host: str) -> None:
 def test_no_host_is_nothing_to_warn_of(caplog: pytest.LogCaptureFixture) -> None:
     assert checked_insecure_hosts("The option", ()) == frozenset()
     assert caplog.text == ""
+
+
+def test_hosts_that_are_passed_on_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    hosts = checked_insecure_hosts("OIDC.insecure_hosts", ["keycloak:8080"])
+    assert checked_insecure_hosts("JWKS.insecure_hosts", hosts) is hosts
+    assert len(caplog.records) == 1

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,10 +19,12 @@ from funcmcp._serving.composition import runtime_of
 from funcmcp._serving.local_sign_in import local_user, sign_in_locally
 from funcmcp._transports.http.listen_address import ListenAddress
 from funcmcp._transports.http.messages import HttpRequest
-from funcmcp.auth import OIDC, APIKeys, BearerTokens, OAuthProxy, ProtectedResource, StaticKeys, first_of
+from funcmcp.auth import OIDC, APIKeys, BearerTokens, GrantProvider, OAuthProxy, ProtectedResource, StaticKeys, first_of
 from funcmcp.client import Client, HTTPEndpoint, SignIn
 from funcmcp.http import Response, Uploads
+from funcmcp.state import MemorySignIns
 from funcmcp.testing import allow_sign_in
+from funcmcp_cli.commands import _served_for_user
 from funcmcp_cli.failure import Failure
 from funcmcp_cli.local_sign_in import claims_of, served_for_user
 from funcmcp_cli.served import ServerInFile
@@ -242,6 +245,14 @@ def test_a_server_that_declares_proxies_or_has_no_auth_is_refused(
             target.load()
 
 
+def test_a_library_that_is_missing_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "funcmcp_cli.local_sign_in")
+    monkeypatch.delitem(sys.modules, "funcmcp._serving.local_sign_in")
+    monkeypatch.setitem(sys.modules, "funcmcp._oauth_proxy.local_provider", None)
+    with pytest.raises(Failure, match=r'pip install "funcmcp\[auth\]"'):
+        _served_for_user(ServerInFile("server.py"), RunOptions(sign_in_as="ada"), LOCAL)
+
+
 # The server
 
 
@@ -305,6 +316,21 @@ def test_a_server_with_bearer_tokens_gets_a_proxy_with_the_scopes_that_it_knows(
     proxy = runtime_of(mcp).proxy
     assert proxy is not None
     assert list(proxy.resource.scopes) == ["all"]
+    assert proxy._settings.claims.configured == ["org_id"]
+
+
+def test_accounts_are_connected_at_the_local_address() -> None:
+    upstream = OIDC("https://login.example.com", "orders")
+    proxy = OAuthProxy(URL, upstream=upstream, scopes={"read": "See orders"}, store=MemorySignIns())
+    auth = Auth(proxy, grants=[GrantProvider("github", "client", "secret")])
+    mcp = MCPServer("Orders", auth=auth, http=HTTPOptions(path="/team/mcp"))
+    mcp.custom_route("/who")(lambda: Response("known"))
+    runtime = runtime_of(mcp)
+    deployed = [route.path for route in runtime.routes]
+    sign_in_locally(runtime, ADA, ORIGIN)
+    assert runtime.grants is not None
+    assert runtime.grants.redirect_uris == {"github": f"{ORIGIN}/grants/github/callback"}
+    assert sorted(route.path for route in runtime.routes) == sorted(deployed)
 
 
 def test_another_user_has_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ class UserinfoHTTP(OpenIDHTTP):
     Attributes:
         userinfo: The answer of its userinfo endpoint: status and value. Bytes are sent as they are. An exception is
             raised.
-        asked: How often userinfo was requested.
+        userinfo_requests: How often userinfo was requested.
         refresh_has_id_token: Whether a refresh has a new ID token.
     """
 
@@ -119,7 +119,7 @@ class UserinfoHTTP(OpenIDHTTP):
         self._count = 0
 
     @property
-    def asked(self) -> int:
+    def userinfo_requests(self) -> int:
         return sum(url.endswith("/userinfo") for _, url, _, _ in self.requests)
 
     def sign_in(self, url: str) -> dict[str, str]:

@@ -219,6 +219,10 @@ async def test_the_user_may_be_in_the_answer_of_the_token_endpoint_and_be_read_b
         lambda claims: User(""),
         lambda claims: User(42),  # type: ignore[arg-type]
         lambda claims: User("x" * 256),
+        lambda claims: User("42", name="x" * 256),
+        lambda claims: User("42", name=["Ada"]),  # type: ignore[arg-type]
+        lambda claims: User("42", email="x" * 256),
+        lambda claims: User("42", tenant={"id": 1}),  # type: ignore[arg-type]
         lambda claims: User(claims["missing"]),
         lambda claims: 1 // 0,
     ],
@@ -303,6 +307,7 @@ async def test_an_address_that_is_not_verified_is_only_a_claim(claims: dict[str,
         ({"parameters": {"state": "x"}}, "can't contain state"),
         ({"token_parameters": {"code": "x"}}, "can't contain code"),
         ({"token_endpoint_auth_method": "none"}, "must be"),
+        ({"secret": None, "pkce": False}, "needs client_secret or PKCE"),
         ({"secret": None, "token_endpoint_auth_method": "client_secret_post"}, "needs client_secret"),
         ({"ca_file": "missing.pem"}, "missing.pem"),
     ],

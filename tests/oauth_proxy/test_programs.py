@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.auth import Auth, Challenge, Principal, Program
+from funcmcp._auth.tokens.compact import MissingKeyError
+from funcmcp._oauth_proxy.programs import ASSERTION_TYPE
+from funcmcp._state.sessions.store import StoreUnavailableError
+from funcmcp.auth import Auth, Challenge, Principal, Program, StaticKeys
+from funcmcp.state import MemorySignIns, SQLiteSignIns
 from tests.auth.making_proofs import proof
-from tests.auth.making_tokens import NOW, key
+from tests.auth.making_tokens import NOW, key, public, sign
 from tests.oauth_proxy.stage import ISSUER, URL, Stage, claims_of
 from tests.oauth_proxy.test_client_authentication import basic, exchange, post
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from funcmcp._auth.tokens.keys import VerificationKey
     from tests.oauth_proxy.stage import Answer
 
 SECRET, NEXT, OTHER = "the-secret-of-reports", "the-next-secret-of-reports", "the-secret-of-the-cook"
@@ -266,7 +273,9 @@ async def test_the_metadata_name_the_grant() -> None:
         ({"secret": "with:a:colon:and:more", "scopes": ["a"]}, ValueError, "letters, digits"),
         ({"secret": "with spaces in the middle", "scopes": ["a"]}, ValueError, "letters, digits"),
         ({"secret": "sha256:abc", "scopes": ["a"]}, ValueError, "64 hex digits"),
-        ({"secret": [], "scopes": ["a"]}, ValueError, "at least one secret"),
+        ({"secret": [], "scopes": ["a"]}, ValueError, "at least one secret, or keys"),
+        ({"scopes": ["a"]}, ValueError, "at least one secret, or keys"),
+        ({"keys": StaticKeys(public("oct")), "scopes": ["a"]}, ValueError, "public keys"),
         ({"secret": [SECRET, ""], "scopes": ["a"]}, ValueError, "at least 16 characters"),
         ({"secret": SECRET, "scopes": []}, ValueError, "at least one scope"),
         ({"secret": SECRET, "scopes": "a"}, TypeError, "Program.scopes is a list"),
@@ -307,3 +316,188 @@ def test_programs_that_do_not_fit_the_server_are_a_mistake(
 def test_no_secret_is_in_a_representation() -> None:
     assert SECRET not in repr(GOOD)
     assert SECRET not in repr(vars(Stage(programs={"a": GOOD}).proxy))
+
+
+# Programs with a key
+
+
+class Away:
+    """A source of keys that can't be reached."""
+
+    async def find(self, token: object) -> list[VerificationKey]:
+        raise MissingKeyError("The keys of the issuer are not available.")
+
+
+KEYED = {
+    "signer": Program(keys=StaticKeys(public(), public("P-256", "second")), scopes=["orders.read"]),
+    "both": Program(keys=StaticKeys(public("P-256")), secret=SECRET, scopes=["orders.read"]),
+    "away": Program(keys=Away(), scopes=["orders.read"]),
+    "plain": Program(secret=OTHER, scopes=["orders.read"]),
+}
+STATEMENT: dict[str, Any] = {
+    "iss": "signer",
+    "sub": "signer",
+    "aud": ISSUER,
+    "exp": NOW + 60,
+    "iat": NOW,
+    "jti": "one",
+}
+
+
+def statement(signer: Any = None, algorithm: str = "RS256", kind: str | None = "JWT", **changes: Any) -> str:
+    members = {name: value for name, value in (STATEMENT | changes).items() if value is not None}
+    return sign(members, signer=signer, algorithm=algorithm, header={"typ": kind, "kid": None})
+
+
+async def bring(stage: Stage, text: str, authorization: str | None = None, **fields: str | None) -> Answer:
+    """Send a statement to the token endpoint."""
+    form = {"client_assertion": text, "client_assertion_type": ASSERTION_TYPE} | fields
+    return await ask(stage, authorization, **form)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"aud": [ISSUER]},
+        {"aud": f"{ISSUER}/"},
+        {"aud": f"{ISSUER}/oauth/token"},
+        {"kind": None},
+        {"kind": "client-authentication+jwt"},
+        {"iat": None},
+        {"exp": NOW - 30, "iat": NOW - 100},
+        {"exp": NOW + 3600, "nbf": NOW + 30},
+        {"signer": key("P-256", "second"), "algorithm": "ES256"},
+    ],
+)
+async def test_a_program_signs_a_statement_in_place_of_a_secret(changes: dict[str, Any]) -> None:
+    answer = await bring(Stage(programs=KEYED), statement(**changes))
+    assert answer.status == 200, answer.text
+    assert claims_of(answer.json["access_token"])["sub"] == "signer"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"aud": "https://other.example.com"}, "another server"),
+        ({"aud": [ISSUER, "https://other.example.com"]}, "another server"),
+        ({"aud": []}, "another server"),
+        ({"aud": None}, "another server"),
+        ({"aud": {"x": 1}}, "another server"),
+        ({"aud": URL}, "another server"),
+        ({"iss": "both"}, "not that of a program"),
+        ({"iss": None}, "not that of a program"),
+        ({"sub": "unknown", "iss": "unknown"}, "not that of a program"),
+        ({"sub": "plain", "iss": "plain"}, "not that of a program"),
+        ({"sub": ["signer"], "iss": ["signer"]}, "not that of a program"),
+        ({"sub": None}, "not that of a program"),
+        ({"sub": "both", "iss": "both"}, "signature"),
+        ({"exp": None}, "no expiry"),
+        ({"exp": "soon"}, "no expiry"),
+        ({"exp": True}, "no expiry"),
+        ({"exp": NOW - 60}, "expired"),
+        ({"exp": NOW + 3661}, "more than 3600"),
+        ({"exp": 2**60}, "no expiry"),
+        ({"iat": NOW + 61}, "not valid yet"),
+        ({"nbf": NOW + 61}, "not valid yet"),
+        ({"nbf": "x"}, "not a number"),
+        ({"jti": None}, "needs an id"),
+        ({"jti": ""}, "needs an id"),
+        ({"jti": 5}, "needs an id"),
+        ({"jti": "x" * 513}, "needs an id"),
+        ({"signer": key("RSA", "second")}, "signature"),
+        ({"signer": key("P-256"), "algorithm": "ES256"}, "signature"),
+        ({"signer": key("oct"), "algorithm": "HS256"}, "another algorithm or type"),
+        ({"kind": "at+jwt"}, "another algorithm or type"),
+        ({"kind": "oauth-id-jag+jwt"}, "another algorithm or type"),
+        ({"kind": "dpop+jwt"}, "another algorithm or type"),
+    ],
+)
+async def test_another_statement_is_refused(changes: dict[str, Any], reason: str) -> None:
+    answer = await bring(Stage(programs=KEYED), statement(**changes))
+    assert (answer.status, answer.json["error"]) == (401, "invalid_client")
+    assert reason in answer.json["error_description"]
+
+
+@pytest.mark.parametrize("text", ["x", "a.b.c", "..", "ey.ey.ey", "é", "x" * 15_000])
+async def test_a_text_that_is_no_statement_is_refused(text: str) -> None:
+    answer = await bring(Stage(programs=KEYED), text)
+    assert (answer.status, answer.json["error"]) == (401, "invalid_client")
+
+
+@pytest.mark.parametrize("store", [None, SQLiteSignIns, MemorySignIns])
+async def test_a_statement_is_good_for_one_request(store: Any, tmp_path: Path) -> None:
+    made = store(tmp_path / "sign-ins.db") if store is SQLiteSignIns else store and store()
+    stage = Stage(programs=KEYED, store=made)
+    assert (await bring(stage, statement())).status == 200
+    if store is SQLiteSignIns:  # which other processes reach
+        stage.proxy = stage.instance()
+    replayed = await bring(stage, statement())
+    assert (replayed.status, replayed.json["error"]) == (401, "invalid_client")
+    assert (await bring(stage, statement(jti="two"))).status == 200
+    if made is not None:
+        await made.aclose()
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "error"),
+    [
+        ({"client_id": "signer"}, 200, None),
+        ({"client_id": "both"}, 401, "invalid_client"),
+        ({"client_secret": SECRET}, 400, "invalid_request"),
+        ({"client_id": "both", "client_secret": SECRET}, 400, "invalid_request"),
+        ({"client_assertion_type": None}, 401, "invalid_client"),
+        ({"client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:saml2-bearer"}, 401, "invalid_client"),
+        ({"authorization": basic("both", SECRET)}, 400, "invalid_request"),
+    ],
+)
+async def test_a_statement_comes_alone(fields: dict[str, Any], status: int, error: str | None) -> None:
+    answer = await bring(Stage(programs=KEYED), statement(), **fields)
+    assert (answer.status, answer.json.get("error")) == (status, error)
+
+
+async def test_a_program_may_have_a_key_and_a_secret() -> None:
+    stage = Stage(programs=KEYED)
+    assert (await ask(stage, basic("both", SECRET))).status == 200
+    text = statement(sub="both", iss="both", signer=key("P-256"), algorithm="ES256")
+    assert (await bring(stage, text)).status == 200
+    assert (await ask(stage, basic("signer", SECRET))).status == 401
+
+
+async def test_keys_that_are_away_are_no_refusal() -> None:
+    answer = await bring(Stage(programs=KEYED), statement(sub="away", iss="away"))
+    assert (answer.status, answer.json["error"]) == (503, "temporarily_unavailable")
+    assert answer.header("retry-after") is not None
+
+
+async def test_a_key_that_makes_a_library_fail_accepts_nothing() -> None:
+    class Broken:
+        async def find(self, token: object) -> list[VerificationKey]:
+            raise RuntimeError("secret")
+
+    stage = Stage(programs={"signer": Program(keys=Broken(), scopes=["orders.read"])})
+    answer = await bring(stage, statement())
+    assert (answer.status, answer.json["error"]) == (401, "invalid_client")
+    assert "secret" not in answer.text
+
+
+async def test_no_statement_is_lost_when_its_memory_is_full() -> None:
+    class Full:
+        async def use_once(self, proof: str, caller: str, until: float) -> bool:
+            raise StoreUnavailableError
+
+    stage = Stage(programs=KEYED)
+    assert stage.proxy._settings.programs is not None
+    stage.proxy._settings.programs._used = Full()
+    assert (await bring(stage, statement())).status == 503
+
+
+async def test_the_metadata_name_statements_where_a_program_has_a_key() -> None:
+    for stage, named in ((Stage(programs=KEYED), True), (program_stage(), False)):
+        metadata = (await stage.send("GET", "/.well-known/oauth-authorization-server")).json
+        assert ("private_key_jwt" in metadata["token_endpoint_auth_methods_supported"]) is named
+        algorithms = metadata.get("token_endpoint_auth_signing_alg_values_supported", [])
+        assert ("ES256" in algorithms) is named
+        assert "HS256" not in algorithms
+    without = Stage()
+    assert (await bring(without, statement())).status == 401

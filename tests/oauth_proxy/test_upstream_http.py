@@ -120,10 +120,12 @@ def test_what_authors_of_upstreams_need_is_public() -> None:
     names: list[Any] = [
         auth.AuthorizationRequest,
         auth.IssuedToken,
+        auth.ClaimsRequest,
         auth.SignIn,
         auth.Upstream,
         auth.UpstreamError,
         auth.UpstreamHTTP,
+        auth.UpstreamMisconfiguredError,
         auth.UpstreamRefusedError,
         auth.UpstreamUnavailableError,
         auth.User,

@@ -7,21 +7,26 @@ import os
 import subprocess
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
 import pytest
 from mcp import Client as OfficialClient
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
-from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.client.auth.extensions.client_credentials import (
+    ClientCredentialsOAuthProvider,
+    PrivateKeyJWTOAuthProvider,
+    SignedJWTParameters,
+)
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata
 from pydantic import AnyUrl
 
-from funcmcp.auth import OIDC, OAuthProxy, Program
-from funcmcp.client import Client, ClientCredentials, HTTPEndpoint
+from funcmcp.auth import OIDC, OAuthProxy, Program, StaticKeys
+from funcmcp.client import Client, ClientCredentials, HTTPEndpoint, PrivateKeyJWT
 from funcmcp.client import SignIn as ClientSignIn
 from funcmcp.state import KeyRing, MemorySignIns
+from tests.auth.making_tokens import key, public
 from tests.cli.processes import FUNCMCP
 from tests.clients.test_sign_in import Memory
 from tests.patience import PATIENCE
@@ -34,13 +39,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from joserfc.jwk import ECKey
+
     from funcmcp.auth import User
 
 pytestmark = pytest.mark.slow("Clients and identity providers of others start for each case.")
 
 
 KEYS = KeyRing([b"the key of these tests" * 2])
-PROGRAMS = {"reports": Program(secret="the-secret-of-reports", scopes=["orders.read"], roles=["auditor"])}
+PROGRAMS = {
+    "reports": Program(secret="the-secret-of-reports", scopes=["orders.read"], roles=["auditor"]),
+    "signer": Program(keys=StaticKeys(public("P-256")), scopes=["orders.read"]),
+}
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +80,27 @@ async def test_the_official_python_client_gets_a_token_for_a_program(served: Sig
 
 
 async def test_our_client_gets_a_token_for_a_program(served: SignIn) -> None:
-    credentials = ClientCredentials("reports", "the-secret-of-reports", issuer=served.origin)
-    async with Client(HTTPEndpoint(served.url, sign_in=credentials)) as client:
-        assert (await client.call_tool("who")).structured_content["subject"] == "reports"
+    signing = PrivateKeyJWT(cast("ECKey", key("P-256")).as_pem(private=True))
+    for credentials in (
+        ClientCredentials("reports", "the-secret-of-reports", issuer=served.origin),
+        ClientCredentials("signer", credential=signing, issuer=served.origin),
+    ):
+        async with Client(HTTPEndpoint(served.url, sign_in=credentials)) as client:
+            who = (await client.call_tool("who")).structured_content
+            assert who["subject"] == credentials.client_id
+
+
+async def test_the_official_python_client_signs_a_statement_for_a_program(served: SignIn) -> None:
+    pem = cast("ECKey", key("P-256")).as_pem(private=True).decode()
+    signed = SignedJWTParameters(issuer="signer", subject="signer", signing_key=pem, signing_algorithm="ES256")
+    auth = PrivateKeyJWTOAuthProvider(
+        served.url, Memory(), "signer", signed.create_assertion_provider(), issuer=served.origin
+    )
+    async with httpx2.AsyncClient(auth=auth, timeout=PATIENCE) as http:
+        transport = streamable_http_client(served.url, http_client=http)
+        async with OfficialClient(transport, read_timeout_seconds=20) as client:
+            who = (await client.call_tool("who", {})).structured_content
+    assert who["subject"] == "signer"
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])

@@ -93,6 +93,9 @@ SERVERS = pytest.mark.parametrize(
         lambda: with_bearer(TokenRules(algorithms=("ES384",), required={"tenant": "kitchen", "sub": None})),
         lambda: with_bearer(TokenRules(any_of=(("scp", "roles"), ("azp", "appid")))),
         lambda: with_bearer(dpop="required"),
+        lambda: with_bearer(TokenRules(roles_claim="realm_access.roles", scope_claims=("permissions",))),
+        lambda: with_bearer(TokenRules(roles_claim=("https://a.example", "roles"), scope_prefix="api://orders/")),
+        lambda: with_bearer(TokenRules(subject_claims=("client_id", "sub"), clients_without_audience=["ada"])),
         lambda: with_bearer(clock=Clock()),
         lambda: behind(entra(TENANT, APP)),
         lambda: behind(first_of(APIKeys({"robot": "k" * 32}), entra(TENANT, APP))),
@@ -185,6 +188,15 @@ async def test_a_claim_that_the_rules_require_is_missing() -> None:
     async with SignedIn(mcp := with_bearer(rules), User("ada", claims={"employee": 7, "org": ["a"]})) as headers:
         seen = (await caller(mcp, headers))["claims"]
     assert (seen["employee"], seen["org"], seen["iss"], seen["aud"]) == (7, ["a"], ISSUER, AUDIENCE)
+
+
+async def test_the_proxy_keeps_the_claims_that_it_names() -> None:
+    user = User("ada", claims={"org_id": "kitchen", "department": "soups"})
+    async with SignedIn(mcp := proxied(claims=["org_id"]), user) as headers:
+        seen = (await caller(mcp, headers))["claims"]
+    assert (seen["org_id"], "department" in seen) == ("kitchen", False)
+    async with SignedIn(mcp := proxied(claims=lambda user: {"dish": user.claims["department"]}), user) as headers:
+        assert (await caller(mcp, headers))["claims"]["dish"] == "soups"
 
 
 async def test_the_issuer_of_several_is_named_by_a_claim() -> None:

@@ -40,8 +40,12 @@ def checked(name: str, url: str, insecure_hosts: Collection[str] = ()) -> SplitR
     return parts
 
 
-def checked_insecure_hosts(option: str, hosts: Collection[str]) -> frozenset[str]:
-    """Return the hosts to which requests may go without TLS, and warn of them.
+class InsecureHosts(frozenset[str]):
+    """Hosts to which requests may go without TLS. They were checked, and warned of."""
+
+
+def checked_insecure_hosts(option: str, hosts: Collection[str]) -> InsecureHosts:
+    """Return the hosts to which requests may go without TLS, and warn of them, once for the same object.
 
     Args:
         option: The name of the option in messages.
@@ -53,7 +57,9 @@ def checked_insecure_hosts(option: str, hosts: Collection[str]) -> frozenset[str
     """
     if isinstance(hosts, str):
         raise TypeError(f"{option} is a list of strings, not one string.")
-    checked_hosts = frozenset(host.lower() for host in hosts)
+    if isinstance(hosts, InsecureHosts):
+        return hosts
+    checked_hosts = InsecureHosts(host.lower() for host in hosts)
     for host in checked_hosts:
         if not _HOST.fullmatch(host):
             raise ValueError(f"{option} has hosts with their port, such as 'keycloak:8080', not {host!r}.")

@@ -86,7 +86,7 @@ class AccessTokens:
                 for none.
             jkt: The thumbprint of the client's key to which the token is bound; None for a bearer token.
         """
-        more = {} if claims is None or sign_in is not None else claims
+        extra = {} if claims is None or sign_in is not None else claims
         standard: dict[str, Any] = {
             "iss": self._issuer,
             "aud": self._audience,
@@ -106,7 +106,7 @@ class AccessTokens:
             "cnf": None if jkt is None else {"jkt": jkt},
         }
         header = {"alg": ALGORITHM, "typ": TYPE, "kid": self.public_keys[0]["kid"]}
-        present = {name: value for name, value in more.items() if name not in RESERVED}
+        present = {name: value for name, value in extra.items() if name not in RESERVED}
         present |= {name: value for name, value in standard.items() if value is not None}
         signed = f"{base64url(encode(header))}.{base64url(encode(present))}"
         signature = JWSRegistry.algorithms[ALGORITHM].sign(signed.encode("ascii"), self._key)

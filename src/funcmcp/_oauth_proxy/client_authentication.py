@@ -12,9 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from funcmcp._auth.basic import read_basic
-from funcmcp._oauth_proxy.programs import is_name
+from funcmcp._auth.tokens.compact import MissingKeyError, TokenError
+from funcmcp._oauth_proxy.programs import ASSERTION_TYPE, is_name
 from funcmcp._oauth_proxy.settings import log_event
 from funcmcp._oauth_proxy.web import OAuthError
+from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
     from funcmcp._oauth_proxy.programs import Program
@@ -35,7 +37,7 @@ class LockedError(OAuthError):
 
 
 class SecretRefusedError(OAuthError):
-    """A program is unknown, or the secret of a program or a client is missing or wrong."""
+    """A program is unknown, or the secret or the statement of a program or a client is missing or wrong."""
 
     def __init__(self, description: str) -> None:
         super().__init__("invalid_client", description)
@@ -82,12 +84,36 @@ async def key_of_client(settings: ProxySettings, request: WebRequest, form: Para
 async def program_of(settings: ProxySettings, request: WebRequest, form: Parameters) -> tuple[str, Program]:
     """Return the name and the program that sends a request; raise OAuthError, or LockedError."""
     client_id, secret = credentials_of(request, form)
+    if form.get("client_assertion") is not None:
+        return await _signing_program(settings, form, client_id, secret)
     program = await _program(settings, request, client_id, secret)
     if client_id is not None and program is not None:
         return client_id, program
     if _registered(settings, client_id) is not None:
         raise OAuthError("unauthorized_client", "Only programs that the operator names may use client_credentials.")
     raise SecretRefusedError("The program is unknown, or its secret is missing or wrong.")
+
+
+async def _signing_program(
+    settings: ProxySettings, form: Parameters, client_id: str | None, secret: str | None
+) -> tuple[str, Program]:
+    """Return the name and the program that has signed a statement about itself; raise OAuthError."""
+    if secret is not None:
+        raise OAuthError("invalid_request", "The client sends a secret and a statement. Send one of them.")
+    if settings.programs is None or form.get("client_assertion_type") != ASSERTION_TYPE:
+        raise SecretRefusedError(f"The client_assertion_type must be {ASSERTION_TYPE}.")
+    try:
+        return await settings.programs.read_statement(form.get("client_assertion") or "", client_id)
+    except MissingKeyError:
+        raise OAuthError(
+            "temporarily_unavailable", "The keys of the client can't be fetched. Try again later."
+        ) from None
+    except TokenError as error:
+        raise SecretRefusedError(str(error)) from None
+    except StoreUnavailableError:
+        raise
+    except Exception as error:  # a signature that makes a library fail is not valid
+        raise SecretRefusedError("The statement can't be verified.") from error
 
 
 def _registered(settings: ProxySettings, client_id: str | None) -> str | None:

@@ -287,7 +287,7 @@ class EntraID(OIDC):
         groups = await self._groups_at_graph(token.token)
         return sign_in._replace(user=replace(user, claims=claims | {"groups": groups}))
 
-    def _more_claims(self, provider: Provider, answer: dict[str, Any], user: User) -> None:
+    def _claims_request(self, provider: Provider, answer: dict[str, Any], user: User) -> None:
         """Return None: userinfo of Entra is an API of Microsoft Graph, and has less than the ID token."""
 
     async def _groups_at_graph(self, token: str) -> list[str]:

@@ -176,6 +176,18 @@ ACCOUNT: Final = Failure(
     "This server does not accept this account. Sign in with another account, or ask the operator for access.",
     "The user is of none of the configured organizations or domains.",
 )
+CLAIMS_TOO_LONG: Final = Failure(
+    "claims_too_long",
+    "Your account has more groups, roles or other claims than this server can take. Report it to the operator of the "
+    "server.",
+    "The roles and claims of a user are too long for an access token. Use a store, or keep fewer of them: "
+    "OAuthProxy(claims=) names or computes them. The line has the size and the limit.",
+)
+CLAIMS_FAILED: Final = Failure(
+    "claims_failed",
+    "The server can't determine what it has to know about you. Try again later.",
+    "The function of OAuthProxy(claims=) has failed. The line with event=oauth_claims_failed has the traceback.",
+)
 INVALID_GRANT: Final = Failure(
     "invalid_grant",
     _INVALID,

@@ -216,14 +216,14 @@ def with_userinfo(claims: Mapping[str, Any], userinfo: Mapping[str, Any]) -> dic
     Whether an address is verified counts for the address that it came with only: otherwise the verified address of one
     source would verify another address of the other one.
     """
-    more = {name: value for name, value in userinfo.items() if value is not None}
+    added = {name: value for name, value in userinfo.items() if value is not None}
     present = {name: value for name, value in claims.items() if value is not None}
     for name, mark in _PAIRS:
-        if name not in present and name in more:
+        if name not in present and name in added:
             present.pop(mark, None)
-        elif name in present and more.get(name) != present[name]:
-            more.pop(mark, None)
-    return more | present
+        elif name in present and added.get(name) != present[name]:
+            added.pop(mark, None)
+    return added | present
 
 
 def roles_in(claims: Mapping[str, Any], path: str) -> frozenset[str] | None:

@@ -55,7 +55,7 @@ _ACCESS: Final = "user:"
 _REFRESH: Final = "refresh:"
 """How a renewal begins: an access token with which the proxy asks for the user again, or a refresh token."""
 
-_MAX_SUBJECT: Final = 255
+_MAX_TEXT: Final = 255
 _SECONDS: Final = 30.0
 """Seconds for which the functions of the author may take. Each request has a limit of its own."""
 
@@ -103,8 +103,9 @@ class OAuth2:
 
     Raises:
         TypeError: *scopes* or *insecure_hosts* is one string.
-        ValueError: A URL does not begin with ``https://`` (http only on a loopback address), the id is missing, a
-            parameter belongs to the proxy, the method has no secret, or the file has no certificates.
+        ValueError: A URL does not begin with ``https://`` (http only on a loopback address), the id is missing, there
+            is neither a secret nor PKCE, a parameter belongs to the proxy, the method has no secret, or the file has no
+            certificates.
 
     Example:
         ```python
@@ -149,6 +150,10 @@ class OAuth2:
                 checked(f"OAuth2.{option}", url, hosts)
         if isinstance(scopes, str):
             raise TypeError("OAuth2.scopes is a list of strings, not one string.")
+        if client_secret is None and not pkce:
+            raise ValueError(
+                "OAuth2 needs client_secret or PKCE: without both, whoever has a code can sign in with it."
+            )
         self.issuer: str | None = issuer
         self.name: str = name or checked("OAuth2.authorize", authorize, hosts).hostname or authorize
         self._client_id = client_id
@@ -253,9 +258,10 @@ class OAuth2:
             # The functions of the author meet whatever the provider answers. Their error is one of the provider.
             detail = f"no user in the answer: {type(error).__name__}: {error!s:.200}"
             raise failed(UpstreamMisconfiguredError, PROVIDER_USER, detail) from error
-        subject = user.subject if isinstance(user, User) else None
-        if not isinstance(subject, str) or not 0 < len(subject) <= _MAX_SUBJECT:
-            detail = "no user in the answer: OAuth2.user needs a User whose subject is a text"
+        if not _is_usable(user):
+            detail = (
+                "no user in the answer: OAuth2.user needs a User whose subject, name, email and tenant are short texts"
+            )
             raise failed(UpstreamMisconfiguredError, PROVIDER_USER, detail)
         return user
 
@@ -265,6 +271,14 @@ class OAuth2:
             return await self._http.call_api(self._userinfo, answer["access_token"], headers=self._headers)
         claims = self._userinfo(answer, self._http)
         return await claims if inspect.isawaitable(claims) else claims
+
+
+def _is_usable(user: object) -> bool:
+    """Return whether an object is a user whose texts fit a token."""
+    if not isinstance(user, User) or not user.subject:
+        return False
+    texts: list[object] = [user.subject, user.name or "", user.email or "", user.tenant or ""]
+    return all(isinstance(text, str) and len(text) <= _MAX_TEXT for text in texts)
 
 
 def _user_in(claims: Claims, name: str) -> User:

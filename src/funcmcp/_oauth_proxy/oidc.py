@@ -61,7 +61,7 @@ from funcmcp._oauth_proxy.id_tokens import (
 from funcmcp._oauth_proxy.identity_assertions import assertion_of, validated
 from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
-    MoreClaims,
+    ClaimsRequest,
     SignIn,
     UpstreamHTTP,
     UpstreamMisconfiguredError,
@@ -278,7 +278,7 @@ class OIDC:
         answer = await self._request_tokens(provider, form | self._exchange_fields(provider))
         user = await self._user_in(provider, answer, nonce)
         sign_in = await self._sign_in(answer, user)
-        return sign_in._replace(more=self._more_claims(provider, answer, user))
+        return sign_in._replace(claims_request=self._claims_request(provider, answer, user))
 
     async def refresh(self, refresh_token: str, subject: str) -> SignIn:
         """See `Upstream.refresh`."""
@@ -299,7 +299,9 @@ class OIDC:
         if user is not None and user.subject != subject:
             raise UpstreamRefusedError("the ID token of the refresh is another user's")
         sign_in = await self._sign_in(answer, user)
-        return sign_in if user is None else sign_in._replace(more=self._more_claims(provider, answer, user))
+        return (
+            sign_in if user is None else sign_in._replace(claims_request=self._claims_request(provider, answer, user))
+        )
 
     async def revoke(self, refresh_token: str) -> bool:
         """See `Upstream.revoke`."""
@@ -385,7 +387,7 @@ class OIDC:
             problem,
         )
 
-    def _more_claims(self, provider: Provider, answer: dict[str, Any], user: User) -> MoreClaims | None:
+    def _claims_request(self, provider: Provider, answer: dict[str, Any], user: User) -> ClaimsRequest | None:
         """Return what can be asked at the userinfo endpoint, with the access token in an answer."""
         url, token = provider.userinfo_endpoint, answer.get("access_token")
         if url is None or not isinstance(token, str) or not token.isascii() or not token.isprintable():
@@ -395,7 +397,7 @@ class OIDC:
         names = [name for scope, name in standard.items() if scope in provider.scopes]
         if self._roles_claim != _ROLES:
             names.append(self._roles_claim)
-        return MoreClaims(tuple(names), partial(self._with_userinfo, provider, url, token, user))
+        return ClaimsRequest(tuple(names), partial(self._with_userinfo, provider, url, token, user))
 
     async def _with_userinfo(self, provider: Provider, url: str, token: str, user: User) -> User:
         """Return a user with the claims of userinfo; without them if the answer can't be used."""
@@ -407,7 +409,7 @@ class OIDC:
             userinfo = await provider.id_tokens.userinfo(body, user.claims["sub"])
             user = self._user_of(with_userinfo(user.claims, userinfo))
         except MissingKeyError as error:
-            raise UpstreamUnavailableError(str(error)) from error
+            raise failed(UpstreamUnavailableError, ID_TOKEN_KEY, error) from error
         except TokenError as error:
             _logger.warning(
                 "event=oauth_userinfo_ignored issuer=%s reason=%s Claims that only userinfo has are missing.",

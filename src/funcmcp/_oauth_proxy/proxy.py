@@ -28,11 +28,10 @@ from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION, TOO_
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
-from funcmcp._oauth_proxy.programs import Programs
+from funcmcp._oauth_proxy.programs import STATEMENT_ALGORITHMS, Programs
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
     IGNORED_SCOPES,
-    AddressRates,
     ClientNotAllowedError,
     ProxySettings,
     log_event,
@@ -138,6 +137,9 @@ async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     }
     if settings.assertions is not None:
         document["authorization_grant_profiles_supported"] = [PROFILE]
+    if settings.programs is not None and settings.programs.has_keys:
+        document["token_endpoint_auth_methods_supported"] = [*_AUTH_METHODS, "private_key_jwt"]
+        document["token_endpoint_auth_signing_alg_values_supported"] = sorted(STATEMENT_ALGORITHMS)
     if settings.dpop is not None:
         document["dpop_signing_alg_values_supported"] = list(PROOF_ALGORITHMS)
     if _OPENID_METADATA in request.path:
@@ -292,9 +294,8 @@ class OAuthProxy:
         dpop_nonces: bool = False,
         clock: Callable[[], float] = time,
     ) -> None:
-        url, origin = _checked_url(url)
-        issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
-        self._endpoints = _endpoints_below(issuer.removeprefix(origin), self._userinfo)
+        url, issuer, path = _checked_place(url, issuer)
+        self._endpoints = _endpoints_below(path, self._userinfo)
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
@@ -311,8 +312,7 @@ class OAuthProxy:
             tokens=AccessTokens(issuer, url, own_keys, _checked_access_seconds(access_seconds)),
             exchange=_exchange_of(upstream, own_keys),
             assertions=_assertions(upstream, identity_assertions, sign_ins, issuer=issuer, resource=url),
-            programs=None if programs is None else Programs(programs, scopes),
-            rates=AddressRates(),
+            programs=_programs(programs, scopes, issuer, store, clock),
             allow=allow,
             claims=_claims(claims, upstream, decides=allow is not None, has_store=store is not None),
             sign_ins=sign_ins,
@@ -584,9 +584,27 @@ def _claims(claims: Claims | None, upstream: Upstream, *, decides: bool, has_sto
 
 def _proofs(store: SignInStore | None, clock: Callable[[], float], nonces: Nonces | None) -> Proofs:
     """Return what checks the proofs of token requests."""
+    return Proofs(_replays(store, clock), clock, nonces)
+
+
+def _programs(
+    programs: Mapping[str, Program] | None,
+    scopes: Mapping[str, str],
+    issuer: str,
+    store: SignInStore | None,
+    clock: Callable[[], float],
+) -> Programs | None:
+    """Return the programs that get tokens; None if there are none."""
+    if programs is None:
+        return None
+    audiences = (issuer, f"{issuer}/oauth/token")
+    return Programs(programs, scopes, audiences=audiences, used=_replays(store, clock), clock=clock)
+
+
+def _replays(store: SignInStore | None, clock: Callable[[], float]) -> Replays:
+    """Return what remembers used proofs, in the store if other processes reach it, too."""
     account = FixedAccount(_PROOF_BYTES, _PROOF_BYTES // 4)
-    used = Replays(account, clock, store if store is not None and store.shared else None)
-    return Proofs(used, clock, nonces)
+    return Replays(account, clock, store if store is not None and store.shared else None)
 
 
 def _assertions(
@@ -603,6 +621,13 @@ def _assertions(
     if sign_ins is None:
         raise ValueError("OAuthProxy.identity_assertions needs a store, so that each assertion counts once.")
     return AssertionGrants(upstream, clients, sign_ins.use_once, issuer=issuer, resource=resource)
+
+
+def _checked_place(url: str, issuer: str | None) -> tuple[str, str, str]:
+    """Return the URL, the issuer and the path of the issuer, without slashes at the end; raise ValueError."""
+    url, origin = _checked_url(url)
+    issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
+    return url, issuer, issuer.removeprefix(origin)
 
 
 def _checked_url(url: str) -> tuple[str, str]:

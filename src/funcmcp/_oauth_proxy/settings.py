@@ -76,7 +76,6 @@ class ProxySettings:
         exchange: Exchanges sign-ins for tokens for other APIs; None if the upstream does not.
         assertions: What identity assertions are good for; None: nothing.
         programs: The programs that get tokens without a user; None: there are none.
-        rates: How often an address may use the endpoints.
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
         claims: Determines the claims of users for the tokens.
         sign_ins: The sign-ins in the store; None without a store.
@@ -85,6 +84,7 @@ class ProxySettings:
         proofs: Checks the proofs of token requests; None if `dpop` is None.
         clock: A function that returns seconds since 1970.
         log: Writes what fails.
+        rates: How often an address may use the endpoints.
     """
 
     url: str
@@ -99,7 +99,6 @@ class ProxySettings:
     exchange: Exchange | None
     assertions: AssertionGrants | None
     programs: Programs | None
-    rates: AddressRates
     allow: Allow | None
     claims: UserClaims
     sign_ins: StoredSignIns | None
@@ -108,6 +107,7 @@ class ProxySettings:
     proofs: Proofs | None
     clock: Callable[[], float]
     log: SignInLog = field(default_factory=SignInLog)
+    rates: AddressRates = field(default_factory=AddressRates)
 
     @property
     def origin(self) -> str:

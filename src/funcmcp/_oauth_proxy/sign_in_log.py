@@ -12,7 +12,7 @@ import logging
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from funcmcp._oauth_proxy.failures import NO_REFRESH_TOKEN, NOT_ALLOWED
+from funcmcp._oauth_proxy.failures import CLAIMS_TOO_LONG, NO_REFRESH_TOKEN, NOT_ALLOWED
 from funcmcp._oauth_proxy.upstream import UpstreamMisconfiguredError
 from funcmcp._state.line_limit import LineLimit
 
@@ -54,7 +54,8 @@ class SignInLog:
         reason = failure.operator if not str(detail) else f"{failure.operator} ({detail})"
         line = "event=oauth_refused cause=%s client=%s user=%s reason=%s"
         kind = (failure.cause, user) if failure is NOT_ALLOWED else (failure.cause,)
-        limit = self._limit(logging.INFO, "refused", *kind)
+        level = logging.WARNING if failure is CLAIMS_TOO_LONG else logging.INFO  # only the operator can help
+        limit = self._limit(level, "refused", *kind)
         limit.write(line, failure.cause, escaped(client), user, escaped(reason))
 
     def upstream_failed(self, step: str, error: Exception, *, is_of_browser: bool = False) -> None:

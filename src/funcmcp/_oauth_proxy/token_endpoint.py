@@ -21,11 +21,12 @@ import hmac
 import inspect
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
 from funcmcp._oauth_proxy.client_authentication import LockedError, SecretRefusedError, key_of_client, program_of
 from funcmcp._oauth_proxy.failures import (
+    CLAIMS_TOO_LONG,
     CLIENT_SECRET,
     CLIENT_UNKNOWN,
     INVALID_GRANT,
@@ -49,6 +50,7 @@ from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_re
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, user_mark
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError, new_id
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError, User, failed
+from funcmcp._oauth_proxy.user_claims import ClaimsTooLongError
 from funcmcp._oauth_proxy.web import (
     JSON,
     NOT_STORED,
@@ -63,7 +65,7 @@ from funcmcp._protocol.codec import encode
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from funcmcp._auth.tokens.proofs import Proof
     from funcmcp._oauth_proxy.flows import Flow
@@ -89,10 +91,14 @@ class _GrantRefusedError(OAuthError):
         failure: Why, for the log.
         client: The key of the client that has sent it.
         user: The mark of the user, once the user is known.
+        detail: What is special about this request, for the log.
     """
 
-    def __init__(self, failure: Failure = INVALID_GRANT, client: str = "-", user: str = "-") -> None:
+    def __init__(
+        self, failure: Failure = INVALID_GRANT, client: str = "-", user: str = "-", detail: object = ""
+    ) -> None:
         super().__init__("invalid_grant", failure.user)
+        self.detail = detail
         self.failure = failure
         self.client = client
         self.user = user
@@ -129,7 +135,7 @@ async def token(settings: ProxySettings, request: WebRequest) -> WebAnswer:
 def _log_refusal(settings: ProxySettings, error: OAuthError) -> None:
     """Write why a token request is refused; not for the request of a nonce, which each client gets at first."""
     if isinstance(error, _GrantRefusedError):
-        settings.log.refused(error.failure, client=error.client, user=error.user)
+        settings.log.refused(error.failure, error.detail, client=error.client, user=error.user)
     elif isinstance(error, SecretRefusedError):
         settings.log.refused(CLIENT_SECRET, error)
     elif error.error == "invalid_client":
@@ -283,7 +289,7 @@ async def _exchange(
     if user is None:
         raise failed(UpstreamRefusedError, PROVIDER_REFUSED, "it has not said who the user is")
     scopes = await _allowed(settings, user, flow.scopes, client)
-    claims = await settings.claims.kept(user, user_mark(user.subject))
+    claims = await _claims_of(settings, user, client)
     upstream_token = sign_in.refresh_token if flow.refreshes and settings.refresh_seconds else None
     refresh = Refresh(user, client, scopes, int(now), upstream_token or "", jkt, claims)
     refresh_token = None
@@ -326,7 +332,7 @@ async def _exchange_assertion(
     requested = [scope for scope in form.words("scope") if scope not in IGNORED_SCOPES]
     asserted = await assertions.read(form.get("assertion") or "", client, requested, settings.scopes)
     scopes = await _allowed(settings, asserted.user, asserted.scopes, client)
-    claims = await settings.claims.kept(asserted.user, user_mark(asserted.user.subject))
+    claims = await _claims_of(settings, asserted.user, client)
     jkt = await _use(settings, proof, _account_of(asserted.user), None)
     await assertions.use(asserted)
     log_event("asserted", client, asserted.user.subject, scopes)
@@ -440,8 +446,16 @@ async def _updated(settings: ProxySettings, refresh: Refresh, sign_in: SignIn) -
     if user is None:
         return refresh
     scopes = await _allowed(settings, user, refresh.scopes, refresh.client)
-    claims = await settings.claims.kept(user, user_mark(user.subject))
+    claims = await _claims_of(settings, user, refresh.client)
     return replace(refresh, user=user, scopes=scopes, claims=claims)
+
+
+async def _claims_of(settings: ProxySettings, user: User, client: str) -> Mapping[str, Any]:
+    """Return the claims of a user of a client for the tokens; raise OAuthError if they are too long."""
+    try:
+        return await settings.claims.claims_of(user)
+    except ClaimsTooLongError as error:
+        raise _GrantRefusedError(CLAIMS_TOO_LONG, client, user_mark(user.subject), error) from None
 
 
 async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...], client: str) -> tuple[str, ...]:
@@ -531,6 +545,8 @@ async def _refused(settings: ProxySettings, request: WebRequest, error: OAuthErr
     _log_refusal(settings, error)
     if isinstance(error, LockedError):
         return _slow_down(error.seconds)
+    if error.error == "temporarily_unavailable":
+        return _unavailable(str(error))
     status = 401 if error.error == "invalid_client" else 400
     if error.nonce is not None:  # which each client gets at first
         return error_answer(status, error.error, str(error), ("dpop-nonce", error.nonce))

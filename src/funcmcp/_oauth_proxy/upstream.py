@@ -65,6 +65,7 @@ class UpstreamUnavailableError(UpstreamError):
     """The identity provider can't be reached, or its answer is not usable: the client may send its request again."""
 
 
+@public("funcmcp.auth")
 class UpstreamMisconfiguredError(UpstreamUnavailableError):
     """The identity provider does not accept the server, or is not the one that is configured: the operator can help."""
 
@@ -152,17 +153,18 @@ class IssuedToken(NamedTuple):
     seconds: float | None
 
 
-class MoreClaims(NamedTuple):
-    """What an identity provider can be asked about a user beyond its answer, as at its userinfo endpoint.
+@public("funcmcp.auth")
+class ClaimsRequest(NamedTuple):
+    """A request for claims of a user that are not in the answer of an identity provider, as for userinfo.
 
     Attributes:
         names: Claims that the upstream expects, by the scopes that it has requested.
-        request: Requests the claims, and returns the user with them. What the provider does not give is missing.
-            It raises UpstreamUnavailableError if the provider can't be asked.
+        send: Requests the claims, and returns the user with them. What the provider does not give is missing. It
+            raises UpstreamUnavailableError if the provider can't be asked.
     """
 
     names: tuple[str, ...]
-    request: Callable[[], Awaitable[User]]
+    send: Callable[[], Awaitable[User]]
 
 
 @public("funcmcp.auth")
@@ -173,13 +175,13 @@ class SignIn(NamedTuple):
         user: The user; None if a refresh says nothing new about the user.
         refresh_token: What renews the sign-in; None if it can't be renewed, or, after a refresh, remains the same.
         access_token: The access token of the provider, if it can be exchanged for tokens for other APIs.
-        more: What the provider can be asked about the user; None for nothing. It is asked if claims are missing.
+        claims_request: Asks the provider about the user, and is sent if claims are missing; None if it can't be asked.
     """
 
     user: User | None
     refresh_token: str | None
     access_token: IssuedToken | None = None
-    more: MoreClaims | None = None
+    claims_request: ClaimsRequest | None = None
 
 
 @public("funcmcp.auth")

@@ -5,8 +5,8 @@ at the sign-in, and again with each refresh that says something new about the us
 of its own. What is too long for a header stays in the record of the sign-in in the store, and the access token has a
 reference to the record, which is read at each call. Without a store such a user can't sign in.
 
-If an ID token lacks a claim that is needed, the proxy asks the provider for more (`MoreClaims`). What has a default is
-not needed: without *allow* and *claims*, a user is signed in all the same if the provider can't be asked.
+If an ID token lacks a claim that was asked for, the proxy requests it (`ClaimsRequest`). Without *allow* and *claims*,
+nothing depends on the answer, and a user is signed in all the same if the provider can't be asked.
 
 Source: RFC 9068 section 2.2 (claims of access tokens), RFC 7519 section 4.1, OpenID Connect Core 1.0 sections 5.4 and
 5.6.2 (claims that a provider leaves out).
@@ -24,8 +24,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from funcmcp._auth.tokens.claims import claim_at
-from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError
-from funcmcp._oauth_proxy.web import OAuthError
+from funcmcp._oauth_proxy.failures import CLAIMS_FAILED, PROVIDER_AWAY
+from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError, failed
 from funcmcp._protocol.codec import decode
 
 if TYPE_CHECKING:
@@ -47,9 +47,11 @@ and many proxies take headers of 8 KiB at most."""
 MAX_BESIDE_UPSTREAM: Final = 1024
 """As above, with a store, if access tokens also carry the token of the provider."""
 
-_LONG_TOKEN: Final = 8000
 MAX_IN_STORE: Final = 128 * 1024
 """Maximum number of bytes of JSON of the roles and claims in a store."""
+
+_LONG_TOKEN: Final = 8000
+"""Characters of an access token with which the header field comes close to 8 KiB."""
 
 REFERENCE: Final = "sign_in"
 """The claim of an access token of the proxy that refers to the sign-in in the store, encrypted."""
@@ -79,11 +81,9 @@ _MAX_CACHED: Final = 128
 _SECONDS: Final = 5.0
 """Seconds that the request for more claims may take, and the function. A refresh has 30, and its request takes 20."""
 
-_TOO_LONG: Final = (
-    "Your account has more groups, roles or other claims than this server can take. Report it to the operator of the "
-    "server."
-)
-_FAILED: Final = "The server can't determine what it has to know about you. Try again later."
+
+class ClaimsTooLongError(Exception):
+    """The roles and claims of a user are too long. The text has the size and the limit."""
 
 
 class UserClaims:
@@ -139,44 +139,37 @@ class UserClaims:
         Raises:
             UpstreamUnavailableError: The provider can't be asked for claims that are missing.
         """
-        user, more = sign_in.user, sign_in.more
-        if user is None or more is None:
+        user, request = sign_in.user, sign_in.claims_request
+        if user is None or request is None:
             return user
-        names = (*self._names, *more.names)
+        names = (*self._names, *request.names)
         if self._function is None and all(claim_at(user.claims, name) is not None for name in names):
             return user
         try:
             async with asyncio.timeout(_SECONDS):
-                return await more.request()
-        except (UpstreamUnavailableError, TimeoutError) as error:
-            failure = UpstreamUnavailableError(f"userinfo: {str(error) or 'no answer in time'}")
-            if self._is_needed or not is_new:
-                raise failure from error
-            self._log_failure("userinfo", failure)
-            return user
+                return await request.send()
+        except TimeoutError:
+            failure = failed(UpstreamUnavailableError, PROVIDER_AWAY, "userinfo: no answer in time")
+        except UpstreamUnavailableError as error:
+            failure = type(error)(f"userinfo: {error}", error.advice)
+        if self._is_needed or not is_new:
+            raise failure
+        self._log_failure("userinfo", failure)
+        return user
 
-    async def kept(self, user: User, mark: str) -> Mapping[str, Any]:
+    async def claims_of(self, user: User) -> Mapping[str, Any]:
         """Return the claims of a user for the tokens.
 
-        Args:
-            user: The user.
-            mark: The mark of the user in the log.
-
         Raises:
-            OAuthError: They are too long.
+            ClaimsTooLongError: They are too long.
             UpstreamUnavailableError: The function has failed.
         """
-        claims = self._named(user) if self._function is None else await self._computed(self._function, user, mark)
+        claims = self._named(user) if self._function is None else await self._computed(self._function, user)
         limit = MAX_IN_STORE if self._has_store else MAX_IN_TOKEN
         size = size_of(user, claims)
         if size > limit:
-            advice = "name fewer claims" if self._has_store else "use a store, or name fewer claims"
-            _logger.warning(
-                "event=oauth_claims_too_long user=%s bytes=%d limit=%d: the user can't sign in. For roles and "
-                "OAuthProxy(claims=): %s.",
-                mark, size, limit, advice,
-            )  # fmt: skip
-            raise OAuthError("invalid_grant", _TOO_LONG)
+            where = "with" if self._has_store else "without"
+            raise ClaimsTooLongError(f"{size} bytes; the limit {where} a store is {limit}")
         return claims
 
     def remaining(self, claims: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -215,17 +208,15 @@ class UserClaims:
                 self._report(name, str(error))
         return claims
 
-    async def _computed(self, function: ClaimsOf, user: User, mark: str) -> dict[str, Any]:
+    async def _computed(self, function: ClaimsOf, user: User) -> dict[str, Any]:
         try:
             async with asyncio.timeout(_SECONDS):
                 returned = function(user)
                 claims: object = await returned if inspect.isawaitable(returned) else returned
             return _checked_claims(claims)
         except Exception as error:
-            _logger.exception("event=oauth_claims_failed user=%s: the function of OAuthProxy(claims=) has failed.",
-                              mark)  # fmt: skip
-            reason = f"the function of OAuthProxy.claims: {type(error).__name__}"
-            raise UpstreamUnavailableError(reason, _FAILED) from error
+            _logger.exception("event=oauth_claims_failed: the function of OAuthProxy(claims=) has failed.")
+            raise failed(UpstreamUnavailableError, CLAIMS_FAILED, type(error).__name__) from error
 
     def _report(self, name: str, reason: str) -> None:
         """Log once in this process that a claim is missing."""
@@ -265,10 +256,10 @@ class StoredClaims:
             if len(self._cached) >= _MAX_CACHED:
                 del self._cached[next(iter(self._cached))]
             self._cached[reference] = stored
-        more = {name: value for name, value in stored.claims.items() if name not in RESERVED}
+        stored_claims = {name: value for name, value in stored.claims.items() if name not in RESERVED}
         if stored.roles:
-            more["roles"] = sorted(stored.roles)
-        return replace(principal, roles=stored.roles, claims={**more, **claims})
+            stored_claims["roles"] = sorted(stored.roles)
+        return replace(principal, roles=stored.roles, claims={**stored_claims, **claims})
 
 
 class _Cached(NamedTuple):
@@ -283,8 +274,8 @@ def size_of(user: User, claims: Mapping[str, Any]) -> int:
 
 
 def _reason_for_missing(name: str, claims: Mapping[str, Any]) -> str:
-    elsewhere = claims.get("_claim_names")
-    if (isinstance(elsewhere, dict) and name in elsewhere) or (name == "groups" and claims.get("hasgroups")):
+    distributed = claims.get("_claim_names")
+    if (isinstance(distributed, dict) and name in distributed) or (name == "groups" and claims.get("hasgroups")):
         return (
             "the provider has left it out of the ID token of a user, because it is too long (groups overage). Use app "
             'roles, let it send only the groups of the application, or use EntraID(groups="graph").'
@@ -296,12 +287,12 @@ def _reason_for_missing(name: str, claims: Mapping[str, Any]) -> str:
 
 
 def _checked_names(names: Iterable[str]) -> tuple[str, ...]:
-    distinct = tuple(dict.fromkeys(names))
-    for name in distinct:
+    checked = tuple(names)
+    for name in checked:
         reason = _refusal_of(name)
         if reason is not None:
             raise ValueError(f"OAuthProxy.claims can't have {name!r:.80}: {reason}")
-    return distinct
+    return tuple(dict.fromkeys(checked))
 
 
 def _refusal_of(name: object) -> str | None:

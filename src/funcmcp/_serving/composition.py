@@ -492,10 +492,14 @@ class ServerRuntime(HTTPRuntime):
             from funcmcp._transports.http.endpoints.custom_routes import CustomRoutes  # noqa: PLC0415 - few servers have them
 
             self._routes = CustomRoutes(self.server, self.http_options, self._authentication)
+            of_grants = set() if self.grants is None else {route.path for route in self.grants.routes}
             for route in routes.routes:
-                self._routes.add(route)
+                if route.path not in of_grants:
+                    self._routes.add(route)
         self._make_endpoints()
         self.exchange = self._make_exchange()
+        if auth.grants:  # their pages are at the URL of the proxy, and find out who is at a browser by it
+            self._open_grants(auth)
 
     def begin(self) -> None:
         """Start the bus, and log warnings about the configuration."""

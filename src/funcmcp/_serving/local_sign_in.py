@@ -20,6 +20,7 @@ from funcmcp._oauth_proxy.local_provider import LocalProvider
 from funcmcp._oauth_proxy.proxy import OAuthProxy
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES
 from funcmcp._oauth_proxy.upstream import User
+from funcmcp._oauth_proxy.user_claims import RESERVED
 from funcmcp._protocol.codec import encode
 from funcmcp._serving.environment import platform_variable
 from funcmcp._state.keys import configured_keys
@@ -55,7 +56,8 @@ def sign_in_locally(runtime: ServerRuntime, claims: Mapping[str, Any], origin: s
     provider = LocalProvider(user, keys.of(url))
     parts = parts_of(auth.authenticator)
     if runtime.proxy is None:
-        proxy = OAuthProxy(url, upstream=provider, scopes=sentences_of(runtime, auth), keys=keys)
+        names = [name for name in claims if name not in RESERVED and not name.startswith("__")]
+        proxy = OAuthProxy(url, upstream=provider, scopes=sentences_of(runtime, auth), claims=names, keys=keys)
     else:
         proxy = runtime.proxy.with_provider(url, provider, keys)
     remaining = [part for part in parts if part is not runtime.proxy]

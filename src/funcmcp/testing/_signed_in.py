@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from funcmcp._app.mcp_server import MCPServer
     from funcmcp._auth.authenticator import Authenticator, Identity
     from funcmcp._auth.policy import Auth
+    from funcmcp._auth.tokens.claims import ClaimPath
     from funcmcp._auth.tokens.keys import KeySource
     from funcmcp._oauth_proxy.proxy import OAuthProxy
     from funcmcp._oauth_proxy.upstream import User
@@ -204,15 +205,25 @@ def _claims(bearer: BearerTokens, user: User, scopes: Sequence[str]) -> dict[str
         "iat": now,
         "exp": now + _SECONDS,
         "client_id": _CLIENT,
-        "scp" if "scp" in alternatives else "scope": " ".join(scopes),
         "name": user.name,
         "email": user.email,
         "tid": user.tenant,
-        rules.roles_claim: sorted(user.roles) or None,
+        rules.subject_claims[0]: user.subject,
     }
+    words = " ".join(f"{rules.scope_prefix}{scope}" for scope in scopes)
+    _put(claims, "scp" if "scp" in alternatives else rules.scope_claims[0], words)
+    _put(claims, rules.roles_claim, sorted(user.roles) or None)
     claims |= dict.fromkeys(alternatives & {"azp", "appid"}, _CLIENT)
     claims |= {name: value for name, value in rules.required.items() if value is not None}
     return {name: value for name, value in (claims | dict(user.claims)).items() if value is not None}
+
+
+def _put(claims: dict[str, Any], path: ClaimPath, value: object) -> None:
+    """Add a claim at a path, which `claim_at` reads. It looks for a name with dots as a whole first."""
+    names = [path] if isinstance(path, str) else path
+    for name in names[:-1]:
+        claims = claims.setdefault(name, {})
+    claims[names[-1]] = value
 
 
 @lru_cache(maxsize=16)
