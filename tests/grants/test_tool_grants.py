@@ -231,6 +231,21 @@ async def test_a_grant_ends_here_if_the_service_can_not_end_it(desk: Desk, answe
     assert "Open https" in await desk.call(capabilities={})
 
 
+@pytest.mark.parametrize(("status", "expected"), [(204, "true"), (404, "false")])
+async def test_the_authorization_of_an_app_at_github_is_deleted(
+    monkeypatch: pytest.MonkeyPatch, status: int, expected: str
+) -> None:
+    url = "https://api.example.com/applications/{client_id}/grant"
+    desk = Desk(monkeypatch, revoke=url)
+    await desk.call(browser=desk.browser())
+    desk.service.answers = [(status, {})]
+    assert await desk.call("disconnect") == expected
+    method, requested, headers, _ = desk.service.requests[-1]
+    assert (method, requested) == ("DELETE", "https://api.example.com/applications/the-client/grant")
+    assert headers == {"authorization": "Basic dGhlLWNsaWVudDp0aGUtc2VjcmV0"}
+    assert desk.service.bodies[-1] == {"access_token": "token-1"}
+
+
 async def revoked(token: str) -> bool:
     return token == "token-1"
 
