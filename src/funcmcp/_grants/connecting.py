@@ -307,7 +307,9 @@ class Connector:
             return _response(await self._visits.begin(self._service.key, state))
         except UpstreamError as error:
             kind, reason = type(error).__name__, escaped(str(error))
-            self._log_failed_visit.write("event=grant_visit_failed service=%s kind=%s reason=%s", self._service.key, kind, reason)
+            self._log_failed_visit.write(
+                "event=grant_visit_failed service=%s kind=%s reason=%s", self._service.key, kind, reason
+            )
             return self._page(503, "You can't sign in now", error.advice or PROVIDER_AWAY.user)
 
     async def _visited(self, request: WebRequest, state: str, subject: str) -> WebAnswer:

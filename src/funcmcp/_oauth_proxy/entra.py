@@ -147,8 +147,8 @@ class EntraID(OIDC):
         credential: In place of a secret, a `ClientCertificate`, a `ManagedIdentity`, or a function that returns a
             signed assertion (RFC 7523) for each request. The function may be async.
         tenants: Which tenants may sign in at ``"organizations"``: a list of their ids, or a function that gets the id
-            of a tenant and returns True for an allowed one. The function may be async, has five seconds, and decides again
-            at a refresh.
+            of a tenant and returns True for an allowed one. The function may be async, has five seconds, and decides
+            again at a refresh.
         guests: Whether users of other tenants may sign in that are guests of this tenant.
         groups: What a user with too many groups for a token gets, if the registration has the claim ``groups``.
             ``"token"``: the sign-in is refused. ``"graph"``: the groups come from Microsoft Graph, with the permission

@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import inspect
-import logging
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -52,6 +51,7 @@ from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
 from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, user_mark
+from funcmcp._oauth_proxy.sign_in_log import log_failed_function
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError, new_id
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError, User, failed
 from funcmcp._oauth_proxy.user_claims import ClaimsTooLongError
@@ -79,8 +79,6 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn
     from funcmcp._oauth_proxy.web import Parameters, WebRequest
-
-_logger = logging.getLogger("funcmcp")
 
 _ALLOW_SECONDS: Final = 5.0
 """Seconds that the function `OAuthProxy.allow` may take. A refresh has 30, and its request takes 20."""
@@ -477,7 +475,7 @@ async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...],
         async with asyncio.timeout(_ALLOW_SECONDS):
             allowed = await _decided(settings.allow, user, scopes)
     except Exception as error:
-        _logger.exception("event=oauth_allow_failed: the function of OAuthProxy(allow=) has failed.")
+        log_failed_function("oauth_allow_failed", "allow", error)
         raise failed(UpstreamUnavailableError, ALLOW_FAILED, type(error).__name__) from error
     if not allowed:
         raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject))

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from funcmcp._auth.tokens.claims import claim_at
 from funcmcp._oauth_proxy.failures import CLAIMS_FAILED, PROVIDER_AWAY
+from funcmcp._oauth_proxy.sign_in_log import log_failed_function
 from funcmcp._oauth_proxy.upstream import UpstreamUnavailableError, failed
 from funcmcp._protocol.codec import decode
 
@@ -216,7 +217,7 @@ class UserClaims:
                 claims: object = await returned if inspect.isawaitable(returned) else returned
             return _checked_claims(claims)
         except Exception as error:
-            _logger.exception("event=oauth_claims_failed: the function of OAuthProxy(claims=) has failed.")
+            log_failed_function("oauth_claims_failed", "claims", error)
             raise failed(UpstreamUnavailableError, CLAIMS_FAILED, type(error).__name__) from error
 
     def _report(self, name: str, reason: str) -> None:
