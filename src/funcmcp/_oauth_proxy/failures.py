@@ -167,11 +167,10 @@ NOT_ALLOWED: Final = Failure(
     "You may not use this server. Ask its operator for access.",
     "The function allow has refused the user. The line has the same mark of the user as the other lines.",
 )
-ALLOW_FAILED: Final = Failure(
-    "allow_failed",
+ALLOW_SLOW: Final = Failure(
+    "allow_slow",
     "The server can't determine whether you may use it. Try again later.",
-    "The function allow has raised an error, takes more than five seconds, or returns something else than True, False "
-    "or scopes. The line with event=oauth_allow_failed has the traceback.",
+    "The function allow takes more than five seconds, or has raised TimeoutError.",
 )
 SUBJECT_OF_PROGRAM: Final = Failure(
     "subject_of_program",

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
 from funcmcp._oauth_proxy.client_authentication import LockedError, SecretRefusedError, key_of_client, program_of
 from funcmcp._oauth_proxy.failures import (
-    ALLOW_FAILED,
+    ALLOW_SLOW,
     CLAIMS_TOO_LONG,
     CLIENT_SECRET,
     CLIENT_UNKNOWN,
@@ -51,7 +51,6 @@ from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
 from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, user_mark
-from funcmcp._oauth_proxy.sign_in_log import log_failed_function
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError, new_id
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError, User, failed
 from funcmcp._oauth_proxy.user_claims import ClaimsTooLongError
@@ -474,9 +473,8 @@ async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...],
     try:
         async with asyncio.timeout(_ALLOW_SECONDS):
             allowed = await _decided(settings.allow, user, scopes)
-    except Exception as error:
-        log_failed_function("oauth_allow_failed", "allow", error)
-        raise failed(UpstreamUnavailableError, ALLOW_FAILED, type(error).__name__) from error
+    except TimeoutError as error:
+        raise failed(UpstreamUnavailableError, ALLOW_SLOW) from error
     if not allowed:
         raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject))
     return allowed
