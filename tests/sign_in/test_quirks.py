@@ -259,17 +259,30 @@ def server(origin: str, issuer: str, quirk: str) -> MCPServer:
     return mcp
 
 
+class Records(logging.Handler):
+    """Keeps the records of the log.
+
+    Attributes:
+        records: The records.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
 @contextmanager
 def _recorded() -> Iterator[list[logging.LogRecord]]:
-    records: list[logging.LogRecord] = []
-    handler = logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
+    handler = Records()
     logger = logging.getLogger("funcmcp")
     level = logger.level
     logger.setLevel(logging.DEBUG)
     logger.addHandler(handler)
     try:
-        yield records
+        yield handler.records
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
