@@ -82,8 +82,10 @@ QUIRKS: dict[str, Quirk] = {
     "own_claims": Quirk(claims={"org_id": "org_1", "groups": ["cooks"], "preferred_username": "ada.l"}),
     "groups_230": Quirk(claims={"groups": GROUPS[:230]}),
     "groups_310": Quirk(claims={"groups": GROUPS}),
+    "groups_without_store": Quirk(claims={"groups": GROUPS}),
     "roles_as_text": Quirk(claims={"roles": "cook"}),
     "roles_nested": Quirk(claims={"realm_access": {"roles": ["cook"]}}),
+    "roles_as_object": Quirk(claims={"urn:zitadel:iam:org:project:roles": {"cook": {"42": "orders.example.com"}}}),
     # Signatures
     "es512": Quirk(kind="P-521", algorithm="ES512"),
     "ps256": Quirk(algorithm="PS256"),

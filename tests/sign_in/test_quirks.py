@@ -29,6 +29,7 @@ from funcmcp._processes.server import origin_of
 from funcmcp.auth import OIDC, Auth, OAuthProxy
 from funcmcp.client import Client, HTTPEndpoint
 from funcmcp.client import SignIn as ClientSignIn
+from funcmcp.state import MemorySignIns
 from tests import nodejs
 from tests.adapters.asgi.test_application_servers import wait_for
 from tests.clients.signing_in import serving_in_thread
@@ -49,8 +50,18 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow("Clients and identity providers of others start for each case.")
 
-OIDC_OPTIONS: dict[str, dict[str, Any]] = {}
-PROXY_OPTIONS: dict[str, dict[str, Any]] = {}
+OIDC_OPTIONS: dict[str, dict[str, Any]] = {
+    "roles_nested": {"roles_claim": "realm_access.roles"},
+    "roles_as_object": {"roles_claim": "urn:zitadel:iam:org:project:roles"},
+    "no_nonce": {"requires_nonce": False},
+}
+PROXY_OPTIONS: dict[str, dict[str, Any]] = {
+    "userinfo_groups": {"claims": ["groups"]},
+    "own_claims": {"claims": ["org_id", "groups", "preferred_username"]},
+    "groups_230": {"claims": ["groups"], "store": MemorySignIns()},
+    "groups_310": {"claims": ["groups"], "store": MemorySignIns()},
+    "groups_without_store": {"claims": ["groups"]},
+}
 
 
 class SignedIn(NamedTuple):
@@ -82,6 +93,9 @@ class Refused(NamedTuple):
 
 
 PROFILE = SignedIn({"name": "Ada Lovelace", "email": "ada@example.com"})
+WHO = "operator|identity provider"
+"""A pattern of who can help."""
+
 FALSE = "The code or the token is invalid"
 """How the sentence begins for a code or a token that is not good. None of the quirks is about these."""
 
@@ -94,22 +108,24 @@ ROWS: dict[str, SignedIn | Refused] = {
     "own_claims": SignedIn({"org_id": "org_1", "groups": ["cooks"], "preferred_username": "ada.l"}),
     "groups_230": SignedIn({"groups": GROUPS[:230]}),
     "groups_310": SignedIn({"groups": GROUPS}),
+    "groups_without_store": Refused("invalid_grant", "more groups", "event=oauth_claims_too_long"),
     "roles_as_text": SignedIn(roles=("cook",)),
     "roles_nested": SignedIn(roles=("cook",)),
+    "roles_as_object": SignedIn(roles=("cook",)),
     "es512": PROFILE,
     "ps256": PROFILE,
     "eddsa": PROFILE,
     "no_kid": PROFILE,
     "rs256_listed": PROFILE,
-    "hs256": Refused("invalid_grant", "identity provider", "HS256"),
-    "encrypted": Refused("invalid_grant", "identity provider", "encrypted"),
-    "no_id_token": Refused("invalid_grant", "identity provider", "no ID token"),
+    "hs256": Refused("invalid_grant", WHO, "HS256"),
+    "encrypted": Refused("invalid_grant", WHO, "encrypted"),
+    "no_id_token": Refused("invalid_grant", WHO, "no ID token"),
     "no_nonce": PROFILE,
-    "missing_nonce": Refused("invalid_grant", "identity provider", "nonce"),
-    "other_nonce": Refused("invalid_grant", "identity provider|Start the sign-in again", "another sign-in"),
-    "numeric_subject": Refused("invalid_grant", "identity provider", "sub"),
-    "other_party": Refused("invalid_grant", "identity provider", "another client"),
-    "other_issuer": Refused("invalid_grant", "identity provider", "issuer"),
+    "missing_nonce": Refused("invalid_grant", WHO, "nonce"),
+    "other_nonce": Refused("invalid_grant", WHO, "another sign-in"),
+    "numeric_subject": Refused("invalid_grant", WHO, "sub"),
+    "other_party": Refused("invalid_grant", WHO, "another client"),
+    "other_issuer": Refused("invalid_grant", WHO, "issuer"),
     "no_refresh_token": PROFILE,
     "refresh_without_id_token": PROFILE,
     "refresh_keeps_token": PROFILE,
@@ -120,18 +136,18 @@ ROWS: dict[str, SignedIn | Refused] = {
     "refresh_200": PROFILE,
     "refresh_502": PROFILE,
     "refresh_invalid_client": PROFILE,
-    "code_mfa_required": Refused("invalid_grant", "identity provider", "mfa_required"),
-    "code_200": Refused("invalid_grant", "identity provider", "bad_verification_code"),
+    "code_mfa_required": Refused("invalid_grant", WHO, "mfa_required"),
+    "code_200": Refused("invalid_grant", WHO, "bad_verification_code"),
     "code_invalid_client": Refused("temporarily_unavailable", "operator", "invalid_client", "ERROR"),
-    "code_429": Refused("temporarily_unavailable", "identity provider", "429"),
-    "code_502": Refused("temporarily_unavailable", "identity provider", "502"),
-    "code_html": Refused("temporarily_unavailable", "identity provider", "not JSON"),
-    "code_moved": Refused("temporarily_unavailable", "identity provider", "301"),
-    "code_gzip": Refused("temporarily_unavailable", "identity provider", "JSON|compressed"),
-    "denied": Refused("access_denied", "identity provider", "Ada may not"),
-    "login_required": Refused("access_denied", "identity provider", "login_required"),
-    "unknown_scope": Refused("server_error", "identity provider", "Unknown scope: profile"),
-    "busy": Refused("temporarily_unavailable", "identity provider", "Maintenance until 4"),
+    "code_429": Refused("temporarily_unavailable", WHO, "429"),
+    "code_502": Refused("temporarily_unavailable", WHO, "502"),
+    "code_html": Refused("temporarily_unavailable", WHO, "not JSON"),
+    "code_moved": Refused("temporarily_unavailable", WHO, "301"),
+    "code_gzip": Refused("temporarily_unavailable", WHO, "JSON|compressed"),
+    "denied": Refused("access_denied", WHO, "Ada may not"),
+    "login_required": Refused("access_denied", WHO, "login_required"),
+    "unknown_scope": Refused("server_error", WHO, "Unknown scope: profile"),
+    "busy": Refused("temporarily_unavailable", WHO, "Maintenance until 4"),
     "document_of_other": Refused("temporarily_unavailable", "operator", "configure that one", "ERROR"),
     "document_with_slash": Refused("temporarily_unavailable", "operator", "configure that one", "ERROR"),
     "internal_endpoints": Refused("temporarily_unavailable", "operator", "token_endpoint", "ERROR"),
@@ -182,12 +198,12 @@ class Shown(NamedTuple):
 CLIENT_ROWS: dict[str, Shown] = {
     "plain": Shown(again="AUTHORIZED"),
     "no_refresh_token": Shown(again="REDIRECT"),
-    "hs256": Shown("identity provider"),
-    "code_502": Shown("identity provider"),
+    "hs256": Shown(WHO),
+    "code_502": Shown(WHO),
     "denied": Shown("identity provider|denied by the authorization server"),
-    "busy": Shown("identity provider"),
+    "busy": Shown(WHO),
     "refresh_mfa_required": Shown(again="REDIRECT"),
-    "refresh_502": Shown(again="identity provider"),
+    "refresh_502": Shown(again=WHO),
 }
 
 
