@@ -552,7 +552,8 @@ class OIDC:
         try:
             checked(name, value, self._insecure_hosts)
         except ValueError:
-            reason = f"the {name} in the discovery document is not an https URL: {value!r:.200}"
+            advice = "name an internal address in endpoints=, or, for development, the host in insecure_hosts="
+            reason = f"the {name} in the discovery document is not an https URL: {value!r:.200}; {advice}"
             raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, reason) from None
         return value
 
