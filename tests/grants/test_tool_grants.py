@@ -196,6 +196,16 @@ async def test_a_service_that_is_away_is_an_error_that_says_so(desk: Desk) -> No
     assert len(desk.authorizations) == 1
 
 
+async def test_a_service_that_does_not_accept_the_server_ends_no_account(desk: Desk) -> None:
+    await desk.call(browser=desk.browser())
+    desk.clock.now += 3600
+    desk.service.answers = [(401, {"error": "invalid_client"})]
+    assert "does not accept this server. The log of the server says why" in await desk.call()
+    desk.clock.now += 10
+    assert await desk.call() == "starred mcp"
+    assert len(desk.authorizations) == 1
+
+
 async def test_a_token_that_the_service_refuses_is_renewed(desk: Desk) -> None:
     await desk.call(browser=desk.browser())
     for refused in ("token-1", "token-1", "another"):

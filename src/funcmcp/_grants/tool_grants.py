@@ -24,7 +24,13 @@ from funcmcp._grants.accounts import NEVER_SECONDS, Accounts, Tokens
 from funcmcp._grants.connecting import MAX_SCOPE_CHARACTERS, MAX_SCOPES, Connector, Service
 from funcmcp._oauth_proxy.client_requests import ClientAuthentication
 from funcmcp._oauth_proxy.settings import user_mark
-from funcmcp._oauth_proxy.upstream import UpstreamError, UpstreamHTTP, UpstreamRefusedError, UpstreamUnavailableError
+from funcmcp._oauth_proxy.upstream import (
+    UpstreamError,
+    UpstreamHTTP,
+    UpstreamMisconfiguredError,
+    UpstreamRefusedError,
+    UpstreamUnavailableError,
+)
 from funcmcp._protocol.objects import number_of
 from funcmcp._state.caller_values import ValueOwner
 from funcmcp._state.line_limit import LineLimit
@@ -86,14 +92,14 @@ class ProviderClient:
         except UpstreamRefusedError as error:
             self._log_failure("tokens", error, secrets)
             raise UpstreamTokenError("sign_in", f"{title} gives no token. Connect the account anew.") from None
-        except UpstreamUnavailableError as error:
-            self._log_failure("tokens", error, secrets)
-            text = f"{title} can't be reached, or does not answer as it should. Try again later."
-            raise UpstreamTokenError("unavailable", text) from None
-        except UpstreamError as error:
+        except UpstreamMisconfiguredError as error:
             self._log_failure("tokens", error, secrets)
             text = f"{title} does not accept this server. The log of the server says why."
             raise UpstreamTokenError("configuration", text) from None
+        except UpstreamError as error:
+            self._log_failure("tokens", error, secrets)
+            text = f"{title} can't be reached, or does not answer as it should. Try again later."
+            raise UpstreamTokenError("unavailable", text) from None
 
     async def revoke(self, access_token: str, refresh_token: str | None) -> bool:
         """See `AccountClient.revoke`."""

@@ -451,7 +451,7 @@ class OAuthProxy:
 
         For tests and machines of developers: it has keys of its own, so neither proxy accepts the tokens of the other.
         Sign-ins that this proxy would keep in a store are kept in memory. All applications may sign users in, and none
-        may bring identity assertions.
+        may bring identity assertions. There are no programs.
 
         Args:
             url: The URL of the endpoint.
