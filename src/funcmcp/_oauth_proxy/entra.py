@@ -201,7 +201,7 @@ class EntraID(OIDC):
             clock=clock,
         )
         if self._tenant is None:
-            self.issuer = None
+            self.issuer: str | None = None
         self._guests = guests
         self._groups = groups
         self.on_behalf_of: str | None = on_behalf_of
