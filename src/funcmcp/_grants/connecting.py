@@ -72,6 +72,7 @@ _MAX_CODE: Final = 4096
 MAX_SCOPES, MAX_SCOPE_CHARACTERS = 50, 4_000
 """Scopes of one account, and their characters. They are in the URL of a sign-in."""
 
+_EXPIRED: Final = ("This link has expired", "Call the tool again to get another one.")
 _ONCE_MORE: Final = "Call the tool again to try it once more."
 
 BROWSER_SECONDS: float = 45.0
@@ -294,7 +295,7 @@ class Connector:
         state = request.query_params.get("flow", "")
         owner, flow = await self._flow_of(state)
         if flow is None:
-            return self._page(400, "This link has expired", "Call the tool again to get another one.")
+            return self._page(400, *_EXPIRED)
         if request.method == "GET":
             return self._question(state, flow)
         if not self._is_same_origin(request):
@@ -320,7 +321,7 @@ class Connector:
         """Lead the browser of a user to the authorization server, if it is the user of the flow."""
         owner, flow = await self._flow_of(state)
         if flow is None:
-            return self._html(400, "This link has expired", "Call the tool again to get another one.")
+            return self._html(400, *_EXPIRED)
         expected = flow.get("subject")
         if not isinstance(expected, str) or not hmac.compare_digest(expected.encode(), subject.encode()):
             _logger.warning(
@@ -338,8 +339,10 @@ class Connector:
     async def _to_service(self, owner: ValueOwner, flow: Mapping[str, Any]) -> WebAnswer:
         """Return the redirect to the authorization server, with the cookie that the return must have."""
         cookie = secrets.token_urlsafe(24)
-        await self._accounts.write(owner, "flow", {**flow, "cookie": _digest(cookie)}, FLOW_SECONDS)
-        service = self._service
+        current = await self._accounts.bind_flow(owner, flow["id"], _digest(cookie))
+        if current is None:  # it has ended meanwhile
+            return self._html(400, *_EXPIRED)
+        flow, service = current, self._service
         parameters = {
             **service.parameters,
             "response_type": "code",
