@@ -268,6 +268,26 @@ async def test_a_token_that_the_service_refuses_is_renewed_or_forgotten(
     assert expected in str(outcome)
 
 
+async def test_a_refused_token_does_not_bring_back_the_refresh_token_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two calls get 401 at once. The second one says so after the first one has renewed the account."""
+    shop = Shop(instances=2)
+    await shop.connect()
+    first, second = shop.instances
+    values = shop.values[1]
+    exchange = values._exchange
+
+    async def renewed_before(*arguments: Any) -> bool:
+        monkeypatch.undo()
+        await first.refuse(ADA, "token-0")
+        assert await first.token(ADA) == "token-1"
+        return await exchange(*arguments)
+
+    monkeypatch.setattr(values, "_exchange", renewed_before)
+    await second.refuse(ADA, "token-0")
+    assert await second.token(ADA) == "token-1"
+    assert [form["refresh_token"] for form in shop.client.forms] == ["refresh-0"]
+
+
 async def test_the_end_of_an_account_is_that_of_its_user_only() -> None:
     shop = Shop(instances=2)
     await shop.connect()

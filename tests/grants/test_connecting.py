@@ -227,6 +227,27 @@ async def test_a_link_that_ends_while_the_user_signs_in_is_a_page(desk: Desk) ->
     assert (page.status_code, "has expired" in page.text) == (400, True)
 
 
+async def test_a_flow_that_is_used_while_the_button_is_pressed_again_does_not_come_back(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, browser, other = await desk.link(), desk.browser(), desk.browser()
+    late = await other.press(url)
+    connector = desk.grants._connectors["github"]
+    flow_of = connector._flow_of
+
+    async def flow_before(state: str) -> Any:
+        flow = await flow_of(state)
+        monkeypatch.undo()  # the browser of the first request finishes between the two steps of the second one
+        assert (await browser.connect(url)).status_code == 200
+        return flow
+
+    monkeypatch.setattr(connector, "_flow_of", flow_before)
+    monkeypatch.setattr(connecting, "BROWSER_SECONDS", 1)
+    page = await other.sign_in(late)
+    assert (page.status_code, "has expired" in page.text) == (400, True)
+    assert (await desk.browser().open(url)).status_code == 400
+
+
 async def test_a_return_whose_flow_another_request_has_used_is_a_page(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,10 +392,12 @@ async def test_other_paths_are_none_of_a_service(desk: Desk, path: str) -> None:
 # Failures of the identity provider and of the store
 
 
-async def test_an_identity_provider_that_is_away_is_a_page(desk: Desk) -> None:
+async def test_an_identity_provider_that_is_away_is_a_page(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     url, browser = await desk.link(), desk.browser()
     desk.stage.upstream.down = DOWN
-    assert (await browser.press(url)).status_code == 503
+    page = await browser.press(url)
+    assert (page.status_code, "Try again later." in page.text) == (503, True)
+    assert "kind=UpstreamUnavailableError reason=no route to host" in caplog.text
     desk.stage.upstream.down = None
     redirect = await browser.press(url)
     query = desk.stage.upstream.sign_in(redirect.headers["location"])
@@ -400,7 +423,8 @@ async def test_a_store_that_fails_is_a_page(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(accounts, "write", fail)
+        for name in ("write", "bind_flow"):
+            patch.setattr(accounts, name, fail)
         if step == "press":
             page = await browser.sign_in(redirect)
         else:

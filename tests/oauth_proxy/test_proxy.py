@@ -390,3 +390,8 @@ def test_a_slash_at_the_end_of_the_url_is_not_published() -> None:
 
 def test_a_proxy_on_this_machine_needs_no_https() -> None:
     assert proxy("http://127.0.0.1:8000/mcp").callback == "http://127.0.0.1:8000/oauth/callback"
+
+
+async def test_an_upstream_without_a_check_has_nothing_to_look_at(caplog: pytest.LogCaptureFixture) -> None:
+    await Stage().proxy.check()
+    assert caplog.records == []

@@ -152,6 +152,27 @@ class Accounts:
 
         await self._open_values().change(owner, self._name(kind), change, seconds)
 
+    async def bind_flow(self, owner: ValueOwner, identifier: str, cookie: str) -> dict[str, Any] | None:
+        """Bind the flow with an id to a browser; return the flow, None if it has ended or another one has begun.
+
+        Args:
+            owner: Whose flow it is.
+            identifier: The id of the flow.
+            cookie: The digest of the cookie of the browser.
+        """
+        bound: dict[str, Any] | None = None
+
+        def bind(flow: dict[str, Any] | None) -> dict[str, Any] | None:
+            nonlocal bound
+            bound = None
+            if flow is None or flow["id"] != identifier:
+                return flow
+            bound = {**flow, "cookie": cookie}
+            return bound
+
+        await self.change(owner, "flow", bind, FLOW_SECONDS)
+        return bound
+
     async def take_flow(self, owner: ValueOwner, identifier: str) -> bool:
         """Remove the flow with an id; return False if another request has done it, or has begun another flow."""
         is_taken = False
@@ -206,13 +227,13 @@ class Accounts:
 
     async def refuse(self, owner: ValueOwner, token: str) -> None:
         """Renew an account whose token the service has refused, with the next call. Forget it if that is impossible."""
-        grant = await self.read(owner, "grant")
-        if grant is None or grant["access_token"] != token:
-            return
-        if isinstance(grant.get("refresh_token"), str):
-            await self.write(owner, "grant", {**grant, "until": 0}, GRANT_SECONDS)
-        else:
-            await self._forget(owner, token)
+
+        def refuse(grant: dict[str, Any] | None) -> dict[str, Any] | None:
+            if grant is None or grant["access_token"] != token:  # it was renewed meanwhile
+                return grant
+            return {**grant, "until": 0} if isinstance(grant.get("refresh_token"), str) else None
+
+        await self.change(owner, "grant", refuse, GRANT_SECONDS)
 
     async def end(self, owner: ValueOwner) -> bool:
         """Forget an account and what has begun to connect one; return whether the service has ended it, too."""

@@ -38,8 +38,10 @@ from funcmcp._auth.principal import UpstreamTokenError
 from funcmcp._authoring.calling.question_time import pausing_time_limit
 from funcmcp._authoring.calling.questions import Elicit, ElicitURL
 from funcmcp._grants.accounts import FLOW_SECONDS
+from funcmcp._oauth_proxy.failures import PROVIDER_AWAY
 from funcmcp._oauth_proxy.page import html_page, shown_name
 from funcmcp._oauth_proxy.settings import user_mark
+from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import UpstreamError
 from funcmcp._oauth_proxy.web import redirect
 from funcmcp._protocol.errors import CannotAskError, MCPError
@@ -70,6 +72,7 @@ _MAX_CODE: Final = 4096
 MAX_SCOPES, MAX_SCOPE_CHARACTERS = 50, 4_000
 """Scopes of one account, and their characters. They are in the URL of a sign-in."""
 
+_EXPIRED: Final = ("This link has expired", "Call the tool again to get another one.")
 _ONCE_MORE: Final = "Call the tool again to try it once more."
 
 BROWSER_SECONDS: float = 45.0
@@ -292,7 +295,7 @@ class Connector:
         state = request.query_params.get("flow", "")
         owner, flow = await self._flow_of(state)
         if flow is None:
-            return self._page(400, "This link has expired", "Call the tool again to get another one.")
+            return self._page(400, *_EXPIRED)
         if request.method == "GET":
             return self._question(state, flow)
         if not self._is_same_origin(request):
@@ -302,8 +305,9 @@ class Connector:
         try:
             return _response(await self._visits.begin(self._service.key, state))
         except UpstreamError as error:
-            _logger.warning("event=grant_visit_failed service=%s kind=%s", self._service.key, type(error).__name__)
-            return self._page(503, "The identity provider can't be reached", "Try again later.")
+            kind, reason = type(error).__name__, escaped(str(error))
+            _logger.warning("event=grant_visit_failed service=%s kind=%s reason=%s", self._service.key, kind, reason)
+            return self._page(503, "You can't sign in now", error.advice or PROVIDER_AWAY.user)
 
     async def _visited(self, request: WebRequest, state: str, subject: str) -> WebAnswer:
         """Answer the return from the identity provider."""
@@ -317,7 +321,7 @@ class Connector:
         """Lead the browser of a user to the authorization server, if it is the user of the flow."""
         owner, flow = await self._flow_of(state)
         if flow is None:
-            return self._html(400, "This link has expired", "Call the tool again to get another one.")
+            return self._html(400, *_EXPIRED)
         expected = flow.get("subject")
         if not isinstance(expected, str) or not hmac.compare_digest(expected.encode(), subject.encode()):
             _logger.warning(
@@ -335,8 +339,10 @@ class Connector:
     async def _to_service(self, owner: ValueOwner, flow: Mapping[str, Any]) -> WebAnswer:
         """Return the redirect to the authorization server, with the cookie that the return must have."""
         cookie = secrets.token_urlsafe(24)
-        await self._accounts.write(owner, "flow", {**flow, "cookie": _digest(cookie)}, FLOW_SECONDS)
-        service = self._service
+        current = await self._accounts.bind_flow(owner, flow["id"], _digest(cookie))
+        if current is None:  # it has ended meanwhile
+            return self._html(400, *_EXPIRED)
+        flow, service = current, self._service
         parameters = {
             **service.parameters,
             "response_type": "code",
