@@ -14,6 +14,7 @@ from funcmcp.auth import (
     SignIn,
     UpstreamHTTP,
     UpstreamRefusedError,
+    UpstreamTokenError,
     UpstreamUnavailableError,
     User,
 )
@@ -356,7 +357,7 @@ def test_what_is_refused_without_options() -> None:
 
 async def test_a_client_signs_in_through_the_proxy_and_refreshes() -> None:
     http = ProviderHTTP(token=(200, {"access_token": "at"}))
-    stage = await Stage(upstream=upstream(http)).with_client()
+    stage = await Stage(upstream=upstream(http, token_for_tools=True)).with_client()
     browser = Browser()
     page = await stage.authorize(browser)
     sent = await stage.consent(page, browser)
@@ -366,6 +367,10 @@ async def test_a_client_signs_in_through_the_proxy_and_refreshes() -> None:
     tokens = (await stage.exchange(back.query["code"])).json
     principal = await stage.caller_of(tokens["access_token"])
     assert (principal.subject, principal.name) == ("42", "Ada")
+    assert await principal.upstream_tokens([], None) == "at"
+    with pytest.raises(UpstreamTokenError) as failure:
+        await principal.upstream_tokens(["write"], None)
+    assert failure.value.reason == "configuration"
     assert (await stage.refresh(tokens["refresh_token"])).status == 200
     http.answers["/me"] = 401, {}
     assert (await stage.refresh(tokens["refresh_token"])).json["error"] == "invalid_grant"
