@@ -74,9 +74,7 @@ def outcomes(suite: Suite, folder: Path, *, on_funcmcp: bool, names: list[str] |
     if on_funcmcp:
         (folder / "tests_peers_plugin.py").write_text((HERE / "plugin.py").read_text("utf-8"), "utf-8")
     command = [PYTHON, "-m", "pytest", *plugin, f"--junitxml={report}", "-n", "2", "--tb=line"]
-    paths = [
-        f"tests/{name}" for name in (names or suite.names) if (folder / "tests" / name.partition("::")[0]).exists()
-    ]
+    paths = [f"tests/{name}" for name in (names or suite.names) if (folder / "tests" / name.partition("::")[0]).exists()]
     subprocess.run([*command, *paths], cwd=folder, env=_environment(folder), check=False, stdout=sys.stderr)
     return _read(report)
 
