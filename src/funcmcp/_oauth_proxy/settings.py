@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from funcmcp._auth.dpop import normalized
 from funcmcp._oauth_proxy.client_documents import MAX_URL, is_document_url
 from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._state.rates import MemoryRates
@@ -165,8 +166,14 @@ class ProxySettings:
             raise ClientNotAllowedError
 
     def is_resource(self, resource: str) -> bool:
-        """Return whether a resource is the endpoint. A slash at the end is ignored."""
-        return resource.removesuffix("/") == self.url
+        """Return whether a resource is the endpoint.
+
+        A slash at the end and the letters of the scheme and the host play no part (MCP "basic/authorization",
+        "Canonical Server URI"), and neither does a query: clients whose users enter a URL with one repeat it. A token
+        is for the endpoint in any case.
+        """
+        url = normalized(resource) if "#" not in resource else None  # RFC 8707 section 2: no fragment
+        return url is not None and url.removesuffix("/") == (normalized(self.url) or "").removesuffix("/")
 
 
 def log_event(event: str, client: str, user: str | None = None, scopes: Iterable[str] = ()) -> None:
