@@ -14,7 +14,7 @@ COMPAT_NAMES = frozenset(
         "MCPServer", "McpError", "Message", "Middleware", "MiddlewareContext", "NotFoundError", "Progress", "Prompt",
         "PromptError", "PromptResult", "Resource", "ResourceContent", "ResourceError", "ResourceResult",
         "SamplingResult", "Settings", "Shared", "StaticTokenVerifier", "StructuredLoggingMiddleware", "TextResource",
-        "TimingMiddleware", "TokenClaim", "TokenVerifier", "Tool", "ToolAnnotations", "ToolError", "ToolResult",
+        "TimingMiddleware", "TokenClaim", "TokenVerificationError", "TokenVerifier", "Tool", "ToolAnnotations", "ToolError", "ToolResult",
         "UserMessage", "ValidationError", "get_access_token", "get_context", "get_http_headers", "get_http_request",
         "get_server", "AuthProvider", "Elicit", "FunctionPrompt", "FunctionResource", "FunctionTool", "Icon",
         "ListRoots", "RequestStateSecurity", "Resolve", "ResourceNotFoundError", "ResourceSecurity", "ResourceTemplate",
