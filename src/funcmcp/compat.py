@@ -319,7 +319,10 @@ _ELSEWHERE = {
 """Names of other frameworks that are not here, and what to use."""
 
 _PROXY = "Use funcmcp.auth.OAuthProxy with the upstream"
-_RESOURCE = "Use funcmcp.auth.Auth with BearerTokens and a ProtectedResource, or funcmcp.auth.OAuthProxy with the upstream OIDC."
+_RESOURCE = (
+    "Use funcmcp.auth.Auth with BearerTokens and a ProtectedResource, or "
+    "funcmcp.auth.OAuthProxy with the upstream OIDC."
+)
 _OF_ACCOUNTS = (
     "Use funcmcp.auth.OAuthProxy, whose tokens are its own, or write a TokenVerifier whose verify_token asks the API."
 )

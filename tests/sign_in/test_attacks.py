@@ -480,7 +480,7 @@ async def test_parameters_that_are_too_long_or_not_utf_8_are_refused_on_a_page(s
         "http://orders.example.com/mcp",
         "https://orders.example.com./mcp",
         "https://orders.example.com/%6dc%",
-    ],  # fmt: skip
+    ],
 )
 async def test_a_token_for_another_resource_can_not_be_requested(stage: Stage, resource: str) -> None:
     assert_redirected_with(await stage.authorize(resource=resource), "invalid_target")

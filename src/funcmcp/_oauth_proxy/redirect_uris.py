@@ -2,8 +2,8 @@
 
 How it works: an address is allowed by its scheme and by the form of each of its parts, after it has been parsed, and a
 request has to repeat a registered address character by character. The only exception is the port of a loopback address:
-a program on the user's machine gets a free port each time. There, an address without a path is the same as with a slash:
-libraries of clients add it to one of the two.
+a program on the user's machine gets a free port each time. There, an address without a path is the same as with a
+slash: libraries of clients add it to one of the two.
 
 Source: RFC 6749 section 3.1.2 (no fragment), RFC 8252 sections 7.1 (private-use schemes), 7.3 (loopback addresses with
 any port) and 8.4, RFC 9700 section 2.1 (exact comparison); MCP security best practices, "Confused Deputy Problem".

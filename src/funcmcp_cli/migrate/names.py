@@ -14,13 +14,13 @@ COMPAT_NAMES = frozenset(
         "MCPServer", "McpError", "Message", "Middleware", "MiddlewareContext", "NotFoundError", "Progress", "Prompt",
         "PromptError", "PromptResult", "Resource", "ResourceContent", "ResourceError", "ResourceResult",
         "SamplingResult", "Settings", "Shared", "StaticTokenVerifier", "StructuredLoggingMiddleware", "TextResource",
-        "TimingMiddleware", "TokenClaim", "TokenVerificationError", "TokenVerifier", "Tool", "ToolAnnotations", "ToolError", "ToolResult",
+        "TimingMiddleware", "TokenClaim", "TokenVerifier", "Tool", "ToolAnnotations", "ToolError", "ToolResult",
         "UserMessage", "ValidationError", "get_access_token", "get_context", "get_http_headers", "get_http_request",
         "get_server", "AuthProvider", "Elicit", "FunctionPrompt", "FunctionResource", "FunctionTool", "Icon",
         "ListRoots", "RequestStateSecurity", "Resolve", "ResourceNotFoundError", "ResourceSecurity", "ResourceTemplate",
         "Sample", "configure_logging", "get_logger", "ContextManagerLifespan", "Lifespan", "TaskConfig", "lifespan",
         "BM25SearchTransform", "RegexSearchTransform", "create_proxy",
-        "MCPType", "RouteMap",
+        "MCPType", "RouteMap", "TokenVerificationError",
     }
 )  # fmt: skip
 """Names that `funcmcp.compat` has."""
