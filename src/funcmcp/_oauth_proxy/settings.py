@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from funcmcp._auth.dpop import normalized
 from funcmcp._oauth_proxy.client_documents import MAX_URL, is_document_url
+from funcmcp._oauth_proxy.identity_assertions import ASSERTION_GRANT
+from funcmcp._oauth_proxy.programs import PROGRAM_GRANT
 from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._state.rates import MemoryRates
 
@@ -120,6 +122,16 @@ class ProxySettings:
     def callback(self) -> str:
         """The URL to which the identity provider sends the browser back."""
         return f"{self.issuer}/oauth/callback"
+
+    @property
+    def grant_types(self) -> list[str]:
+        """The grant types of the token endpoint."""
+        grant_types = ["authorization_code", "refresh_token"]
+        if self.assertions is not None:
+            grant_types.append(ASSERTION_GRANT)
+        if self.programs is not None:
+            grant_types.append(PROGRAM_GRANT)
+        return grant_types
 
     async def find_client(self, client_id: str | None) -> OAuthClient | None:
         """Return the client with an id, None for an unknown one.
