@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from funcmcp import auth
-from tests.auth.making_tokens import key
+from tests.auth.making_tokens import public
 from tests.compat.test_auth import NAMES
 
 PAGE = (Path(__file__).parents[2] / "docs/guides/from-fastmcp.md").read_text(encoding="utf-8")
@@ -25,7 +25,7 @@ def names() -> dict[str, object]:
     """Return what the cells of the tables mean."""
     tokens = auth.APIKeys({"reporting": "a-key-of-the-tests-1"})
     return {name: getattr(auth, name) for name in auth.__all__} | {
-        "ID": "app", "SECRET": "a-secret-of-the-tests", "URL": URL, "ISSUER": ISSUER, "PEM": key().as_pem(private=False).decode(), "PROXY": tokens,
+        "ID": "app", "SECRET": "a-secret-of-the-tests", "URL": URL, "ISSUER": ISSUER, "PEM": public(), "PROXY": tokens,
         "TOKENS": tokens, "POOL": ISSUER, "REALM": f"{ISSUER}/realms/orders", "SECRET_IN_BASE64URL": "c2VjcmV0" * 8,
         "RULES": auth.TokenRules(types=["at+jwt", "JWT"]),
     }  # fmt: skip
