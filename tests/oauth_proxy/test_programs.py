@@ -263,6 +263,10 @@ async def test_the_metadata_name_the_grant() -> None:
     for stage, named in ((program_stage(), True), (Stage(), False)):
         metadata = (await stage.send("GET", "/.well-known/oauth-authorization-server")).json
         assert ("client_credentials" in metadata["grant_types_supported"]) is named
+        await stage.with_client()
+        answer = await stage.token(grant_type="password", client_id=stage.client_id)
+        assert answer.json["error"] == "unsupported_grant_type"
+        assert ("client_credentials" in answer.json["error_description"]) is named
     assert Auth(program_stage().proxy).resource is not None
 
 

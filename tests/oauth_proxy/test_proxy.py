@@ -143,8 +143,12 @@ async def test_the_principal_is_the_user_at_the_identity_provider() -> None:
 async def test_a_client_that_registers_no_refresh_tokens_gets_none() -> None:
     stage = await Stage().with_client(grant_types=["authorization_code"])
     assert "refresh_token" not in await stage.tokens()
+
+
+async def test_a_client_that_names_no_grant_types_gets_refresh_tokens() -> None:
     stage = await Stage().with_client(grant_types=None)
-    assert "refresh_token" not in await stage.tokens()
+    assert (await stage.register(grant_types=None)).json["grant_types"] == ["authorization_code", "refresh_token"]
+    assert "refresh_token" in await stage.tokens()
 
 
 async def test_refresh_tokens_can_be_switched_off() -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.tokens.keys import KeySource
     from funcmcp._auth.tokens.proofs import UsedProofs
 
-GRANT_TYPE: Final = "client_credentials"
+PROGRAM_GRANT: Final = "client_credentials"
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 STATEMENT_ALGORITHMS: Final = ALGORITHMS - SHARED_SECRET_ALGORITHMS
 LEEWAY: Final = 60

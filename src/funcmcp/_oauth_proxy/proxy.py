@@ -25,9 +25,8 @@ from funcmcp._oauth_proxy.allowed_clients import AllowedClients
 from funcmcp._oauth_proxy.client_documents import ClientDocuments
 from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
 from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION, TOO_MANY
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
+from funcmcp._oauth_proxy.identity_assertions import PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
-from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
 from funcmcp._oauth_proxy.programs import STATEMENT_ALGORITHMS, Programs
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
@@ -109,11 +108,6 @@ class _Endpoint(NamedTuple):
 async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Return the metadata of the authorization server (RFC 8414)."""
     issuer = settings.issuer
-    grant_types = ["authorization_code", "refresh_token"]
-    if settings.assertions is not None:
-        grant_types.append(GRANT_TYPE)
-    if settings.programs is not None:
-        grant_types.append(PROGRAM_GRANT_TYPE)
     document: dict[str, object] = {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}/oauth/authorize",
@@ -124,7 +118,7 @@ async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         "scopes_supported": list(settings.scopes),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": grant_types,
+        "grant_types_supported": settings.grant_types,
         # Registered clients have no secret, so "none" is first: some clients choose the first one.
         "token_endpoint_auth_methods_supported": list(_AUTH_METHODS),
         "revocation_endpoint_auth_methods_supported": list(_AUTH_METHODS),

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from funcmcp._auth.dpop import normalized
 from funcmcp._oauth_proxy.client_documents import MAX_URL, is_document_url
+from funcmcp._oauth_proxy.identity_assertions import ASSERTION_GRANT
+from funcmcp._oauth_proxy.programs import PROGRAM_GRANT
 from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._state.rates import MemoryRates
 
@@ -120,6 +123,16 @@ class ProxySettings:
         """The URL to which the identity provider sends the browser back."""
         return f"{self.issuer}/oauth/callback"
 
+    @property
+    def grant_types(self) -> list[str]:
+        """The grant types of the token endpoint."""
+        grant_types = ["authorization_code", "refresh_token"]
+        if self.assertions is not None:
+            grant_types.append(ASSERTION_GRANT)
+        if self.programs is not None:
+            grant_types.append(PROGRAM_GRANT)
+        return grant_types
+
     async def find_client(self, client_id: str | None) -> OAuthClient | None:
         """Return the client with an id, None for an unknown one.
 
@@ -165,8 +178,14 @@ class ProxySettings:
             raise ClientNotAllowedError
 
     def is_resource(self, resource: str) -> bool:
-        """Return whether a resource is the endpoint. A slash at the end is ignored."""
-        return resource.removesuffix("/") == self.url
+        """Return whether a resource is the endpoint.
+
+        A slash at the end and the letters of the scheme and the host play no part (MCP "basic/authorization",
+        "Canonical Server URI"), and neither does a query: clients whose users enter a URL with one repeat it. A token
+        is for the endpoint in any case.
+        """
+        url = normalized(resource) if "#" not in resource else None  # RFC 8707 section 2: no fragment
+        return url is not None and url.removesuffix("/") == (normalized(self.url) or "").removesuffix("/")
 
 
 def log_event(event: str, client: str, user: str | None = None, scopes: Iterable[str] = ()) -> None:

@@ -44,8 +44,8 @@ from funcmcp._oauth_proxy.failures import (
     Failure,
 )
 from funcmcp._oauth_proxy.flows import ANY_KEY, CODE_SECONDS, challenge_of, of_code, sign_in_id
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
-from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
+from funcmcp._oauth_proxy.identity_assertions import ASSERTION_GRANT
+from funcmcp._oauth_proxy.programs import PROGRAM_GRANT
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, user_mark
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError, new_id
@@ -205,11 +205,11 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
 
 
 async def _token(settings: ProxySettings, request: WebRequest, form: Parameters) -> WebAnswer:
-    assertions = settings.assertions if form.get("grant_type") == GRANT_TYPE else None
+    assertions = settings.assertions if form.get("grant_type") == ASSERTION_GRANT else None
     program: Program | None = None
     if assertions is not None:
         client = assertions.client_of(form, request.headers.get("authorization"))
-    elif settings.programs is not None and form.get("grant_type") == PROGRAM_GRANT_TYPE:
+    elif settings.programs is not None and form.get("grant_type") == PROGRAM_GRANT:
         client, program = await program_of(settings, request, form)
     else:
         client = await key_of_client(settings, request, form)
@@ -227,7 +227,7 @@ async def _token(settings: ProxySettings, request: WebRequest, form: Parameters)
         return await _refresh(settings, form, client, proof)
     if grant_type is None:
         raise OAuthError("invalid_request", "The grant_type is missing.")
-    raise OAuthError("unsupported_grant_type", "The grant_type must be authorization_code or refresh_token.")
+    raise OAuthError("unsupported_grant_type", f"The grant types are: {' '.join(settings.grant_types)}.")
 
 
 def _proof_of(settings: ProxySettings, request: WebRequest) -> Proof | None:
