@@ -70,6 +70,9 @@ class Tokens(NamedTuple):
     refresh_token: str | None
     scopes: tuple[str, ...] | None
 
+    def __repr__(self) -> str:
+        return f"Tokens(..., until={self.until!r}, scopes={self.scopes!r})"
+
 
 class AccountClient(Protocol):
     """This server as a client of an authorization server."""

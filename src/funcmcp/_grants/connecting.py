@@ -47,6 +47,7 @@ from funcmcp._oauth_proxy.web import redirect
 from funcmcp._protocol.errors import CannotAskError, MCPError
 from funcmcp._state.caller_values import ValueOwner
 from funcmcp._state.key_values import StateFullError
+from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.seal import base64url
 from funcmcp._state.sessions.store import StoreUnavailableError
 from funcmcp._transports.http.endpoints.custom_routes import CustomRoute, Response
@@ -156,6 +157,7 @@ class Connector:
         self._server_name = server_name
         self._visits = visits
         self._clock = clock
+        self._log_failed_visit, self._log_not_stored, self._log_other_user = LineLimit(), LineLimit(), LineLimit()
         self.routes = (
             self._route("connect", ("GET", "POST"), self._connect),
             self._route("callback", ("GET",), self._callback),
@@ -306,7 +308,7 @@ class Connector:
             return _response(await self._visits.begin(self._service.key, state))
         except UpstreamError as error:
             kind, reason = type(error).__name__, escaped(str(error))
-            _logger.warning("event=grant_visit_failed service=%s kind=%s reason=%s", self._service.key, kind, reason)
+            self._log_failed_visit.write("event=grant_visit_failed service=%s kind=%s reason=%s", self._service.key, kind, reason)
             return self._page(503, "You can't sign in now", error.advice or PROVIDER_AWAY.user)
 
     async def _visited(self, request: WebRequest, state: str, subject: str) -> WebAnswer:
@@ -324,7 +326,7 @@ class Connector:
             return self._html(400, *_EXPIRED)
         expected = flow.get("subject")
         if not isinstance(expected, str) or not hmac.compare_digest(expected.encode(), subject.encode()):
-            _logger.warning(
+            self._log_other_user.write(
                 "event=grant_of_another_user service=%s user=%s browser=%s",
                 self._service.key,
                 user_mark(expected if isinstance(expected, str) else None),
@@ -468,7 +470,7 @@ class Connector:
         return CustomRoute(f"{self._service.served_path}/{name}", methods, answer, Access(allow_anonymous=True))
 
     def _not_stored(self, error: Exception) -> WebAnswer:
-        _logger.warning("event=grant_not_stored service=%s kind=%s", self._service.key, type(error).__name__)
+        self._log_not_stored.write("event=grant_not_stored service=%s kind=%s", self._service.key, type(error).__name__)
         return self._html(503, "The server can't store the account now", "Try again later.")
 
     @property

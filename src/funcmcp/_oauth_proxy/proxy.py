@@ -204,7 +204,7 @@ class OAuthProxy:
         scopes: The scopes of the server, each with a sentence that tells users what it allows. A client that names no
             scope requests all of them.
         allow: Decides which users may sign in. It gets a `User`, and returns True, False, or the scopes that the user
-            may have. It may be async. None: every user of the upstream may sign in.
+            may have. It may be async, and has five seconds. None: every user of the upstream may sign in.
         claims: More claims of the user for tools, in `Principal.claims`: names of claims of the provider, such as
             ``["org_id", "groups"]``, or paths to members of one (``"realm_access.roles"``); or a function that gets a
             `User` and returns a mapping. It may be async, and has five seconds. The claims are determined at the

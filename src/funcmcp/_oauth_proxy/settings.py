@@ -177,6 +177,10 @@ class ProxySettings:
         if self.allowed_clients is not None and not self.allowed_clients.allows_document(url):
             raise ClientNotAllowedError
 
+    def is_of_program(self, subject: str) -> bool:
+        """Return whether a subject is the name of a program, so that no user may have it (RFC 9068 section 5)."""
+        return self.programs is not None and subject in self.programs
+
     def is_resource(self, resource: str) -> bool:
         """Return whether a resource is the endpoint.
 

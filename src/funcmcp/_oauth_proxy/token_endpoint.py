@@ -17,8 +17,10 @@ and 10.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import inspect
+import logging
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
 from funcmcp._oauth_proxy.client_authentication import LockedError, SecretRefusedError, key_of_client, program_of
 from funcmcp._oauth_proxy.failures import (
+    ALLOW_FAILED,
     CLAIMS_TOO_LONG,
     CLIENT_SECRET,
     CLIENT_UNKNOWN,
@@ -39,6 +42,7 @@ from funcmcp._oauth_proxy.failures import (
     PROVIDER_REFUSED,
     REQUEST,
     SIGN_IN_ENDED,
+    SUBJECT_OF_PROGRAM,
     TOO_MANY,
     VERIFIER,
     Failure,
@@ -71,10 +75,15 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.flows import Flow
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
     from funcmcp._oauth_proxy.programs import Program
-    from funcmcp._oauth_proxy.settings import ProxySettings
+    from funcmcp._oauth_proxy.settings import Allow, ProxySettings
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn
     from funcmcp._oauth_proxy.web import Parameters, WebRequest
+
+_logger = logging.getLogger("funcmcp")
+
+_ALLOW_SECONDS: Final = 5.0
+"""Seconds that the function `OAuthProxy.allow` may take. A refresh has 30, and its request takes 20."""
 
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _NO_PROOF: Final = "The request needs a header DPoP, with a proof of the client's key."
@@ -436,6 +445,7 @@ def _requested(form: Parameters, refresh: Refresh) -> list[str]:
 
 async def _updated(settings: ProxySettings, refresh: Refresh, sign_in: SignIn) -> Refresh:
     """Return a sign-in with what its renewal says about the user; raise OAuthError if the user may not use it."""
+    _check_subject(settings, refresh.user, refresh.client)
     refresh = replace(refresh, claims=settings.claims.remaining(refresh.claims))
     try:
         user = await settings.claims.complete(sign_in, is_new=False)
@@ -460,21 +470,37 @@ async def _claims_of(settings: ProxySettings, user: User, client: str) -> Mappin
 
 async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...], client: str) -> tuple[str, ...]:
     """Return the scopes that a user of a client gets; raise OAuthError if the user may not sign in."""
+    _check_subject(settings, user, client)
     if settings.allow is None:
         return scopes
-    decision = settings.allow(user)
-    if inspect.isawaitable(decision):
-        decision = await decision
-    if isinstance(decision, bool):
-        allowed = scopes if decision else ()
-    elif isinstance(decision, str) or not hasattr(decision, "__iter__"):
-        raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
-    else:
-        permitted = set(decision)
-        allowed = tuple(scope for scope in scopes if scope in permitted)
+    try:
+        async with asyncio.timeout(_ALLOW_SECONDS):
+            allowed = await _decided(settings.allow, user, scopes)
+    except Exception as error:
+        _logger.exception("event=oauth_allow_failed: the function of OAuthProxy(allow=) has failed.")
+        raise failed(UpstreamUnavailableError, ALLOW_FAILED, type(error).__name__) from error
     if not allowed:
         raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject))
     return allowed
+
+
+def _check_subject(settings: ProxySettings, user: User, client: str) -> None:
+    """Raise OAuthError for a user whose tokens would name the same caller as those of a program."""
+    if settings.is_of_program(user.subject):
+        raise _GrantRefusedError(SUBJECT_OF_PROGRAM, client, user_mark(user.subject))
+
+
+async def _decided(allow: Allow, user: User, scopes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of some scopes that a function allows a user; raise TypeError if it returns something else."""
+    decision = allow(user)
+    if inspect.isawaitable(decision):
+        decision = await decision
+    if isinstance(decision, bool):
+        return scopes if decision else ()
+    if isinstance(decision, str) or not hasattr(decision, "__iter__"):
+        raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
+    permitted = set(decision)
+    return tuple(scope for scope in scopes if scope in permitted)
 
 
 def _tokens(
