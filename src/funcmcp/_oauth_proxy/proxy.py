@@ -374,6 +374,11 @@ class OAuthProxy:
         """The redirect URI to register at the identity provider."""
         return self._settings.callback
 
+    @property
+    def has_registration(self) -> bool:
+        """Whether the server is registered at its identity provider. A `LocalProvider` needs no registration."""
+        return bool(getattr(self.upstream, "needs_registration", True))
+
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
         """Return the user of a token of this proxy, a challenge for another token, or None without a bearer token.
 

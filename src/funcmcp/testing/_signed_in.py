@@ -104,7 +104,7 @@ class SignedIn:
         self._runtime = runtime_of(server)
         auth = self._runtime.auth
         if auth is None:
-            raise ValueError(f"{self._runtime.name} has no auth, so every caller may use all of it.")
+            raise ValueError(f"{self._runtime.name} has no auth=, so no user signs in to it. Leave SignedIn out.")
         self._sign_in = _sign_in_at(self._runtime, auth, user, tuple(scopes))
         self._stack = ExitStack()
 
