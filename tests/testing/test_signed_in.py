@@ -241,6 +241,8 @@ def test_a_server_without_tokens_is_refused() -> None:
         SignedIn(behind(APIKeys({"robot": "k" * 32})), ADA)
     with pytest.raises(TypeError, match="not one string"):
         SignedIn(proxied(), ADA, scopes="orders.read")
+    with pytest.raises(TypeError, match=r"a User, such as User\('ada'\), not str"):
+        SignedIn(proxied(), "ada")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("variable", ["WEBSITE_INSTANCE_ID", "KUBERNETES_SERVICE_HOST", "K_SERVICE"])
