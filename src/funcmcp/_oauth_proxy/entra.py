@@ -380,7 +380,7 @@ def _issuer_of(tenant: str) -> str:
 def _checked_tenant(tenant: str, tenants: Sequence[str] | AllowTenant | None) -> str | None:
     """Return the id of the only tenant, None for several; raise TypeError or ValueError if the two do not fit."""
     if not isinstance(tenant, str):
-        raise TypeError('EntraID.tenant is one string. For several tenants: EntraID("organizations", ..., tenants=[...]).')
+        raise TypeError('EntraID.tenant is one string; for several: EntraID("organizations", ..., tenants=[...]).')
     if tenant == _ORGANIZATIONS:
         if not tenants:
             raise ValueError(
