@@ -75,7 +75,7 @@ class Shop:
             CallerValues(self.store, KEYS, "Shop", owner_bytes=100_000, owner_values=20) for _ in range(instances)
         ]
         self.instances = [
-            Accounts("Code", "grant code", self.client, lambda values=values: values, self.clock)  # type: ignore[misc]
+            Accounts("Code", "code", "grant code", self.client, lambda values=values: values, self.clock)  # type: ignore[misc]
             for values in self.values
         ]
         self.accounts = self.instances[0]
@@ -230,7 +230,7 @@ async def test_a_renewal_that_can_not_be_stored_gives_the_token(
     with monkeypatch.context() as patch:
         patch.setattr(shop.accounts, "_replace", fail)
         assert await shop.accounts.token(ADA) == "token-1"
-    assert "event=grant_not_stored" in caplog.text
+    assert "event=grant_not_stored service=code" in caplog.text
 
 
 async def test_the_scopes_of_a_renewal_replace_those_of_the_account() -> None:
@@ -388,7 +388,7 @@ async def test_instances_with_one_redis_renew_once_and_forget_together() -> None
         shop = Shop(stores[0])
         others = [CallerValues(store, KEYS, "Shop", owner_bytes=100_000, owner_values=20) for store in stores]
         instances = [
-            Accounts("Code", "grant code", shop.client, lambda values=values: values, shop.clock)  # type: ignore[misc]
+            Accounts("Code", "code", "grant code", shop.client, lambda values=values: values, shop.clock)  # type: ignore[misc]
             for values in others
         ]
         await shop.connect()

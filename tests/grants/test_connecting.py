@@ -65,7 +65,7 @@ async def test_a_link_connects_nothing_for_the_browser_of_another_user(
     page = await browser.connect(await desk.link(owner))
     assert (page.status_code, OTHERS in page.text) == (403, True)
     assert desk.service.requests == []
-    assert "event=grant_of_another_user" in caplog.text
+    assert "event=grant_of_another_user service=github " in caplog.text
     for name in (owner, visitor):
         assert await has_no_account(desk, name)
 

@@ -282,6 +282,7 @@ async def test_the_metadata_name_the_grant() -> None:
         ({"keys": StaticKeys(public("oct")), "scopes": ["a"]}, ValueError, "public keys"),
         ({"secret": [SECRET, ""], "scopes": ["a"]}, ValueError, "at least 16 characters"),
         ({"secret": SECRET, "scopes": []}, ValueError, "at least one scope"),
+        ({"secret": None, "scopes": ["a"]}, TypeError, "Set the environment variable"),
         ({"secret": SECRET, "scopes": "a"}, TypeError, "Program.scopes is a list"),
         ({"secret": SECRET, "scopes": ["a"], "roles": "a"}, TypeError, "Program.roles is a list"),
     ],
@@ -299,6 +300,7 @@ GOOD = Program(secret=SECRET, scopes=["orders.read"])
     [
         ({}, ValueError, "at least one program"),
         ({"reports": SECRET}, TypeError, "must be a Program; got str"),
+        ([GOOD], TypeError, "is a dict with a Program for each name"),
         ({"": GOOD}, ValueError, "not the name of a program"),
         ({"1.abc": GOOD}, ValueError, "not the name of a program"),
         ({"https://x.example.com": GOOD}, ValueError, "not the name of a program"),
@@ -310,9 +312,7 @@ GOOD = Program(secret=SECRET, scopes=["orders.read"])
         ({"a": Program(secret=[SECRET, SECRET], scopes=["orders.read"])}, ValueError, "different from all others"),
     ],
 )
-def test_programs_that_do_not_fit_the_server_are_a_mistake(
-    programs: dict[str, Any], error: type[Exception], text: str
-) -> None:
+def test_programs_that_do_not_fit_the_server_are_a_mistake(programs: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         Stage(programs=programs)
 

@@ -387,6 +387,11 @@ def test_scopes_need_sentences() -> None:
         proxy(scopes=["orders.read"])
 
 
+def test_the_url_of_a_provider_is_not_an_upstream() -> None:
+    with pytest.raises(TypeError, match=r"such as OIDC\(issuer, client_id, client_secret\), not str"):
+        proxy(upstream="https://login.example.com")
+
+
 def test_a_slash_at_the_end_of_the_url_is_not_published() -> None:
     assert proxy(f"{URL}/").resource.resource == URL
     assert proxy("https://orders.example.com/").callback == f"{ISSUER}/oauth/callback"

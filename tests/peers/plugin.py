@@ -38,7 +38,7 @@ async def served(server: Any) -> AsyncIterator[str]:
         running = uvicorn.Server(config)
         running.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
         task = asyncio.create_task(running.serve([listener]))
-        while not running.started and not task.done():
+        while not running.started and not task.done():  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.005)
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"

@@ -93,6 +93,7 @@ class Accounts:
 
     Args:
         title: The name of the service, for people.
+        name: Its name in the log.
         prefix: The beginning of the names of its values.
         client: This server as a client of the service.
         open_values: Returns the values of callers.
@@ -105,12 +106,14 @@ class Accounts:
     def __init__(
         self,
         title: str,
+        name: str,
         prefix: str,
         client: AccountClient,
         open_values: Callable[[], CallerValues],
         clock: Callable[[], float],
     ) -> None:
         self.title = title
+        self._service = name
         self._prefix = prefix
         self._client = client
         self._open_values = open_values
@@ -289,7 +292,7 @@ class Accounts:
             is_stored = await self._replace(owner, stale, members)
         except StoreUnavailableError:
             # The token is valid all the same. If the refresh token was replaced, the user is asked again later.
-            _logger.warning("event=grant_not_stored service=%s", self.title)
+            _logger.warning("event=grant_not_stored service=%s", self._service)
             is_stored = True
         if not is_stored:
             await self._client.revoke(tokens.access_token, tokens.refresh_token)

@@ -88,6 +88,7 @@ class Service:
 
     Attributes:
         title: Its name, for people.
+        name: Its name in the configuration and in the log.
         key: The beginning of the keys of questions, and of the names of cookies.
         base: The URL of this server, without the path of the endpoint and a slash at the end.
         path: The path of the pages below it.
@@ -102,6 +103,7 @@ class Service:
     """
 
     title: str
+    name: str
     key: str
     base: str
     path: str
@@ -308,7 +310,9 @@ class Connector:
             return _response(await self._visits.begin(self._service.key, state))
         except UpstreamError as error:
             kind, reason = type(error).__name__, escaped(str(error))
-            self._log_failed_visit.write("event=grant_visit_failed service=%s kind=%s reason=%s", self._service.key, kind, reason)
+            self._log_failed_visit.write(
+                "event=grant_visit_failed service=%s kind=%s reason=%s", self._service.name, kind, reason
+            )
             return self._page(503, "You can't sign in now", error.advice or PROVIDER_AWAY.user)
 
     async def _visited(self, request: WebRequest, state: str, subject: str) -> WebAnswer:
@@ -328,7 +332,7 @@ class Connector:
         if not isinstance(expected, str) or not hmac.compare_digest(expected.encode(), subject.encode()):
             self._log_other_user.write(
                 "event=grant_of_another_user service=%s user=%s browser=%s",
-                self._service.key,
+                self._service.name,
                 user_mark(expected if isinstance(expected, str) else None),
                 user_mark(subject),
             )
@@ -396,7 +400,7 @@ class Connector:
         await self._report_missing(owner, flow["scopes"], grant["scopes"])
         if isinstance(flow.get("subject"), str):
             await self._accounts.connect(owner, grant)
-            _logger.info("event=grant_connected service=%s user=%s", self._service.key, user_mark(flow["subject"]))
+            _logger.info("event=grant_connected service=%s user=%s", self._service.name, user_mark(flow["subject"]))
             return self._page(200, f"{title} is connected", "Close this page, and go back to your application.")
         return await self._show_code(owner, flow, grant)
 
@@ -470,7 +474,9 @@ class Connector:
         return CustomRoute(f"{self._service.served_path}/{name}", methods, answer, Access(allow_anonymous=True))
 
     def _not_stored(self, error: Exception) -> WebAnswer:
-        self._log_not_stored.write("event=grant_not_stored service=%s kind=%s", self._service.key, type(error).__name__)
+        self._log_not_stored.write(
+            "event=grant_not_stored service=%s kind=%s", self._service.name, type(error).__name__
+        )
         return self._html(503, "The server can't store the account now", "Try again later.")
 
     @property

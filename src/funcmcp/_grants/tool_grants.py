@@ -184,7 +184,9 @@ class ToolGrants:
         for provider in auth.grants:
             service = _service_of(provider, auth, visits)
             client = ProviderClient(provider)
-            accounts = Accounts(provider.title, f"grant {provider.name}", client, open_values, provider.clock)
+            accounts = Accounts(
+                provider.title, provider.name, f"grant {provider.name}", client, open_values, provider.clock
+            )
             self._accounts[provider.name] = accounts
             self._connectors[provider.name] = Connector(
                 service, client, accounts, server_name=server_name, visits=visits, clock=provider.clock
@@ -333,6 +335,7 @@ def _service_of(provider: GrantProvider, auth: Auth, visits: Visits | None) -> S
     issuer = provider.issuer
     return Service(
         title=provider.title,
+        name=provider.name,
         key=f"grant-{provider.name}",
         base=base,
         path=path,

@@ -147,8 +147,8 @@ class EntraID(OIDC):
         credential: In place of a secret, a `ClientCertificate`, a `ManagedIdentity`, or a function that returns a
             signed assertion (RFC 7523) for each request. The function may be async.
         tenants: Which tenants may sign in at ``"organizations"``: a list of their ids, or a function that gets the id
-            of a tenant and returns True for an allowed one. The function may be async, has five seconds, and decides again
-            at a refresh.
+            of a tenant and returns True for an allowed one. The function may be async, has five seconds, and decides
+            again at a refresh.
         guests: Whether users of other tenants may sign in that are guests of this tenant.
         groups: What a user with too many groups for a token gets, if the registration has the claim ``groups``.
             ``"token"``: the sign-in is refused. ``"graph"``: the groups come from Microsoft Graph, with the permission
@@ -384,7 +384,9 @@ def _issuer_of(tenant: str) -> str:
 
 
 def _checked_tenant(tenant: str, tenants: Sequence[str] | AllowTenant | None) -> str | None:
-    """Return the id of the only tenant, None for several; raise ValueError if it does not fit *tenants*."""
+    """Return the id of the only tenant, None for several; raise TypeError or ValueError if the two do not fit."""
+    if not isinstance(tenant, str):
+        raise TypeError('EntraID.tenant is one string; for several: EntraID("organizations", ..., tenants=[...]).')
     if tenant == _ORGANIZATIONS:
         if not tenants:
             raise ValueError(

@@ -246,7 +246,8 @@ class OAuthProxy:
         nonces: Issues the nonces, for the endpoint as well: to a client, both are one server. None without nonces.
 
     Raises:
-        TypeError: *scopes* is not a dict, or *claims* or *clients* is one string.
+        TypeError: *upstream* is not an identity provider, *scopes* or *programs* is not a dict, or *claims* or
+            *clients* is one string.
         ValueError: The URL is not https, or has a query or another spelling than clients use; *issuer* is not a part of
             it; there are no scopes, one is invalid, or has no sentence; a name in *claims* is reserved; an entry of
             *clients* has another form; *identity_assertions* has no store, no client or a short secret; a program has
@@ -297,7 +298,7 @@ class OAuthProxy:
         self._settings = settings = ProxySettings(
             url=url,
             issuer=issuer,
-            upstream=upstream,
+            upstream=_checked_upstream(upstream),
             scopes=_checked_scopes(scopes),
             keys=own_keys,
             clients=Clients(own_keys, takes_proofs=dpop is not None),
@@ -367,6 +368,11 @@ class OAuthProxy:
     def callback(self) -> str:
         """The redirect URI to register at the identity provider."""
         return self._settings.callback
+
+    @property
+    def has_registration(self) -> bool:
+        """Whether the server is registered at its identity provider. A `LocalProvider` needs no registration."""
+        return bool(getattr(self.upstream, "needs_registration", True))
 
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
         """Return the user of a token of this proxy, a challenge for another token, or None without a bearer token.
@@ -562,6 +568,16 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
     bearer.exchange = settings.exchange
     bearer.stored_claims = None if settings.sign_ins is None else StoredClaims(settings.sign_ins)
     return bearer
+
+
+def _checked_upstream(upstream: Upstream) -> Upstream:
+    """Return an upstream; raise TypeError for another object, such as the URL of the identity provider."""
+    if not callable(getattr(upstream, "authorization_url", None)):
+        raise TypeError(
+            "OAuthProxy.upstream is an identity provider, such as OIDC(issuer, client_id, client_secret), not "
+            f"{type(upstream).__name__}."
+        )
+    return upstream
 
 
 def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:

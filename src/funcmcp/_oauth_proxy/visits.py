@@ -18,7 +18,7 @@ import hmac
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from funcmcp._oauth_proxy.failures import SUBJECT_OF_PROGRAM
+from funcmcp._oauth_proxy.failures import PROVIDER_AWAY, PROVIDER_DENIED, SUBJECT_OF_PROGRAM
 from funcmcp._oauth_proxy.flows import FLOW_SECONDS, challenge_of
 from funcmcp._oauth_proxy.page import refusal_page
 from funcmcp._oauth_proxy.settings import log_event
@@ -131,10 +131,11 @@ class Visits:
             sign_in = await self._exchanged(code, visit)
         except UpstreamUnavailableError as error:
             self._log_failure(error)
-            return refusal_page(request, 503, "The identity provider can't be reached", "Try again later.", _AGAIN)
-        except UpstreamError as error:  # refused, or a mistake of the configuration
+            return refusal_page(request, 503, "You can't sign in now", error.advice or PROVIDER_AWAY.user, _AGAIN)
+        except UpstreamError as error:
             self._log_failure(error)
-            return refusal_page(request, 403, "The identity provider has not signed you in", _AGAIN)
+            advice = error.advice or PROVIDER_DENIED.user
+            return refusal_page(request, 403, "You are not signed in", advice, _AGAIN)
         if sign_in.user is None:
             return refusal_page(request, 403, "The identity provider has not signed you in", _AGAIN)
         if self._settings.is_of_program(sign_in.user.subject):
