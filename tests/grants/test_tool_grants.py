@@ -223,6 +223,19 @@ async def test_a_refused_token_that_can_not_be_renewed_is_asked_for_again(desk: 
     assert desk.received == ["token-1", "token-1", "token-2"]
 
 
+async def test_a_refused_user_does_not_hide_that_the_service_refuses_the_server(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    await desk.call(browser=desk.browser())
+    for error in ("invalid_grant", "invalid_client"):
+        desk.clock.now += 3600
+        desk.service.answers = [(400, {"error": error})]
+        await desk.call(capabilities={})
+        await desk.call(browser=desk.browser())
+    levels = [record.levelno for record in caplog.records if "event=grant_failed" in record.getMessage()]
+    assert levels == [logging.WARNING, logging.ERROR]
+
+
 async def test_a_user_can_end_the_grant(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "funcmcp")
     await desk.call(browser=desk.browser())

@@ -129,7 +129,7 @@ async def test_a_refusal_does_not_end_a_sign_in_that_another_instance_has_renewe
     token = (await stage.tokens())["refresh_token"]
     stopped = asyncio.create_task(stage.refresh(token))
     await upstream.waits.wait()
-    stage.clock.now += 31  # the lease has ended
+    stage.clock.now += 41  # the lease has ended
     renewed = await stage.refresh(token)
     upstream.goes_on.set()
     late = await stopped
@@ -145,7 +145,7 @@ async def test_a_refusal_ends_no_sign_in_that_another_instance_is_renewing() -> 
     token = (await stage.tokens())["refresh_token"]
     stopped = asyncio.create_task(stage.refresh(token))
     await upstream.waits.wait()
-    stage.clock.now += 31
+    stage.clock.now += 41
     upstream.gate.clear()
     renewing = asyncio.create_task(stage.refresh(token))
     await upstream.asked.acquire()

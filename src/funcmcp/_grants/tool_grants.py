@@ -79,7 +79,7 @@ class ProviderClient:
             assertion=None if provider.credential is None else self._assertion,
             clock=provider.clock,
         )
-        self._log = LineLimit()
+        self._limits: dict[tuple[str, int], LineLimit] = {}
 
     async def tokens(self, form: Mapping[str, str], now: float) -> Tokens:
         """See `AccountClient.tokens`."""
@@ -143,7 +143,9 @@ class ProviderClient:
             text = text.replace(secret, "***") if secret else text
         # The text of the service may contain anything, so that it is escaped.
         reason = text[:600].encode("unicode_escape").decode("ascii")
-        self._log.write(
+        level = logging.ERROR if isinstance(error, UpstreamMisconfiguredError) else logging.WARNING
+        # Each kind of line has a limit of its own, so that users who are refused don't hide what the operator has to do.
+        self._limits.setdefault((step, level), LineLimit(level)).write(
             "event=grant_failed service=%s step=%s kind=%s reason=%s",
             self._provider.name,
             step,

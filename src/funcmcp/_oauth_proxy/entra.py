@@ -26,6 +26,7 @@ public issues for AADSTS90009 (Softeria/ms-365-mcp-server 502 and 508) and AADST
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 from dataclasses import replace
@@ -76,6 +77,7 @@ _ON_BEHALF_OF: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _GRAPH: Final = "https://graph.microsoft.com"
 _READ_USER: Final = f"{_GRAPH}/User.Read"
 _MAX_PAGES: Final = 20
+_TENANTS_SECONDS: Final = 5.0
 _OTHER_FORM: Final = "Microsoft Graph has returned groups in another form than expected"
 _TOO_MANY_GROUPS: Final = (
     "You are in more groups than Microsoft tells this server, so that it can't decide what you may do. Report it to "
@@ -240,8 +242,9 @@ class EntraID(OIDC):
             allowed: object = tenant in self._tenants
         else:
             try:
-                allowed = self._tenants(tenant)
-                allowed = await allowed if inspect.isawaitable(allowed) else allowed
+                async with asyncio.timeout(_TENANTS_SECONDS):
+                    allowed = self._tenants(tenant)
+                    allowed = await allowed if inspect.isawaitable(allowed) else allowed
             except Exception as error:
                 detail = f"{type(error).__name__}: {error!s:.200}"
                 raise failed(UpstreamMisconfiguredError, TENANTS_FAILED, detail) from error

@@ -59,6 +59,11 @@ PROVIDER_REFUSES_SERVER: Final = Failure(
     "The provider does not accept the server. Check client_id and client_secret. A secret may have expired: create a "
     "new one. Users stay signed in meanwhile.",
 )
+CREDENTIAL_FAILED: Final = Failure(
+    "credential_failed",
+    PROVIDER_AWAY.user,
+    "The function credential= has failed, so the server can't authenticate at the provider. The line has its error.",
+)
 PROVIDER_REFUSED: Final = Failure(
     "provider_refused",
     f"The identity provider has not confirmed the sign-in. {_AGAIN}",
@@ -188,6 +193,11 @@ CLAIMS_TOO_LONG: Final = Failure(
     "server.",
     "The roles and claims of a user are too long for an access token. Use a store, or keep fewer of them: "
     "OAuthProxy(claims=) names or computes them. The line has the size and the limit.",
+)
+ALLOW_FAILED: Final = Failure(
+    "allow_failed",
+    "The server can't determine whether you may use it. Try again later.",
+    "The function of OAuthProxy(allow=) has failed. The line with event=oauth_allow_failed has the traceback.",
 )
 CLAIMS_FAILED: Final = Failure(
     "claims_failed",

@@ -433,12 +433,14 @@ class OAuthProxy:
             RuntimeError: The proxy has no store.
             StoreUnavailableError: The store can't be reached, or other requests change it too often. Call it again.
         """
+        sign_ins = self._settings.sign_ins
+        if sign_ins is not None:  # first, because a service of a grant may be slow
+            await sign_ins.sign_out(subject)
+            log_event("signed_out", "-", subject)
         for sign_out in self.visits.sign_outs:
             await sign_out(subject)
-        if self._settings.sign_ins is None:
+        if sign_ins is None:
             raise RuntimeError("OAuthProxy.sign_out needs a store: OAuthProxy(store=...).")
-        await self._settings.sign_ins.sign_out(subject)
-        log_event("signed_out", "-", subject)
 
     async def check(self) -> None:
         """Look beside serving whether the identity provider can be used; the log says what is wrong."""

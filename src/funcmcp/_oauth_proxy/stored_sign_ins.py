@@ -75,9 +75,10 @@ MAX_PER_USER = 100
 _ACCESS_SECONDS = 86_400
 """An access token of a sign-in is valid for so long at most, and may refer to the record."""
 
-_LEASE_SECONDS = 30
+_LEASE_SECONDS = 40
 _UPSTREAM_SECONDS = 20
-"""The provider has less time than the lease, so that the answer is stored before another caller asks."""
+"""The provider has less time than the lease, so that the answer is stored before another caller asks. Userinfo and the
+functions of the author take 15 more at most."""
 
 _WAIT_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
