@@ -69,10 +69,10 @@ async def test_a_credential_that_fails_or_hangs_is_of_the_operator(monkeypatch: 
     async def is_away(audience: str) -> str:
         raise UpstreamUnavailableError(audience)
 
-    with pytest.raises(UpstreamMisconfiguredError, match="credential_failed: .*OSError: no route"):
+    with pytest.raises(UpstreamMisconfiguredError, match=r"credential_failed: .*OSError: no route"):
         await authentication(None, assertion=fails).fields([], TOKEN)
     monkeypatch.setattr(client_requests, "_CREDENTIAL_SECONDS", 0.01)
-    with pytest.raises(UpstreamMisconfiguredError, match="credential_failed: .*TimeoutError"):
+    with pytest.raises(UpstreamMisconfiguredError, match=r"credential_failed: .*TimeoutError"):
         await authentication(None, assertion=hangs).fields([], TOKEN)
     with pytest.raises(UpstreamUnavailableError, match="/token"):
         await authentication(None, assertion=is_away).fields([], TOKEN)

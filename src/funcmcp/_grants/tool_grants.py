@@ -144,7 +144,7 @@ class ProviderClient:
         # The text of the service may contain anything, so that it is escaped.
         reason = text[:600].encode("unicode_escape").decode("ascii")
         level = logging.ERROR if isinstance(error, UpstreamMisconfiguredError) else logging.WARNING
-        # Each kind of line has a limit of its own, so that users who are refused don't hide what the operator has to do.
+        # Each level has a limit of its own, so that users who are refused don't hide what the operator has to do.
         self._limits.setdefault((step, level), LineLimit(level)).write(
             "event=grant_failed service=%s step=%s kind=%s reason=%s",
             self._provider.name,
