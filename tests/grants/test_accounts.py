@@ -138,6 +138,25 @@ async def test_a_caller_that_waits_too_long_gets_an_error(monkeypatch: pytest.Mo
     assert raised.value.reason == "unavailable"
 
 
+async def test_a_server_that_stops_stores_the_renewal_of_a_caller_that_has_gone() -> None:
+    shop = Shop()
+    await shop.connect()
+    shop.clock.now += 60
+    shop.client.gate.clear()
+    caller = asyncio.create_task(shop.accounts.token(ADA))
+    await shop.client.asked.wait()
+    caller.cancel()
+    await shop.accounts.finish(0.01)  # it does not wait for ever
+    stopping = asyncio.create_task(shop.accounts.finish(5))
+    await asyncio.sleep(0)
+    shop.client.gate.set()
+    await stopping
+    await shop.accounts.finish(5)
+    record = await shop.accounts.read(ADA, "grant")
+    assert record is not None
+    assert record["access_token"] == "token-1"
+
+
 async def test_a_caller_that_is_cancelled_does_not_end_the_renewal() -> None:
     shop = Shop()
     await shop.connect()

@@ -225,6 +225,10 @@ class Accounts:
         stale = grant["access_token"]
         return await self._renewals.get((owner.mark, _digest(stale)), lambda: self._renewed(owner, stale))
 
+    async def finish(self, seconds: float) -> None:
+        """Wait for renewals whose callers have gone, at most so many seconds: a refresh token may serve once."""
+        await self._renewals.finish(seconds)
+
     async def refuse(self, owner: ValueOwner, token: str) -> None:
         """Renew an account whose token the service has refused, with the next call. Forget it if that is impossible."""
 

@@ -476,10 +476,15 @@ class OAuthProxy:
         }
         return OAuthProxy(url, upstream=upstream, keys=keys, **options | changes)
 
-    async def aclose(self) -> None:
-        """Close the connections of the store."""
-        if self.store is not None:
-            await self.store.aclose()
+    async def aclose(self, seconds: float = 5.0) -> None:
+        """Close the connections of the store, after the renewals that are running.
+
+        Args:
+            seconds: Maximum number of seconds for the renewals, whose clients have gone.
+        """
+        if self._settings.sign_ins is not None:
+            await self._settings.sign_ins.finish(seconds)
+            await self._settings.sign_ins.store.aclose()
 
     async def answer(self, request: WebRequest) -> WebAnswer:
         """Answer a request to one of the paths."""

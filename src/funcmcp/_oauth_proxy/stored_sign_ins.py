@@ -413,6 +413,17 @@ class StoredSignIns:
             return await self.store.replace(_sign_in_key(held.sign_in), held.value, ended, 1.0)
         return True
 
+    async def finish(self, seconds: float) -> None:
+        """Wait for renewals whose clients have gone, so that what the provider has given is stored.
+
+        Args:
+            seconds: Maximum number of seconds.
+        """
+        loop = asyncio.get_running_loop()
+        running = {task for task in self._tasks if task.get_loop() is loop}
+        if running:
+            await asyncio.wait(running, timeout=seconds)
+
     async def _complete(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of *work*, which continues if the caller is cancelled: the provider has been asked."""
         task = asyncio.create_task(work)
