@@ -140,6 +140,23 @@ async def test_a_refresh_token_renews_the_sign_in_and_the_user_is_asked_for_agai
     assert (await oauth2.refresh("refresh:rt2", "42")).refresh_token is None  # it remains the same
 
 
+@pytest.mark.parametrize("is_of_function", [False, True])
+async def test_a_user_who_can_not_be_read_keeps_a_sign_in_that_the_provider_has_renewed(
+    is_of_function: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The provider has replaced its refresh token, and accepts the old one no more."""
+    http = ProviderHTTP(token=(200, {"access_token": "at", "refresh_token": "rt2"}))
+    if not is_of_function:
+        http.answers["/me"] = 503, {}
+    oauth2 = upstream(http, user=(lambda claims: 1 // 0) if is_of_function else "id")
+    assert await oauth2.refresh("refresh:rt", "42") == SignIn(None, "refresh:rt2")
+    assert await oauth2.refresh("refresh:rt", "42") == SignIn(None, "refresh:rt2")
+    assert caplog.text.count("event=oauth_userinfo_ignored issuer=login.example.com reason=provider_") == 1
+    http.answers["/token"] = 200, {"access_token": "at"}  # the refresh token remains the same
+    with pytest.raises(UpstreamUnavailableError):
+        await oauth2.refresh("refresh:rt", "42")
+
+
 async def test_without_a_refresh_token_the_access_token_renews_the_sign_in_while_it_is_valid() -> None:
     http = ProviderHTTP(token=(200, {"access_token": "at"}))
     oauth2 = upstream(http)

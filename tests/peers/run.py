@@ -73,7 +73,7 @@ def outcomes(suite: Suite, folder: Path, *, on_funcmcp: bool, names: list[str] |
     plugin = ["-p", "tests_peers_plugin"] if on_funcmcp else []
     if on_funcmcp:
         (folder / "tests_peers_plugin.py").write_text((HERE / "plugin.py").read_text("utf-8"), "utf-8")
-    command = [PYTHON, "-m", "pytest", *plugin, f"--junitxml={report}", "-n", "2", "--tb=line"]
+    command = [str(PYTHON), "-m", "pytest", *plugin, f"--junitxml={report}", "-n", "2", "--tb=line"]
     wanted = names or suite.names
     paths = [f"tests/{name}" for name in wanted if (folder / "tests" / name.partition("::")[0]).exists()]
     subprocess.run([*command, *paths], cwd=folder, env=_environment(folder), check=False, stdout=sys.stderr)
@@ -132,9 +132,10 @@ def page_of(results: Mapping[str, dict[str, Counter[str]]]) -> str:
         "# The tests of FastMCP and the official SDK",
         "",
         "`make peers` installs FastMCP and the official SDK with the sources of their releases, which contain their",
-        "tests. It runs these tests on their own package, and again with the imports of the names that `funcmcp.compat`",
-        "has. The peers' clients connect over HTTP. A test counts if it passes on the original. `tests/peers/suites.toml`",
-        "names the folders, and the tests that do not apply with their reasons. The script writes this page.",
+        "tests. It runs these tests on their own package, and again with the imports of those names that",
+        "`funcmcp.compat` has. The peers' clients connect over HTTP. A test counts if it passes on the original.",
+        "`tests/peers/suites.toml` names the folders, and the tests that do not apply with their reasons. The script",
+        "writes this page.",
     ]
     for name, table in results.items():
         total: Counter[str] = Counter()

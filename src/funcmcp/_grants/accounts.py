@@ -17,20 +17,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import logging
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from funcmcp._auth.principal import UpstreamTokenError
 from funcmcp._grants.token_cache import Issued, TokenCache
+from funcmcp._state.key_values import StateFullError
+from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from funcmcp._state.caller_values import CallerValues, ValueOwner
-
-_logger = logging.getLogger("funcmcp")
 
 GRANT_SECONDS: Final = 90 * 86_400.0
 """Seconds after which an account is forgotten that was not renewed."""
@@ -119,6 +118,7 @@ class Accounts:
         self._open_values = open_values
         self._clock = clock
         self._renewals = TokenCache(clock)
+        self._log = LineLimit()
 
     async def read(self, owner: ValueOwner, kind: str) -> dict[str, Any] | None:
         """Return a record of a user; None if there is none that this version can read."""
@@ -231,6 +231,10 @@ class Accounts:
         stale = grant["access_token"]
         return await self._renewals.get((owner.mark, _digest(stale)), lambda: self._renewed(owner, stale))
 
+    async def finish(self, seconds: float) -> None:
+        """Wait for renewals whose callers have gone, at most so many seconds: a refresh token may serve once."""
+        await self._renewals.finish(seconds)
+
     async def refuse(self, owner: ValueOwner, token: str) -> None:
         """Renew an account whose token the service has refused, with the next call. Forget it if that is impossible."""
 
@@ -290,9 +294,9 @@ class Accounts:
             members["scopes"] = list(tokens.scopes)
         try:
             is_stored = await self._replace(owner, stale, members)
-        except StoreUnavailableError:
+        except (StateFullError, StoreUnavailableError) as error:
             # The token is valid all the same. If the refresh token was replaced, the user is asked again later.
-            _logger.warning("event=grant_not_stored service=%s", self._service)
+            self._log.write("event=grant_not_stored service=%s kind=%s", self._service, type(error).__name__)
             is_stored = True
         if not is_stored:
             await self._client.revoke(tokens.access_token, tokens.refresh_token)

@@ -159,7 +159,8 @@ class Connector:
         self._server_name = server_name
         self._visits = visits
         self._clock = clock
-        self._log_failed_visit, self._log_not_stored, self._log_other_user = LineLimit(), LineLimit(), LineLimit()
+        self._answer_log, self._store_log = LineLimit(), LineLimit()
+        self._user_log, self._visit_log = LineLimit(), LineLimit()
         self.routes = (
             self._route("connect", ("GET", "POST"), self._connect),
             self._route("callback", ("GET",), self._callback),
@@ -310,7 +311,7 @@ class Connector:
             return _response(await self._visits.begin(self._service.key, state))
         except UpstreamError as error:
             kind, reason = type(error).__name__, escaped(str(error))
-            self._log_failed_visit.write(
+            self._visit_log.write(
                 "event=grant_visit_failed service=%s kind=%s reason=%s", self._service.name, kind, reason
             )
             return self._page(503, "You can't sign in now", error.advice or PROVIDER_AWAY.user)
@@ -330,7 +331,7 @@ class Connector:
             return self._html(400, *_EXPIRED)
         expected = flow.get("subject")
         if not isinstance(expected, str) or not hmac.compare_digest(expected.encode(), subject.encode()):
-            self._log_other_user.write(
+            self._user_log.write(
                 "event=grant_of_another_user service=%s user=%s browser=%s",
                 self._service.name,
                 user_mark(expected if isinstance(expected, str) else None),
@@ -379,6 +380,8 @@ class Connector:
             return await self._failed(owner, 400, "The answer came from another authorization server.")
         code = query.get("code", "")
         if not 0 < len(code) <= _MAX_CODE or "error" in query:
+            reason = escaped(f"{query.get('error')}: {query.get('error_description', '')}")
+            self._answer_log.write("event=grant_failed service=%s step=authorize reason=%s", self._service.name, reason)
             return await self._failed(owner, 400, f"{title} has not allowed it.")
         form = {
             "grant_type": "authorization_code",
@@ -474,9 +477,7 @@ class Connector:
         return CustomRoute(f"{self._service.served_path}/{name}", methods, answer, Access(allow_anonymous=True))
 
     def _not_stored(self, error: Exception) -> WebAnswer:
-        self._log_not_stored.write(
-            "event=grant_not_stored service=%s kind=%s", self._service.name, type(error).__name__
-        )
+        self._store_log.write("event=grant_not_stored service=%s kind=%s", self._service.name, type(error).__name__)
         return self._html(503, "The server can't store the account now", "Try again later.")
 
     @property

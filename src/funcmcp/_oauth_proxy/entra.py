@@ -77,9 +77,7 @@ _ON_BEHALF_OF: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _GRAPH: Final = "https://graph.microsoft.com"
 _READ_USER: Final = f"{_GRAPH}/User.Read"
 _MAX_PAGES: Final = 20
-_TENANT_SECONDS: Final = 5.0
-"""Seconds that the function *tenants* may take."""
-
+_TENANTS_SECONDS: Final = 5.0
 _OTHER_FORM: Final = "Microsoft Graph has returned groups in another form than expected"
 _TOO_MANY_GROUPS: Final = (
     "You are in more groups than Microsoft tells this server, so that it can't decide what you may do. Report it to "
@@ -245,7 +243,7 @@ class EntraID(OIDC):
             allowed: object = tenant in self._tenants
         else:
             try:
-                async with asyncio.timeout(_TENANT_SECONDS):
+                async with asyncio.timeout(_TENANTS_SECONDS):
                     allowed = self._tenants(tenant)
                     allowed = await allowed if inspect.isawaitable(allowed) else allowed
             except Exception as error:

@@ -59,6 +59,11 @@ PROVIDER_REFUSES_SERVER: Final = Failure(
     "The provider does not accept the server. Check client_id and client_secret. A secret may have expired: create a "
     "new one. Users stay signed in meanwhile.",
 )
+CREDENTIAL_FAILED: Final = Failure(
+    "credential_failed",
+    PROVIDER_AWAY.user,
+    "The function credential= has failed, so the server can't authenticate at the provider. The line has its error.",
+)
 PROVIDER_REFUSED: Final = Failure(
     "provider_refused",
     f"The identity provider has not confirmed the sign-in. {_AGAIN}",

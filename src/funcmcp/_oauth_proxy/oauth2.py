@@ -29,6 +29,7 @@ from funcmcp._oauth_proxy.client_requests import (
 )
 from funcmcp._oauth_proxy.failures import PROVIDER_REFUSED, PROVIDER_USER
 from funcmcp._oauth_proxy.id_tokens import text_claim, verified_email
+from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
     IssuedToken,
     SignIn,
@@ -41,6 +42,7 @@ from funcmcp._oauth_proxy.upstream import (
     failed,
 )
 from funcmcp._objects.public_names import public
+from funcmcp._state.line_limit import LineLimit
 
 if TYPE_CHECKING:
     import os
@@ -178,6 +180,7 @@ class OAuth2:
         self._pkce = pkce
         self._headers = dict(headers or {})
         self._http = UpstreamHTTP(ca_file=ca_file)
+        self._ignored = LineLimit()
 
     def __repr__(self) -> str:
         return f"OAuth2({self._client_id!r}, authorize={self._authorize!r})"
@@ -220,7 +223,14 @@ class OAuth2:
             new_token = refresh_token_in(answer)
         else:
             answer = {"access_token": refresh_token.removeprefix(_ACCESS)}
-        user = await self._user(answer)
+        try:
+            user = await self._user(answer)
+        except UpstreamUnavailableError as error:
+            if new_token is None:
+                raise
+            # The provider has replaced its refresh token, so an error would end the sign-in. The user stays as before.
+            self._ignored.write("event=oauth_userinfo_ignored issuer=%s reason=%s", self.name, escaped(str(error)))
+            return SignIn(None, f"{_REFRESH}{new_token}")
         if user.subject != subject:
             raise UpstreamRefusedError("the refresh is another user's")
         return SignIn(user, None if new_token is None else f"{_REFRESH}{new_token}", self._token_in(answer))

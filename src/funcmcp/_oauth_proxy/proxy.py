@@ -433,12 +433,14 @@ class OAuthProxy:
             RuntimeError: The proxy has no store.
             StoreUnavailableError: The store can't be reached, or other requests change it too often. Call it again.
         """
+        sign_ins = self._settings.sign_ins
+        if sign_ins is not None:  # first, because a service of a grant may be slow
+            await sign_ins.sign_out(subject)
+            log_event("signed_out", "-", subject)
         for sign_out in self.visits.sign_outs:
             await sign_out(subject)
-        if self._settings.sign_ins is None:
+        if sign_ins is None:
             raise RuntimeError("OAuthProxy.sign_out needs a store: OAuthProxy(store=...).")
-        await self._settings.sign_ins.sign_out(subject)
-        log_event("signed_out", "-", subject)
 
     async def check(self) -> None:
         """Look beside serving whether the identity provider can be used; the log says what is wrong."""
@@ -474,10 +476,15 @@ class OAuthProxy:
         }
         return OAuthProxy(url, upstream=upstream, keys=keys, **options | changes)
 
-    async def aclose(self) -> None:
-        """Close the connections of the store."""
-        if self.store is not None:
-            await self.store.aclose()
+    async def aclose(self, seconds: float = 5.0) -> None:
+        """Close the connections of the store, after the renewals that are running.
+
+        Args:
+            seconds: Maximum number of seconds for the renewals, whose clients have gone.
+        """
+        if self._settings.sign_ins is not None:
+            await self._settings.sign_ins.finish(seconds)
+            await self._settings.sign_ins.store.aclose()
 
     async def answer(self, request: WebRequest) -> WebAnswer:
         """Answer a request to one of the paths."""

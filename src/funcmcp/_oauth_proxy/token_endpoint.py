@@ -17,18 +17,16 @@ and 10.
 
 from __future__ import annotations
 
-import asyncio
 import hmac
-import inspect
-import logging
 import re
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
 from funcmcp._oauth_proxy.client_authentication import LockedError, SecretRefusedError, key_of_client, program_of
 from funcmcp._oauth_proxy.failures import (
-    ALLOW_FAILED,
     CLAIMS_TOO_LONG,
     CLIENT_SECRET,
     CLIENT_UNKNOWN,
@@ -75,15 +73,10 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.flows import Flow
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
     from funcmcp._oauth_proxy.programs import Program
-    from funcmcp._oauth_proxy.settings import Allow, ProxySettings
+    from funcmcp._oauth_proxy.settings import ProxySettings
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn
     from funcmcp._oauth_proxy.web import Parameters, WebRequest
-
-_logger = logging.getLogger("funcmcp")
-
-_ALLOW_SECONDS: Final = 5.0
-"""Seconds that the function `OAuthProxy.allow` may take. A refresh has 30, and its request takes 20."""
 
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _NO_PROOF: Final = "The request needs a header DPoP, with a proof of the client's key."
@@ -392,16 +385,24 @@ async def _refresh(settings: ProxySettings, form: Parameters, client: str, proof
     if settings.sign_ins is not None:
         return await _refresh_stored(settings, settings.sign_ins, form, client, proof)
     now = settings.clock()
-    refresh = of_refresh_token(settings.keys, form.get("refresh_token") or "", now, settings.refresh_seconds)
+    text = form.get("refresh_token") or ""
+    refresh = of_refresh_token(settings.keys, text, now, settings.refresh_seconds)
     if refresh is None:
         raise _GrantRefusedError(INVALID_GRANT, client)
     if refresh.client != client:
         raise _GrantRefusedError(OTHER_CLIENT, client)
     requested = _requested(form, refresh)
     refresh = replace(refresh, jkt=await _use(settings, proof, _account_of(refresh.user), refresh.jkt))
-    sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
+    sign_in = settings.renewals.get(text)
+    if sign_in is None:
+        sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
     renewed = replace(refresh, upstream_token=sign_in.refresh_token or refresh.upstream_token)
-    renewed = await _updated(settings, renewed, sign_in)
+    try:
+        renewed = await _updated(settings, renewed, sign_in)
+    except UpstreamUnavailableError:
+        settings.renewals.keep(text, sign_in)
+        raise
+    settings.renewals.forget(text)
     log_event("refreshed", client, renewed.user.subject, renewed.scopes)
     scopes = [scope for scope in renewed.scopes if not requested or scope in requested]
     refresh_token = to_refresh_token(settings.keys, renewed)
@@ -473,12 +474,7 @@ async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...],
     _check_subject(settings, user, client)
     if settings.allow is None:
         return scopes
-    try:
-        async with asyncio.timeout(_ALLOW_SECONDS):
-            allowed = await _decided(settings.allow, user, scopes)
-    except Exception as error:
-        _logger.exception("event=oauth_allow_failed: the function of OAuthProxy(allow=) has failed.")
-        raise failed(UpstreamUnavailableError, ALLOW_FAILED, type(error).__name__) from error
+    allowed = await settings.allow_functions.result_of(settings.allow, user, partial(_scopes_in, scopes))
     if not allowed:
         raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject))
     return allowed
@@ -490,17 +486,14 @@ def _check_subject(settings: ProxySettings, user: User, client: str) -> None:
         raise _GrantRefusedError(SUBJECT_OF_PROGRAM, client, user_mark(user.subject))
 
 
-async def _decided(allow: Allow, user: User, scopes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of some scopes that a function allows a user; raise TypeError if it returns something else."""
-    decision = allow(user)
-    if inspect.isawaitable(decision):
-        decision = await decision
+def _scopes_in(requested: tuple[str, ...], decision: object) -> tuple[str, ...]:
+    """Return the scopes that a decision of `OAuthProxy.allow` permits; raise TypeError if it is not a decision."""
     if isinstance(decision, bool):
-        return scopes if decision else ()
-    if isinstance(decision, str) or not hasattr(decision, "__iter__"):
+        return requested if decision else ()
+    if isinstance(decision, str) or not isinstance(decision, Iterable):
         raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
     permitted = set(decision)
-    return tuple(scope for scope in scopes if scope in permitted)
+    return tuple(scope for scope in requested if scope in permitted)
 
 
 def _tokens(
