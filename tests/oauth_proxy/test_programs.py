@@ -236,13 +236,20 @@ async def test_a_token_is_for_this_server_only() -> None:
     assert (answer.status, answer.json["error"]) == (400, "invalid_target")
 
 
-async def test_a_user_with_the_name_of_a_program_can_not_sign_in() -> None:
+@pytest.mark.parametrize("has_store", [False, True])
+async def test_no_user_has_the_name_of_a_program_as_subject(
+    caplog: pytest.LogCaptureFixture, *, has_store: bool
+) -> None:
+    """Tools, and grants, know a caller by issuer and subject (RFC 9068 section 5)."""
+    caplog.set_level(logging.INFO, logger="funcmcp")
     programs = {"ada": Program(secret=SECRET, scopes=["orders.read"])}
-    stage = await Stage(programs=programs).with_client()
-    answer = await stage.exchange(await stage.code())
-    assert (answer.status, answer.json["error"]) == (400, "invalid_grant")
-    program = await stage.caller_of((await ask(stage, basic("ada", SECRET))).json["access_token"])
-    assert program.subject == "ada"
+    stage = await Stage(store=MemorySignIns() if has_store else None).with_client()
+    refresh_token = (await stage.tokens())["refresh_token"]
+    stage.proxy = stage.instance(programs=programs)
+    answers = [await stage.exchange(await stage.code()), await stage.refresh(refresh_token)]
+    assert [(answer.status, answer.json["error"]) for answer in answers] == [(400, "invalid_grant")] * 2
+    assert "cause=subject_of_program" in caplog.text
+    assert (await stage.caller_of((await ask(stage, basic("ada", SECRET))).json["access_token"])).subject == "ada"
 
 
 async def test_a_program_can_bind_its_token_to_a_key() -> None:

@@ -27,7 +27,7 @@ from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from funcmcp._state.caller_values import CallerValues, ValueOwner
 
@@ -43,6 +43,7 @@ NEVER_SECONDS: Final = 10 * 365 * 86_400.0
 _LEASE_SECONDS: Final = 30.0
 _WAIT_SECONDS: Final = 35.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+_MAX_STORED_SCOPES, _MAX_SCOPE = 50, 255
 
 _MEMBERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "grant": {"access_token": str, "until": (int, float)},
@@ -348,6 +349,12 @@ class Accounts:
 
     def _name(self, kind: str) -> str:
         return f"{self._prefix} {kind}"
+
+
+def kept_scopes(scopes: Iterable[str]) -> tuple[str, ...] | None:
+    """Return those scopes of an answer that are stored: a limited number of limited length. None if there are none."""
+    short = [scope for scope in dict.fromkeys(scopes) if len(scope) <= _MAX_SCOPE]
+    return tuple(short[:_MAX_STORED_SCOPES]) or None
 
 
 def _record(kind: str, value: bytes | None) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 
 from funcmcp._auth.basic import basic_of
 from funcmcp._auth.principal import UpstreamTokenError
-from funcmcp._grants.accounts import NEVER_SECONDS, Accounts, Tokens
+from funcmcp._grants.accounts import NEVER_SECONDS, Accounts, Tokens, kept_scopes
 from funcmcp._grants.connecting import MAX_SCOPE_CHARACTERS, MAX_SCOPES, Connector, Service
 from funcmcp._oauth_proxy.client_requests import ClientAuthentication
 from funcmcp._oauth_proxy.settings import user_mark
@@ -388,5 +388,4 @@ def _scopes_in(value: object) -> tuple[str, ...] | None:
     """Return the scopes of an answer, None if it has none. GitHub and others separate them with commas."""
     if not isinstance(value, str):
         return None
-    scopes = tuple(dict.fromkeys(value.replace(",", " ").split()))
-    return scopes[:MAX_SCOPES] or None
+    return kept_scopes(value.replace(",", " ").split())

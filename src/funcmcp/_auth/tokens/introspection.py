@@ -4,7 +4,8 @@ How it works: a token is sent to the introspection endpoint of its issuer, with 
 answer is checked as the claims of a signed token are. A valid token is cached until it expires, for a minute at most; a
 refused one for ten seconds, in a table of its own, so that invalid tokens displace no valid ones. Requests with one
 token share one request to the issuer, which continues if one of them is cancelled. At most 100 such requests run at
-once. If there is no usable answer, nothing is cached, and the callers get 503.
+once, and 50 more for tokens that were valid before: whoever sends a flood of unknown tokens does not keep those callers
+out. If there is no usable answer, nothing is cached, and the callers get 503.
 
 A signed token that names another issuer is refused without a request: it is not for the eyes of this one.
 
@@ -48,6 +49,9 @@ _MAX_CACHE_SECONDS: Final = 300.0
 _REFUSED_SECONDS: Final = 10.0
 _REFUSED_SIZE: Final = 4096
 _MAX_CONCURRENT: Final = 100
+_RESERVED: Final = 50
+"""Further requests for tokens that were valid before, as long as they are remembered."""
+
 _MAX_ANSWER: Final = 256 * 1024
 _LOG_SECONDS: Final = 30.0
 _OK: Final = 200
@@ -218,7 +222,8 @@ class Introspection(PresentedTokens):
         if running is not None and not running.done() and running.get_loop() is loop:
             return running
         self._asking = {key: task for key, task in self._asking.items() if not task.done() and task.get_loop() is loop}
-        if len(self._asking) >= _MAX_CONCURRENT:
+        limit = _MAX_CONCURRENT + (_RESERVED if self._was_valid(token) else 0)
+        if len(self._asking) >= limit:
             raise UnavailableError("The server checks too many tokens now. Try again later.", 1)
         task = self._asking[digest] = asyncio.create_task(self._ask(digest, token))
         return task
@@ -229,6 +234,7 @@ class Introspection(PresentedTokens):
             answer = _object(await self._post(token))
             return self._read(token, answer)
         except TokenError as error:
+            self._forget(token)
             if len(self._refused) >= _REFUSED_SIZE:  # the oldest one leaves
                 del self._refused[next(iter(self._refused))]
             self._refused[digest] = _Refused(str(error), self._clock() + _REFUSED_SECONDS)
