@@ -177,6 +177,12 @@ class ProxySettings:
         if self.allowed_clients is not None and not self.allowed_clients.allows_document(url):
             raise ClientNotAllowedError
 
+    async def is_from_upstream(self, issuer: str | None) -> bool:
+        """Return whether the ``iss`` of an answer is that of the upstream (RFC 9207), or may be missing."""
+        if issuer is not None:
+            return issuer == self.upstream.issuer
+        return not await self.upstream.requires_issuer()
+
     def is_resource(self, resource: str) -> bool:
         """Return whether a resource is the endpoint.
 
