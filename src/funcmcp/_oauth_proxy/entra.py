@@ -58,9 +58,10 @@ from funcmcp._objects.public_names import public
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from funcmcp._auth.client_options import MakeAssertion
     from funcmcp._auth.tokens.compact import SignedToken
     from funcmcp._auth.tokens.keys import KeySource, VerificationKey
-    from funcmcp._oauth_proxy.oidc import MakeAssertion, Provider
+    from funcmcp._oauth_proxy.oidc import Provider
 
     Credential = ClientCertificate | MakeAssertion
     AllowTenant = Callable[[str], bool | Awaitable[bool]]

@@ -17,12 +17,11 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
+from funcmcp._auth.client_options import checked_parameters
 from funcmcp._auth.urls import checked, checked_insecure_hosts
 from funcmcp._oauth_proxy.client_requests import (
-    RESERVED,
     RESERVED_AT_TOKEN,
     ClientAuthentication,
-    checked_parameters,
     issued_token_in,
     refresh_token_in,
     url_with,
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from funcmcp._oauth_proxy.client_requests import AuthMethod
+    from funcmcp._auth.client_options import AuthMethod
     from funcmcp._oauth_proxy.upstream import AuthorizationRequest
 
     Claims = Mapping[str, Any]
@@ -171,7 +170,7 @@ class OAuth2:
         self._read_user = user
         self._scopes = frozenset(scopes)
         self._scope = scope_separator.join(scopes)
-        self._parameters = checked_parameters("OAuth2.parameters", parameters, RESERVED)
+        self._parameters = checked_parameters("OAuth2.parameters", parameters)
         self._token_parameters = checked_parameters("OAuth2.token_parameters", token_parameters, RESERVED_AT_TOKEN)
         self._token_member = token_member
         self._authentication = ClientAuthentication(

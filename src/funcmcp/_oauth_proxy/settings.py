@@ -189,6 +189,12 @@ class ProxySettings:
         """Return whether a subject is the name of a program, so that no user may have it (RFC 9068 section 5)."""
         return self.programs is not None and subject in self.programs
 
+    async def is_from_upstream(self, issuer: str | None) -> bool:
+        """Return whether the ``iss`` of an answer is that of the upstream (RFC 9207), or may be missing."""
+        if issuer is not None:
+            return issuer == self.upstream.issuer
+        return not await self.upstream.requires_issuer()
+
     def is_resource(self, resource: str) -> bool:
         """Return whether a resource is the endpoint.
 
