@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from funcmcp._oauth_proxy import entra as entra_module
 from funcmcp.auth import (
     AuthorizationRequest,
     ClientCertificate,
@@ -115,6 +117,16 @@ async def test_a_function_allows_with_true_only(answer: object) -> None:
 async def test_a_function_that_fails_is_an_outage_with_its_reason() -> None:
     with pytest.raises(UpstreamUnavailableError, match=r"tenants_failed: .*ZeroDivisionError"):
         await exchange(entra(Organizations(), tenants=lambda tenant: 1 // 0 == 0))
+
+
+async def test_a_function_that_hangs_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hangs(tenant: str) -> bool:
+        await asyncio.sleep(600)
+        return bool(tenant)
+
+    monkeypatch.setattr(entra_module, "_TENANTS_SECONDS", 0.01)
+    with pytest.raises(UpstreamUnavailableError, match=r"tenants_failed: .*TimeoutError"):
+        await exchange(entra(Organizations(), tenants=hangs))
 
 
 async def test_a_tenant_that_is_not_allowed_any_more_ends_at_the_refresh() -> None:

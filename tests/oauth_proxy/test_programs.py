@@ -236,13 +236,13 @@ async def test_a_token_is_for_this_server_only() -> None:
     assert (answer.status, answer.json["error"]) == (400, "invalid_target")
 
 
-async def test_a_program_is_not_the_user_of_the_same_name() -> None:
+async def test_a_user_with_the_name_of_a_program_can_not_sign_in() -> None:
     programs = {"ada": Program(secret=SECRET, scopes=["orders.read"])}
     stage = await Stage(programs=programs).with_client()
-    user = await stage.caller_of((await stage.tokens())["access_token"])
+    answer = await stage.exchange(await stage.code())
+    assert (answer.status, answer.json["error"]) == (400, "invalid_grant")
     program = await stage.caller_of((await ask(stage, basic("ada", SECRET))).json["access_token"])
-    assert user.subject == program.subject == "ada"
-    assert user.key != program.key
+    assert program.subject == "ada"
 
 
 async def test_a_program_can_bind_its_token_to_a_key() -> None:
@@ -263,6 +263,10 @@ async def test_the_metadata_name_the_grant() -> None:
     for stage, named in ((program_stage(), True), (Stage(), False)):
         metadata = (await stage.send("GET", "/.well-known/oauth-authorization-server")).json
         assert ("client_credentials" in metadata["grant_types_supported"]) is named
+        await stage.with_client()
+        answer = await stage.token(grant_type="password", client_id=stage.client_id)
+        assert answer.json["error"] == "unsupported_grant_type"
+        assert ("client_credentials" in answer.json["error_description"]) is named
     assert Auth(program_stage().proxy).resource is not None
 
 

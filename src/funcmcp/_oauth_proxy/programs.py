@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from funcmcp._auth.tokens.keys import KeySource
     from funcmcp._auth.tokens.proofs import UsedProofs
 
-GRANT_TYPE: Final = "client_credentials"
+PROGRAM_GRANT: Final = "client_credentials"
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 STATEMENT_ALGORITHMS: Final = ALGORITHMS - SHARED_SECRET_ALGORITHMS
 LEEWAY: Final = 60
@@ -80,7 +80,7 @@ class Program:
                 raise TypeError(f"Program.{name} is a list of strings, not one string.")
         if not self.scopes:
             raise ValueError("A Program needs at least one scope.")
-        if self.secret is None:  # type: ignore[comparison-overlap] - what os.environ.get returns
+        if self.secret is None:  # what os.environ.get returns
             raise TypeError("Program.secret is None. Set the environment variable that it comes from.")
         secrets = [self.secret] if isinstance(self.secret, str) else list(self.secret)
         if not secrets and self.keys is None:

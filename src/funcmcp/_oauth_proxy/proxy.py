@@ -25,9 +25,8 @@ from funcmcp._oauth_proxy.allowed_clients import AllowedClients
 from funcmcp._oauth_proxy.client_documents import ClientDocuments
 from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
 from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION, TOO_MANY
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
+from funcmcp._oauth_proxy.identity_assertions import PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
-from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
 from funcmcp._oauth_proxy.programs import STATEMENT_ALGORITHMS, Programs
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
@@ -109,11 +108,6 @@ class _Endpoint(NamedTuple):
 async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Return the metadata of the authorization server (RFC 8414)."""
     issuer = settings.issuer
-    grant_types = ["authorization_code", "refresh_token"]
-    if settings.assertions is not None:
-        grant_types.append(GRANT_TYPE)
-    if settings.programs is not None:
-        grant_types.append(PROGRAM_GRANT_TYPE)
     document: dict[str, object] = {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}/oauth/authorize",
@@ -124,7 +118,7 @@ async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         "scopes_supported": list(settings.scopes),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": grant_types,
+        "grant_types_supported": settings.grant_types,
         # Registered clients have no secret, so "none" is first: some clients choose the first one.
         "token_endpoint_auth_methods_supported": list(_AUTH_METHODS),
         "revocation_endpoint_auth_methods_supported": list(_AUTH_METHODS),
@@ -210,7 +204,7 @@ class OAuthProxy:
         scopes: The scopes of the server, each with a sentence that tells users what it allows. A client that names no
             scope requests all of them.
         allow: Decides which users may sign in. It gets a `User`, and returns True, False, or the scopes that the user
-            may have. It may be async. None: every user of the upstream may sign in.
+            may have. It may be async, and has five seconds. None: every user of the upstream may sign in.
         claims: More claims of the user for tools, in `Principal.claims`: names of claims of the provider, such as
             ``["org_id", "groups"]``, or paths to members of one (``"realm_access.roles"``); or a function that gets a
             `User` and returns a mapping. It may be async, and has five seconds. The claims are determined at the
@@ -439,12 +433,14 @@ class OAuthProxy:
             RuntimeError: The proxy has no store.
             StoreUnavailableError: The store can't be reached, or other requests change it too often. Call it again.
         """
+        sign_ins = self._settings.sign_ins
+        if sign_ins is not None:  # first, because a service of a grant may be slow
+            await sign_ins.sign_out(subject)
+            log_event("signed_out", "-", subject)
         for sign_out in self.visits.sign_outs:
             await sign_out(subject)
-        if self._settings.sign_ins is None:
+        if sign_ins is None:
             raise RuntimeError("OAuthProxy.sign_out needs a store: OAuthProxy(store=...).")
-        await self._settings.sign_ins.sign_out(subject)
-        log_event("signed_out", "-", subject)
 
     async def check(self) -> None:
         """Look beside serving whether the identity provider can be used; the log says what is wrong."""
@@ -480,10 +476,15 @@ class OAuthProxy:
         }
         return OAuthProxy(url, upstream=upstream, keys=keys, **options | changes)
 
-    async def aclose(self) -> None:
-        """Close the connections of the store."""
-        if self.store is not None:
-            await self.store.aclose()
+    async def aclose(self, seconds: float = 5.0) -> None:
+        """Close the connections of the store, after the renewals that are running.
+
+        Args:
+            seconds: Maximum number of seconds for the renewals, whose clients have gone.
+        """
+        if self._settings.sign_ins is not None:
+            await self._settings.sign_ins.finish(seconds)
+            await self._settings.sign_ins.store.aclose()
 
     async def answer(self, request: WebRequest) -> WebAnswer:
         """Answer a request to one of the paths."""

@@ -20,7 +20,7 @@ COMPAT_NAMES = frozenset(
         "ListRoots", "RequestStateSecurity", "Resolve", "ResourceNotFoundError", "ResourceSecurity", "ResourceTemplate",
         "Sample", "configure_logging", "get_logger", "ContextManagerLifespan", "Lifespan", "TaskConfig", "lifespan",
         "BM25SearchTransform", "RegexSearchTransform", "create_proxy",
-        "MCPType", "RouteMap",
+        "MCPType", "RouteMap", "TokenVerificationError",
     }
 )  # fmt: skip
 """Names that `funcmcp.compat` has."""
