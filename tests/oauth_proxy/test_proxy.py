@@ -180,6 +180,7 @@ async def allow_reading(user: User) -> Iterable[str]:
         (allow_reading, "orders.read"),
         (lambda user: False, None),
         (lambda user: [], None),
+        (lambda user: ["unknown"], None),
     ],
 )
 async def test_a_function_decides_which_users_may_sign_in(allow: Any, scope: str | None) -> None:
@@ -189,11 +190,12 @@ async def test_a_function_decides_which_users_may_sign_in(allow: Any, scope: str
     assert answer.json.get("error") == (None if scope else "invalid_grant")
 
 
-@pytest.mark.parametrize("decision", ["orders.read", None, 5])
+@pytest.mark.parametrize("decision", ["orders.read", None, 5, [None]])
 async def test_a_text_a_number_or_nothing_is_not_a_decision(decision: Any, caplog: pytest.LogCaptureFixture) -> None:
     stage = await Stage(allow=lambda user: decision).with_client()
     assert (await stage.exchange(await stage.code())).status == 503
-    assert f"list of scopes, not {type(decision).__name__}" in caplog.text
+    reason = "A scope is a string" if isinstance(decision, list) else f"list of scopes, not {type(decision).__name__}"
+    assert reason in caplog.text
 
 
 async def test_a_refresh_token_that_a_request_can_not_have_is_not_issued(caplog: pytest.LogCaptureFixture) -> None:

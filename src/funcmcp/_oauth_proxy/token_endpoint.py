@@ -474,9 +474,11 @@ async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...],
     _check_subject(settings, user, client)
     if settings.allow is None:
         return scopes
-    allowed = await settings.allow_functions.result_of(settings.allow, user, partial(_scopes_in, scopes))
+    permitted = await settings.allow_functions.result_of(settings.allow, user, partial(_scopes_in, scopes))
+    allowed = tuple(scope for scope in scopes if scope in permitted)
     if not allowed:
-        raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject))
+        detail = f"it returned {','.join(permitted)}; requested: {','.join(scopes)}" if permitted else ""
+        raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject), detail)
     return allowed
 
 
@@ -487,13 +489,18 @@ def _check_subject(settings: ProxySettings, user: User, client: str) -> None:
 
 
 def _scopes_in(requested: tuple[str, ...], decision: object) -> tuple[str, ...]:
-    """Return the scopes that a decision of `OAuthProxy.allow` permits; raise TypeError if it is not a decision."""
+    """Return the scopes in a decision of `OAuthProxy.allow`; raise TypeError if it is not a decision.
+
+    They may have scopes that were not requested.
+    """
     if isinstance(decision, bool):
         return requested if decision else ()
     if isinstance(decision, str) or not isinstance(decision, Iterable):
         raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
-    permitted = set(decision)
-    return tuple(scope for scope in requested if scope in permitted)
+    scopes = tuple(decision)
+    if not all(isinstance(scope, str) for scope in scopes):
+        raise TypeError("OAuthProxy.allow returns True, False or a list of scopes. A scope is a string.")
+    return scopes
 
 
 def _tokens(
