@@ -1,74 +1,92 @@
-"""A plugin for pytest, in the peer's environment: the peers' clients reach servers of funcmcp over HTTP.
+"""A plugin for pytest, in the peer's environment: the peers' clients reach servers of funcmcp in memory.
 
-A peer's `Client(server)` talks to its own server in memory, by private attributes. A server of funcmcp is served on
-this machine instead, for as long as the client is connected.
+A peer's `Client(server)` talks to its own server in memory, by private attributes. A server of funcmcp gets the same
+streams, and answers as it does on stdio.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import _pytest.raises
+import anyio
 import fastmcp.client.client
 import fastmcp.client.transports
 import fastmcp.client.transports.inference
 import mcp
-import uvicorn
-from fastmcp.client.transports.http import StreamableHttpTransport
-from mcp.client.streamable_http import streamable_http_client
+from fastmcp.client.transports import ClientTransport
+from fastmcp.client.transports.base import TransportOptions
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
 
+from funcmcp._serving.composition import runtime_of
+from funcmcp._transports.connection import Connection
 from funcmcp.compat import FastMCP, MCPServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-_SECONDS = 3.0
-
-
-@contextlib.asynccontextmanager
-async def served(server: Any) -> AsyncIterator[str]:
-    """Serve a server of funcmcp in this event loop; return its URL."""
-    app = server.http_app() if hasattr(server, "http_app") else server.streamable_http_app()
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        config = uvicorn.Config(app, log_level="error", lifespan="on", timeout_graceful_shutdown=1)
-        running = uvicorn.Server(config)
-        running.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
-        task = asyncio.create_task(running.serve([listener]))
-        while not running.started and not task.done():  # noqa: ASYNC110 - uvicorn has no event for it
-            await asyncio.sleep(0.005)
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        finally:
-            running.should_exit = running.force_exit = True
-            await asyncio.wait([task], timeout=_SECONDS)
-
-
-class ServedTransport(StreamableHttpTransport):
-    """The transport of FastMCP's client to a server of funcmcp."""
-
-    def __init__(self, server: Any) -> None:
-        super().__init__("http://127.0.0.1:1/mcp")
-        self._server = server
-
-    @contextlib.asynccontextmanager
-    async def connect_session(self, **options: Any) -> AsyncIterator[Any]:
-        """Serve the server while the session is open."""
-        async with served(self._server) as url:
-            self.url = url
-            async with super().connect_session(**options) as session:
-                yield session
+_MODEL_OPTIONS = {"by_alias": True, "exclude_unset": True}
 
 
 @contextlib.asynccontextmanager
 async def streams(server: Any) -> AsyncIterator[Any]:
-    """Return the streams of the official client to a server of funcmcp."""
-    async with served(server) as url, streamable_http_client(url) as both:
-        yield both
+    """Return the streams of a client to a server of funcmcp."""
+    runtime = runtime_of(server)
+    await runtime.services.lifespans.enter()
+    try:
+        async with create_client_server_memory_streams() as (client_streams, (received, sent)):
 
+            async def send(message: bytes) -> None:
+                with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                    await sent.send(SessionMessage(jsonrpc_message_adapter.validate_json(message)))
+
+            connection = Connection(runtime.server, send, local=True)
+            reading = asyncio.create_task(_read(received, connection))
+            try:
+                yield client_streams
+            finally:
+                await connection.aclose()
+                reading.cancel()
+                await asyncio.wait([reading])
+    finally:
+        await runtime.services.lifespans.leave()
+
+
+async def _read(received: Any, connection: Connection) -> None:
+    """Pass the client's messages to the server."""
+    with contextlib.suppress(anyio.ClosedResourceError):
+        async for item in received:
+            if isinstance(item, SessionMessage):
+                await connection.receive(item.message.model_dump_json(**_MODEL_OPTIONS).encode())
+
+
+class MemoryTransport(ClientTransport):
+    """The transport of FastMCP's client to a server of funcmcp."""
+
+    def __init__(self, server: Any) -> None:
+        self.server = server
+
+    @contextlib.asynccontextmanager
+    async def connect_session(self, *, transport_options: Any = None, **options: Any) -> AsyncIterator[Any]:
+        """Serve the server while the session is open."""
+        session_class = (transport_options or TransportOptions()).session_class
+        async with (
+            streams(self.server) as (read_stream, write_stream),
+            session_class(read_stream=read_stream, write_stream=write_stream, **options) as session,
+        ):
+            yield session
+
+
+def fail(reason: str, pytrace: bool = True) -> NoReturn:  # noqa: ARG001, FBT001, FBT002 - the signature of pytest's
+    """Fail with an Exception: pytest's own is a BaseException, which ends anyio's runner and the module's other tests."""
+    raise AssertionError(reason)
+
+
+_pytest.raises.fail = fail  # type: ignore[attr-defined]
 
 _infer_transport = fastmcp.client.transports.inference.infer_transport
 _post_init = mcp.Client.__post_init__
@@ -76,7 +94,7 @@ _post_init = mcp.Client.__post_init__
 
 def infer_transport(target: Any) -> Any:
     """Return FastMCP's transport for a target."""
-    return ServedTransport(target) if isinstance(target, FastMCP | MCPServer) else _infer_transport(target)
+    return MemoryTransport(target) if isinstance(target, FastMCP | MCPServer) else _infer_transport(target)
 
 
 def post_init(client: mcp.Client) -> None:
