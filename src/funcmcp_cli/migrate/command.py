@@ -38,14 +38,10 @@ def migrate(  # noqa: PLR0913 - one for each option of the command
 
     With --verify the exit code is 1 if a client can fail with the rewritten app, and --write then writes nothing.
     """
-    try:
-        from funcmcp_cli.migrate.plan import plan_migration, write_changes
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "libcst":
-            raise
-        raise Failure('libcst is not installed. The command needs: pip install "funcmcp[migrate]"') from error
+    from funcmcp_cli.migrate.plan import write_changes
+
     _check_options(write=write, diff=diff, verify=verify, verifies=calls is not None or call_tools)
-    plan = plan_migration(path)
+    plan = _plan(path)
     verification = _verify(path, plan, calls, call_tools=call_tools) if verify else None
     if diff:
         write_text("".join(change.patch() for change in plan.changes))
@@ -60,6 +56,21 @@ def migrate(  # noqa: PLR0913 - one for each option of the command
         if not as_json:
             files = _files(len(plan.changes))
             write_line(f"Rewrote {files}. Run the tests. `funcmcp diff OLD NEW` compares the server before and after.")
+
+
+def _plan(path: Path) -> MigrationPlan:
+    """Return the plan. A terminal has a bar meanwhile."""
+    from funcmcp_cli.console import progress_bar
+    from funcmcp_cli.migrate.plan import plan_migration
+
+    try:
+        with progress_bar("Reading") as progress:
+            return plan_migration(path, progress)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "libcst":
+            raise
+        text = 'libcst is not installed. Function apps need it: pip install "funcmcp[migrate]"'
+        raise Failure(text) from error
 
 
 def _check_options(*, write: bool, diff: bool, verify: bool, verifies: bool) -> None:

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from funcmcp_cli.failure import Failure
-from funcmcp_cli.migrate.azure_rewriting import rewritten_app
-from funcmcp_cli.migrate.project import read_project
+from funcmcp_cli.migrate.notes import Note
+from funcmcp_cli.migrate.project import no_progress, read_project
+from funcmcp_cli.migrate.project_modules import project_modules
+from funcmcp_cli.migrate.server_notes import server_notes
 from funcmcp_cli.migrate.server_rewriting import rewritten_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp_cli.migrate.notes import Note
+    from funcmcp_cli.migrate.project import Progress, SourceFile
+    from funcmcp_cli.migrate.python_values import ProjectModule
 
 _STACK_BYTES = 1 << 30
 _RECURSION_LIMIT = 20_000
@@ -64,16 +67,17 @@ class MigrationPlan:
     changes: list[Change]
 
 
-def plan_migration(path: Path) -> MigrationPlan:
+def plan_migration(path: Path, progress: Progress = no_progress) -> MigrationPlan:
     """Return what migrating a file or a project's folder changes.
 
     Args:
         path: The file or the folder.
+        progress: Is called with the number of files that are done, and the number of all.
 
     Raises:
         Failure: The path does not exist or has no Python files.
     """
-    return _on_large_stack(lambda: _plan(path))
+    return _on_large_stack(lambda: _plan(path, progress))
 
 
 def _on_large_stack(plan: Callable[[], MigrationPlan]) -> MigrationPlan:
@@ -94,17 +98,34 @@ def _on_large_stack(plan: Callable[[], MigrationPlan]) -> MigrationPlan:
         threading.stack_size(stack_size)
 
 
-def _plan(path: Path) -> MigrationPlan:
-    sources, notes = read_project(path)
-    changes = []
-    for source in sources:
-        code, lines = rewritten_server(source)
-        notes += lines
-        code, lines = rewritten_app(source, code)
+def _plan(path: Path, progress: Progress) -> MigrationPlan:
+    project = read_project(path)
+    notes, changes = list(project.notes), []
+    modules = project_modules(project)
+    for number, source in enumerate(project.sources, 1):
+        code, lines = _rewritten(source, modules.get(source.name))
         notes += lines
         if code != source.data:
             changes.append(Change(source.path, source.name, source.data, code))
+        progress(number, len(project.sources))
     return MigrationPlan(sorted(set(notes)), changes)
+
+
+def _rewritten(source: SourceFile, module: ProjectModule | None) -> tuple[bytes, list[Note]]:
+    """Return the new text of a file, and its lines of the report."""
+    code, notes = source.data, []
+    if module is not None:
+        try:
+            code, notes = rewritten_server(source)
+            notes += server_notes(module, source.name)
+        except RecursionError:
+            return source.data, [Note(source.name, 0, "missing", "cannot be parsed: RecursionError")]
+    if source.may_have_triggers:
+        from funcmcp_cli.migrate.azure_rewriting import rewritten_app  # noqa: PLC0415 - few projects are function apps
+
+        code, lines = rewritten_app(source, code)
+        notes += lines
+    return code, notes
 
 
 def write_changes(changes: list[Change]) -> None:
