@@ -3,9 +3,9 @@
     .venv/bin/python scripts/original_names.py PYTHON ...
 
 Each PYTHON is that of an environment in which `fastmcp` or `mcp` is installed, the newest one last. The file has the
-names of all of them, so that servers for old versions are known, too. `tests/cli/migrate/test_original_names.py` compares
-the file with the packages that are installed. Only the standard library is used, because the other environments run
-this file as well.
+names of all of them, so that servers for old versions are known, too. `tests/cli/migrate/test_original_names.py`
+compares the file with the packages that are installed. Only the standard library is used, because the other
+environments run this file as well.
 """
 
 from __future__ import annotations
@@ -26,7 +26,15 @@ from typing import Any
 
 FILE = Path(__file__).parents[1] / "src" / "funcmcp_cli" / "migrate" / "original_names.json"
 PACKAGES = ("fastmcp", "mcp", "mcp_types")
-LEFT_OUT = {"fastmcp.cli", "fastmcp.client", "mcp.cli", "mcp.client", "mcp.os", "mcp.types.methods", "mcp_types.methods"}
+LEFT_OUT = {
+    "fastmcp.cli",
+    "fastmcp.client",
+    "mcp.cli",
+    "mcp.client",
+    "mcp.os",
+    "mcp.types.methods",
+    "mcp_types.methods",
+}
 """Modules that no server imports names from."""
 CLASSES = {
     "FastMCP": ["fastmcp:FastMCP", "mcp.server.fastmcp:FastMCP"],
@@ -89,10 +97,7 @@ def _names_of(module: ModuleType) -> dict[str, str]:
     for name in dir(module):
         if name.startswith("_"):
             continue
-        try:
-            value = getattr(module, name)
-        except BaseException:  # noqa: BLE001 - names that raise when they are used
-            continue
+        value = _attribute(module, name)
         home = str(getattr(value, "__module__", None) or "")
         is_listed = name in getattr(module, "__all__", ())
         if isinstance(value, ModuleType) or not (is_listed or home.partition(".")[0] in PACKAGES):
@@ -102,6 +107,14 @@ def _names_of(module: ModuleType) -> dict[str, str]:
         elif is_listed or hasattr(module, "__path__"):
             names[name] = home
     return names
+
+
+def _attribute(module: ModuleType, name: str) -> Any:
+    """Return an attribute of a module, or None if it raises when it is used."""
+    try:
+        return getattr(module, name)
+    except BaseException:  # noqa: BLE001 - as above
+        return None
 
 
 def _members(places: list[str]) -> dict[str, list[str] | None]:
@@ -127,8 +140,8 @@ def _parameters(member: Any) -> list[str] | None:
         parameters = list(inspect.signature(member).parameters.values())
     except (TypeError, ValueError):
         return []
-    return [item.name for item in parameters if item.name not in ("self", "cls") and item.kind is not item.VAR_POSITIONAL
-            and item.kind is not item.VAR_KEYWORD]  # fmt: skip
+    any_number = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    return [item.name for item in parameters if item.name not in {"self", "cls"} and item.kind not in any_number]
 
 
 def _merged(first: list[str] | None, second: list[str] | None) -> list[str] | None:
@@ -166,11 +179,11 @@ def text_of(names: dict[str, Any]) -> str:
 def main() -> None:
     """Read the names with each Python of the command line, and write the file."""
     if sys.argv[1:] == ["--read"]:
-        print(json.dumps(names_of_environment()))
+        sys.stdout.write(json.dumps(names_of_environment()))
         return
     environments = []
     for python in sys.argv[1:]:
-        read = subprocess.run([python, __file__, "--read"], stdout=subprocess.PIPE, check=True)
+        read = subprocess.run([python, __file__, "--read"], stdout=subprocess.PIPE, check=True)  # noqa: S603 - of the caller
         environments.append(json.loads(read.stdout))
     FILE.write_text(text_of(merged(environments)), encoding="utf-8")
 

@@ -76,7 +76,7 @@ _MAX_STATES = 10_000
 """Sessions whose state a process keeps. Those that were used least recently are dropped."""
 
 
-REQUEST_METHODS = (
+_REQUEST_METHODS = (
     *("call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"),
     *("list_prompts", "_call_tool_mcp", "_list_tools_mcp", "_read_resource_mcp", "_list_resources_mcp"),
     *("_list_resource_templates_mcp", "_get_prompt_mcp", "_list_prompts_mcp", "_mcp_call_tool", "_mcp_list_tools"),
@@ -114,7 +114,7 @@ class FastMCP(ServerTransports):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        overridden = [name for name in REQUEST_METHODS if getattr(cls, name, None) is not getattr(FastMCP, name, None)]
+        overridden = [name for name in _REQUEST_METHODS if getattr(cls, name, None) is not getattr(FastMCP, name, None)]
         if overridden:
             # The override could be a check of the caller's rights, which must not be lost without a word.
             raise TypeError(

@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from funcmcp import compat
-from funcmcp._compat.sampling import sampling_options
 from funcmcp._serving.composition import runtime_of
 from funcmcp_cli.migrate import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_REFUSAL = re.compile(r"[Uu]nknown option|no option|does not support|unexpected keyword")
+_REFUSAL = re.compile(r"[Uu]nknown option|no option|does not support|unexpected keyword|ctx\.sample of .* has no")
 _IMPERATIVE = re.compile(r"(Add|Ask|Call|Choose|Leave|Pass|Register|Return|Run|Use|Write)\b")
 _NO_EFFECT = "it changes nothing here"
 
@@ -66,9 +65,9 @@ def is_original(module: str) -> bool:
 def home_of(module: str, name: str) -> str:
     """Return the module that defines a name of a module of the originals; the module itself if that is not known."""
     home = original_names()["modules"].get(module, {}).get(name)
-    if not home:
-        return "mcp.types" if module == "mcp" and home is None else module
-    return str(home)
+    if home and is_original(home):
+        return str(home)
+    return "mcp.types" if module == "mcp" else module  # also for aliases of types, whose home is `typing`
 
 
 @cache
@@ -114,7 +113,7 @@ def _advice_for_import(module: str, name: str) -> str:
         pass
     if name in sentences.WHAT_TO_USE:
         return sentences.WHAT_TO_USE[name]
-    return advice_for_module(module) or "rewrite its uses by hand"
+    return advice_for_module(module) or advice_for_module(home_of(module, name)) or "rewrite its uses by hand"
 
 
 def advice_for_module(module: str) -> str:
@@ -146,7 +145,7 @@ def class_of(name: str) -> Any:
         return getattr(compat, name)
     owner, _, member = ("Context.session" if name == "ServerSession" else name).partition(".")
     attribute = inspect.getattr_static(getattr(compat, owner), member)
-    function = attribute.fget if isinstance(attribute, property) else attribute
+    function: Any = attribute.fget if isinstance(attribute, property) else attribute
     annotation = str(inspect.get_annotations(function).get("return"))
     return getattr(sys.modules[function.__module__], annotation, None)
 
@@ -217,6 +216,8 @@ def _advice_of(cls: type, member: str) -> str:
 
 def can_be_set(cls: str, member: str) -> Verdict:
     """Return what becomes of an assignment to an attribute of an object."""
+    if _is_private(member):
+        return SAME
     try:
         attribute = inspect.getattr_static(class_of(cls), member)
     except AttributeError:
@@ -226,16 +227,19 @@ def can_be_set(cls: str, member: str) -> Verdict:
     return SAME
 
 
-def refused_overrides(cls: str) -> frozenset[str]:
-    """Return the methods that subclasses of a server's class must not override."""
-    from funcmcp._compat.server import REQUEST_METHODS  # noqa: PLC0415 - few projects have subclasses
-
-    return frozenset(REQUEST_METHODS) if cls in {"FastMCP", "MCPServer"} else frozenset()
+@cache
+def _refuses_override(cls: str, member: str) -> bool:
+    """Return whether a class of `funcmcp.compat` raises a TypeError for a subclass with this method."""
+    try:
+        type("Probe", (class_of(cls),), {member: _function})
+    except TypeError:
+        return True
+    return False
 
 
 def override_verdict(cls: str, member: str) -> Verdict | None:
     """Return what becomes of a method that a subclass has; None if it is one of its own."""
-    if member in refused_overrides(cls):
+    if _refuses_override(cls, member):
         hook = "on_call_tool, on_list_tools and so on"
         return Verdict("missing", f"the class raises a TypeError: use add_middleware with a Middleware that has {hook}")
     text = _text_of(sentences.OVERRIDES, cls, member)
@@ -281,10 +285,11 @@ def option_verdict(owner: str, option: str) -> Verdict:
 def _probed(owner: str, option: str) -> Verdict:
     """Return what `funcmcp.compat` says about a keyword argument that is passed to it."""
     cls, _, method = owner.partition(".")
-    probe = _PROBES.get(method) if method else _PROBES.get("__init__" if cls in _SERVERS else cls)
+    is_server = cls in {"FastMCP", "MCPServer"}
+    probe = _PROBES.get(method or ("__init__" if is_server else cls))
     if probe is None:
         return SAME
-    server = getattr(compat, cls if cls in _SERVERS else "FastMCP")("probe")
+    server = getattr(compat, cls if is_server else "FastMCP")("probe")
     try:
         probed = probe(server, {option: _Value()})
     except Exception as error:  # noqa: BLE001 - the value may fail in any way; only a refusal of the name counts
@@ -294,9 +299,6 @@ def _probed(owner: str, option: str) -> Verdict:
     notices = runtime_of(probed or server).notices
     is_ignored = any(option in {*names, *text.split()} for text, names in notices.items())
     return Verdict("differs", _NO_EFFECT) if is_ignored else SAME
-
-
-_SERVERS = {"FastMCP", "MCPServer", "create_proxy"}
 
 
 class _Value:
@@ -323,10 +325,13 @@ def _constructed(server: Any, options: dict[str, Any]) -> Any:
 
 
 def _sampled(_: Any, options: dict[str, Any]) -> None:
+    """Call ``ctx.sample`` without a request, until it would ask the client."""
+    context: Any = object.__new__(compat.Context)
+    coroutine = context.sample("probe", **options)
     try:
-        sampling_options(None, None, None, options)
-    except TypeError as error:
-        raise TypeError(f"no option: {error}") from error
+        coroutine.send(None)
+    finally:
+        coroutine.close()
 
 
 _PROBES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
@@ -356,3 +361,8 @@ _PROBES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
 
 ACCEPTS_ANYTHING = frozenset({"list_tools", "elicit", "debug", "info", "warning", "error", "log"})
 """Methods that take any keyword argument, and refuse or ignore none that the originals have."""
+
+
+def probed_methods() -> frozenset[str]:
+    """Return the methods that are called to see what they say about a keyword argument."""
+    return frozenset(_PROBES)

@@ -6,6 +6,7 @@ import ast
 import io
 import os
 import re
+import sys
 import tokenize
 import warnings
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ _MAX_BYTES = 500_000
 _MAX_DEPTH = 2000
 """Levels of a syntax tree. The time to rewrite it grows with their square: 2,000 take a second or two."""
 _IMPORT = re.compile(rb"^\s*(?:import|from)\s+(?:fastmcp|mcp|azure\.functions|azure)\b", re.MULTILINE)
-_SERVER_IMPORT = re.compile(rb"\b(?:import|from)\b(?:[^\n\\]|\\\r?\n)*\b(?:fastmcp|mcp|mcp_types|funcmcp)\b")
+_SERVER_IMPORT = re.compile(rb"\b(?:import|from)\b(?:[^\n\\]|\\\n|\\\r\n)*\b(?:fastmcp|mcp|mcp_types|funcmcp)\b")
 _TRIGGER = re.compile(rb"\.(?:generic_trigger|mcp_?(?:tool|resource|prompt)_?trigger|mcp_tool)\b")
 """Decorators of Azure's MCP triggers, whose app may be imported from another file."""
 _REQUIREMENT = re.compile(r"^\s*[\"']?(fastmcp|mcp)(?:\[[^\]]*\])?\s*(?:[<>=!~,;\"'].*)?$")
@@ -204,7 +205,9 @@ def _syntax_error(error: SyntaxError) -> UnreadableError:
         return UnreadableError("cannot be parsed: RecursionError")
     if "encoding" in str(error) or "codec" in str(error):
         return UnreadableError("not in the encoding that it declares (UTF-8 by default)")
-    return UnreadableError("not valid Python 3; correct it first", error.lineno or 0)
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    reason = f"not valid in Python {version}; correct it, or run the command with the Python of the project"
+    return UnreadableError(reason, error.lineno or 0)
 
 
 def _check_depth(tree: ast.Module) -> None:

@@ -1,8 +1,9 @@
 """What names and expressions of a project mean: objects of FastMCP and the official SDK, as far as the code says so.
 
-How it works: a `Scope` has what is bound to each name of a module, a function or a class. `Scope.value_of` follows names,
-attributes, calls, annotations and imports, also into other modules of the project. It returns None for everything else, and
-for names that are bound to different things, so that a method of another library's object is never taken for one of a server.
+How it works: a `Scope` has what is bound to each name of a module, a function or a class. `Scope.value_of` follows
+names, attributes, calls, annotations and imports, also into other modules of the project. It returns None for
+everything else, and for names that are bound to different things, so that a method of another library's object is never
+taken for one of a server.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Value:
 
     Attributes:
         kind: An object of a class, a class, a function, a method, or a module.
-        name: The name of the class or function in `funcmcp.compat`, such as ``"FastMCP"``; that of a method with its class;
-            that of a module. "" for classes, functions and modules of the project.
+        name: The name of the class or function in `funcmcp.compat`, such as ``"FastMCP"``; that of a method with its
+            class; that of a module. "" for classes, functions and modules of the project.
         package: The package that the class comes from, such as ``"mcp.server.fastmcp"``.
         definition: The class, function or module of the project.
     """
@@ -88,7 +89,9 @@ class Own:
     is_class: bool
 
 
-Binding: TypeAlias = "ast.expr | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | Imported | Annotated | Own | None"
+Binding: TypeAlias = (
+    "ast.expr | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | Imported | Annotated | Own | None"
+)
 """What is bound to a name. None is anything that has no value here, such as the variable of a loop."""
 
 
@@ -175,7 +178,7 @@ class Modules:
         self._by_name: dict[str, list[ProjectModule]] = {}
 
     def add(self, module: ProjectModule) -> None:
-        """Add a module under its path and each end of it: ``src.shop.server`` is also ``shop.server`` and ``server``."""
+        """Add a module by its path and the ends of it: ``src.shop.server`` is also ``shop.server`` and ``server``."""
         parts = module.parts
         for start in range(len(parts)):
             self._by_name.setdefault(".".join(parts[start:]), []).append(module)
@@ -187,7 +190,9 @@ class Modules:
 
 
 def _common_parts(first: Sequence[str], second: Sequence[str]) -> int:
-    return next((index for index, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), len(first))
+    return next(
+        (index for index, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), len(first)
+    )
 
 
 class ProjectModule:
@@ -452,11 +457,34 @@ def bindings_of(body: Sequence[ast.stmt], module: ProjectModule) -> dict[str, li
     return bindings
 
 
+def children_of(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes in a node, but those without anything in them, such as constants and operators."""
+    children: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            children += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST) and not isinstance(value, _LEAVES):
+            children.append(value)
+    return children
+
+
+_LEAVES = (ast.Constant, ast.Name, ast.expr_context, ast.operator, ast.boolop, ast.unaryop)
+
+
+def all_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Return statements and those inside of them, also in functions and classes."""
+    for statement in _statements(body):
+        yield statement
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from all_statements(statement.body)
+
+
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Return statements and those inside of them, in order, but not those in functions and classes."""
     for statement in body:
         yield statement
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if not isinstance(statement, _BLOCKS):
             continue
         for name in ("body", "orelse", "finalbody"):
             yield from _statements(getattr(statement, name, ()))
@@ -464,32 +492,37 @@ def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _statements(part.body)
 
 
+_BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
+"""Statements with statements in them, but functions and classes."""
+
+
 def _bound_by(node: ast.stmt, module: ProjectModule) -> Iterator[tuple[str, Binding]]:
+    """Return the names that a statement itself binds."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name, node
-    elif isinstance(node, ast.Import):
-        for alias in node.names:
-            if alias.asname:
-                yield alias.asname, Imported(alias.name)
-            else:
-                root = alias.name.partition(".")[0]
-                yield root, Imported(root)
-    elif isinstance(node, ast.ImportFrom):
-        source = module.absolute(node.module, node.level)
-        for alias in node.names:
-            yield alias.asname or alias.name, Imported(source, alias.name)
-    elif isinstance(node, ast.AnnAssign):
-        if isinstance(node.target, ast.Name):
-            yield node.target.id, Annotated(node.annotation)
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from _bound_by_import(node, module)
+    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id, Annotated(node.annotation)
     elif isinstance(node, ast.Assign):
         for target in node.targets:
             yield from _bound_to(target, node.value)
     elif isinstance(node, ast.For | ast.AsyncFor):
         yield from _bound_to(node.target, None)
     elif isinstance(node, ast.With | ast.AsyncWith):
-        for item in node.items:
-            if item.optional_vars is not None:
-                yield from _bound_to(item.optional_vars, None)
+        for variables in filter(None, [item.optional_vars for item in node.items]):
+            yield from _bound_to(variables, None)
+
+
+def _bound_by_import(node: ast.Import | ast.ImportFrom, module: ProjectModule) -> Iterator[tuple[str, Binding]]:
+    if isinstance(node, ast.ImportFrom):
+        source = module.absolute(node.module, node.level)
+        for alias in node.names:
+            yield alias.asname or alias.name, Imported(source, alias.name)
+        return
+    for alias in node.names:
+        root = alias.name.partition(".")[0]
+        yield (alias.asname, Imported(alias.name)) if alias.asname else (root, Imported(root))
 
 
 def _bound_to(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, Binding]]:

@@ -1,22 +1,22 @@
 """What the report of ``funcmcp migrate`` says about names of FastMCP and of the official SDK, as data.
 
-What `funcmcp.compat` has, ignores and refuses is read from itself (`compat_names.py`), and so is its advice. Here is what
-it can't know: how something that it has behaves differently, and what to use for names that it has no advice for. The
-guides docs/guides/from-fastmcp.md and docs/guides/from-the-sdk.md explain the differences.
+What `funcmcp.compat` has, ignores and refuses is read from itself (`compat_names.py`), and so is its advice. Here is
+what it can't know: how something that it has behaves differently, and what to use for names that it has no advice for.
+The guides docs/guides/from-fastmcp.md and docs/guides/from-the-sdk.md explain the differences.
 """
 
 from __future__ import annotations
 
 _SESSIONS = (
-    'sessions are signed ids, and there is no GET stream unless sessions="memory" is passed; pages of other origins need '
-    "http=HTTPOptions(allowed_origins=[...])"
+    'sessions are signed ids, and there is no GET stream unless sessions="memory" is passed; pages of other origins '
+    "need http=HTTPOptions(allowed_origins=[...])"
 )
 
 SERVERS = {
     "fastmcp": _SESSIONS,
     "mcp.server.fastmcp": (
-        f'{_SESSIONS}; a tool refuses unknown arguments (unknown_arguments="drop" drops them), and a second tool of one '
-        'name replaces the first (on_duplicate="ignore" keeps the first)'
+        f'{_SESSIONS}; a tool refuses unknown arguments (unknown_arguments="drop" drops them), and a second tool of '
+        'one name replaces the first (on_duplicate="ignore" keeps the first)'
     ),
     "mcp.server.mcpserver": _SESSIONS,
 }
@@ -48,7 +48,7 @@ DIFFERENCES = {
     "FastMCP.from_openapi": "operations become tools or nothing, not resources",
     "FastMCP.import_server": "it is the same as mount: changes of the other server show",
 }
-"""How names that `funcmcp.compat` has differ: names of imports, and members of classes. Subclasses have those of theirs."""
+"""How names that `funcmcp.compat` has differ: names of imports, and members of classes."""
 
 REFUSED = {
     "RegexSearchTransform": "it raises a TypeError; use BM25SearchTransform, or mcp.tool_search()",
@@ -73,8 +73,8 @@ FUNCTIONS = {
     "bytes": "bytes are base64 in arguments and results, unless the config of a model says otherwise",
     "Decimal": "a Decimal is a number",
     "dict": "a dict without types is the structured content itself; the SDK sends it as text alone",
-    "frames": "arrays are lists and a DataFrame is its rows, where FastMCP and the SDK send the printed form or an error",
-    "media type": "an object or a list of this resource has the media type application/json; mime_type= chooses another",
+    "frames": "an array is a list, and a DataFrame is its rows instead of its printed form",
+    "media type": "an object or a list of it has the media type application/json; mime_type= chooses another",
     "optional": "the schema of T | None with the default None is that of T",
     "text": "a text result has no structured content",
     "thread": "a function that is not async runs in a worker thread, and not on the event loop",
@@ -98,6 +98,9 @@ WHAT_TO_USE = {
     "mcp_tool": "register the method of the object with mcp.tool(object.method)",
     "mcp_resource": "register the method of the object with mcp.resource(uri)(object.method)",
     "mcp_prompt": "register the method of the object with mcp.prompt(object.method)",
+    "tool": "use @mcp.tool of the server",
+    "resource": "use @mcp.resource of the server",
+    "prompt": "use @mcp.prompt of the server",
     "FastMCPApp": "use ui= of a tool; see docs/guides/apps.md",
     "AppConfig": "use ui= of a tool; see docs/guides/apps.md",
     "InputRequiredResult": "use await ctx.elicit(...)",
@@ -112,7 +115,6 @@ WHAT_TO_USE = {
     "Context.send_prompt_list_changed": "leave it out: the server notifies clients itself",
     "Context.send_resource_list_changed": "use await ctx.notify_resources_changed()",
     "Context.send_tool_list_changed": "leave it out: the server notifies clients itself",
-    "Context.transport": "use funcmcp.Context; its http_request is None on stdio",
     "FastMCP.add_completion_handler": "use @mcp.completion",
     "FastMCP.add_extension": "use extensions= of funcmcp.MCPServer with funcmcp.extensions.Extension",
     "FastMCP.docket": "use tasks= with a store of funcmcp.tasks",
@@ -139,7 +141,7 @@ WHAT_TO_USE = {
 MODULES = {
     "fastmcp.client": "use funcmcp.client.Client, or funcmcp.testing.Client in tests",
     "fastmcp.contrib": "copy what is used of it",
-    "fastmcp.server.auth": "use funcmcp.auth.OAuthProxy or an authenticator of funcmcp.auth; see docs/guides/sign-in.md",
+    "fastmcp.server.auth": "use OAuthProxy or an authenticator of funcmcp.auth; see docs/guides/sign-in.md",
     "fastmcp.server.transforms": "use funcmcp.transforms; see docs/guides/transforms.md",
     "fastmcp.server.providers": "use funcmcp.providers; see docs/guides/providers.md",
     "fastmcp.server.proxy": "use create_proxy of funcmcp.compat, or funcmcp.upstreams.Upstream",

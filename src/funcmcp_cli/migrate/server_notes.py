@@ -1,4 +1,4 @@
-"""What the report says about a server's code: methods, options, overridden methods, and functions of tools and resources."""
+"""What the report says about the code of a server: methods, options, overridden methods, and functions of tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from funcmcp_cli.migrate.compat_names import (
     override_verdict,
 )
 from funcmcp_cli.migrate.notes import Note
-from funcmcp_cli.migrate.python_values import ProjectClass, ProjectFunction, Value
+from funcmcp_cli.migrate.python_values import ProjectClass, ProjectFunction, Value, children_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,8 +76,8 @@ class _Reader:
 
     def notes(self, file: str) -> Iterator[Note]:
         """Return the lines of the report. Differences with one text are one line."""
-        for (level, text, _), places in self.lines.items():
-            places = sorted(set(places))
+        for (level, text, _), listed in self.lines.items():
+            places = sorted(set(listed))
             if level == "missing":
                 for line, subject in places:
                     yield Note(file, line, level, f"{subject}: {text}")
@@ -103,7 +103,7 @@ class _Reader:
             self.check_call(node, scope)
         elif isinstance(node, ast.Attribute):
             self.check_attribute(node, scope)
-        for child in ast.iter_child_nodes(node):
+        for child in children_of(node):
             self.read(child, scope, None)
 
     def read_function(
@@ -111,9 +111,10 @@ class _Reader:
     ) -> None:
         for decorator in node.decorator_list:
             self.read(decorator, scope, None)
-            self.check_component(node, decorator, scope)
-        for default in [*node.args.defaults, *filter(None, node.args.kw_defaults)]:
-            self.read(default, scope, None)
+            self.check_component(node, decorator, scope, scope, node)
+        annotations = [item.annotation for item in _arguments(node)]
+        for part in filter(None, [*node.args.defaults, *node.args.kw_defaults, *annotations]):
+            self.read(part, scope, None)
         inner = scope.of_function(node, owner)
         for statement in node.body:
             self.read(statement, inner, None)
@@ -173,6 +174,7 @@ class _Reader:
     # Calls and their options
 
     def check_call(self, node: ast.Call, scope: Scope) -> None:
+        self.check_registration(node, scope)
         value = _called(node, scope)
         if value is None or not value.name:
             return
@@ -190,6 +192,14 @@ class _Reader:
         for keyword in node.keywords:
             self.check_option(keyword, value, subject)
 
+    def check_registration(self, node: ast.Call, scope: Scope) -> None:
+        """Report about the function in ``mcp.tool(name=...)(function)`` and ``mcp.tool(function)``, at this line."""
+        for argument in node.args[:1]:
+            value = scope.value_of(argument)
+            if value is not None and value.kind == "function" and isinstance(value.definition, ProjectFunction):
+                function = value.definition
+                self.check_component(function.node, node.func, scope, function.scope, node)
+
     def check_option(self, keyword: ast.keyword, value: Value, subject: str) -> None:
         if keyword.arg is None or (isinstance(keyword.value, ast.Constant) and keyword.value.value in {None, False}):
             return
@@ -204,17 +214,31 @@ class _Reader:
     # Functions of tools, resources and prompts
 
     def check_component(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef, decorator: ast.expr, scope: Scope
+        self,
+        function: ast.FunctionDef | ast.AsyncFunctionDef,
+        decorator: ast.expr,
+        scope: Scope,
+        scope_of_function: Scope,
+        node: ast.AST,
     ) -> None:
+        """Report about a function if it becomes a tool, a resource or a prompt.
+
+        Args:
+            function: The function.
+            decorator: What the function is passed to.
+            scope: The names around the decorator.
+            scope_of_function: The names around the function.
+            node: The code that is reported.
+        """
         value = _component(decorator, scope)
         if value is None:
             return
         kind = value.name.rpartition(".")[2]
         call = decorator if isinstance(decorator, ast.Call) else None
-        for key in _differences(kind, call, node, scope, value.package):
-            self.add(node, "differs", node.name, sentences.FUNCTIONS[key], package=value.package, group=True)
+        for key in _differences(kind, call, function, scope_of_function, value.package):
+            self.add(node, "differs", function.name, sentences.FUNCTIONS[key], package=value.package, group=True)
         if kind == "resource" and call is not None and call.args and _has_no_scheme(call.args[0]):
-            self.add(node, "missing", node.name, sentences.WITHOUT_SCHEME, package=value.package)
+            self.add(node, "missing", function.name, sentences.WITHOUT_SCHEME, package=value.package)
 
 
 def _also(lines: list[int]) -> str:
@@ -274,22 +298,30 @@ def _differences(
 ) -> Iterator[str]:
     """Return the keys of the sentences that hold for a function."""
     returns = "" if node.returns is None else ast.unparse(node.returns)
-    annotations = [item.annotation for item in _arguments(node) if item.annotation is not None]
-    names = [name.id for item in (*annotations, node.returns) if item for name in ast.walk(item)
-             if isinstance(name, ast.Name)]  # fmt: skip
-    yield from (key for key in ("bytes", "Decimal") if key in names and kind == "tool")
+    names = _names_in_annotations(node)
     if any(_root_of(name, scope) in _FRAMES for name in names):
         yield "frames"
-    if kind == "tool" and _has_optional(node):
-        yield "optional"
-    if kind == "tool" and returns == "str":
-        yield "text"
-    if kind == "tool" and returns == "dict" and package != "fastmcp":
-        yield "dict"
     if isinstance(node, ast.FunctionDef) and package == "mcp.server.fastmcp":
         yield "thread"
     if kind == "resource" and returns not in {"str", "bytes"} and not _has_keyword(call, "mime_type"):
         yield "media type"
+    if kind == "tool":
+        yield from (key for key in ("bytes", "Decimal") if key in names)
+        yield from _differences_of_tool(node, returns, package)
+
+
+def _differences_of_tool(node: ast.FunctionDef | ast.AsyncFunctionDef, returns: str, package: str) -> Iterator[str]:
+    if _has_optional(node):
+        yield "optional"
+    if returns == "str":
+        yield "text"
+    if returns == "dict" and package != "fastmcp":
+        yield "dict"
+
+
+def _names_in_annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    annotations = filter(None, [node.returns, *[item.annotation for item in _arguments(node)]])
+    return {name.id for item in annotations for name in ast.walk(item) if isinstance(name, ast.Name)}
 
 
 def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
@@ -302,12 +334,20 @@ def _has_optional(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     defaults = [*zip(reversed(positional), reversed(node.args.defaults), strict=False)]
     defaults += [(arg, value) for arg, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if value]
     for argument, default in defaults:
-        if argument.annotation is None or not isinstance(default, ast.Constant) or default.value is not None:
+        if argument.annotation is None or not _is_none(default):
             continue
         annotation = ast.unparse(argument.annotation)
         if "Context" not in annotation and ("None" in annotation or "Optional[" in annotation):
             return True
     return False
+
+
+def _is_none(default: ast.expr) -> bool:
+    """Return whether a default is None, or pydantic's ``Field(None)`` or ``Field(default=None)``."""
+    if isinstance(default, ast.Call):
+        values = [*default.args[:1], *[keyword.value for keyword in default.keywords if keyword.arg == "default"]]
+        return any(_is_none(value) for value in values)
+    return isinstance(default, ast.Constant) and default.value is None
 
 
 def _root_of(name: str, scope: Scope) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp_cli.migrate.compat_names import import_verdict, is_original, is_types
 from funcmcp_cli.migrate.notes import Level, Note
+from funcmcp_cli.migrate.python_values import all_statements
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ class _Text:
 def rewritten_server(source: SourceFile) -> tuple[bytes, list[Note]]:
     """Return the new text of a file, and the lines of the report about its imports."""
     text = _Text(source)
-    for node in ast.walk(source.tree):
+    for node in all_statements(source.tree.body):
         if isinstance(node, ast.Import):
             _read_import(text, node)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and is_original(node.module or ""):
@@ -108,5 +109,3 @@ def _separator(text: str, start: int, end: int) -> str:
 def _import(module: str, aliases: Sequence[ast.alias]) -> str:
     names = [alias.name if alias.asname is None else f"{alias.name} as {alias.asname}" for alias in aliases]
     return f"from {module} import {', '.join(names)}"
-
-

@@ -7,8 +7,6 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.cli.processes import PYTHON, funcmcp
 from tests.patience import PATIENCE
 from tests.requirements import require

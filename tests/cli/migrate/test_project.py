@@ -19,8 +19,8 @@ SERVER = b"from fastmcp import FastMCP\nmcp = FastMCP('a')\n"
 @pytest.mark.parametrize(
     ("name", "data", "text"),
     [
-        ("broken.py", b"from fastmcp import FastMCP\ndef f(:\n", "not valid Python 3; correct it first"),
-        ("python2.py", b"import fastmcp\nprint 'x'\n", "not valid Python 3; correct it first"),
+        ("broken.py", b"from fastmcp import FastMCP\ndef f(:\n", "not valid in Python 3."),
+        ("python2.py", b"import fastmcp\nprint 'x'\n", "not valid in Python 3."),
         ("latin.py", b"import fastmcp\nx = '\xe9'\n", "not in the encoding that it declares"),
         ("unknown.py", b"# coding: no-such-encoding\nimport fastmcp\n", "not in the encoding that it declares"),
         ("zero.py", b"import fastmcp\n\x00\n", ""),

@@ -123,11 +123,23 @@ def test_imports_of_all_forms(tmp_path: Path, before: str, after: str) -> None:
     ("code", "level", "text"),
     [
         ("from fastmcp import Client", "missing", "Client of fastmcp: use funcmcp.client.Client"),
-        ("from mcp.server import Server", "missing", "Server of mcp.server: funcmcp has no low-level server. Use @mcp.tool"),
+        (
+            "from mcp.server import Server",
+            "missing",
+            "Server of mcp.server: funcmcp has no low-level server. Use @mcp.tool",
+        ),
         ("from mcp.server.stdio import stdio_server", "missing", "stdio_server of mcp.server.stdio: use mcp.run()"),
-        ("from mcp.client.session import ClientSession", "missing", "ClientSession of mcp.client.session: use funcmcp.client.Client"),
+        (
+            "from mcp.client.session import ClientSession",
+            "missing",
+            "ClientSession of mcp.client.session: use funcmcp.client.Client",
+        ),
         ("from fastmcp import *", "missing", "from fastmcp import *: import the names that are used"),
-        ("from fastmcp.server.proxy import ProxyClient", "missing", "ProxyClient of fastmcp.server.proxy: pass its target to create_proxy"),
+        (
+            "from fastmcp.server.proxy import ProxyClient",
+            "missing",
+            "ProxyClient of fastmcp.server.proxy: pass its target to create_proxy",
+        ),
         ("import fastmcp.server.proxy", "missing", "import fastmcp.server.proxy: import the names from funcmcp.compat"),
         ("from mcp.types import Tool", "differs", "Tool of mcp.types: keep the package mcp installed"),
         ("from mcp import types", "differs", "types of mcp: keep the package mcp installed"),
@@ -135,7 +147,11 @@ def test_imports_of_all_forms(tmp_path: Path, before: str, after: str) -> None:
         ("from mcp.server.lowlevel.server import lifespan", "missing", "lifespan of mcp.server.lowlevel.server: "),
         ("from mcp.shared.progress import Progress", "missing", "Progress of mcp.shared.progress: "),
         ("from fastmcp.server import dependencies", "missing", "dependencies of fastmcp.server: import the names from"),
-        ("from fastmcp.contrib.mcp_mixin import MCPMixin", "missing", "MCPMixin of fastmcp.contrib.mcp_mixin: register"),
+        (
+            "from fastmcp.contrib.mcp_mixin import MCPMixin",
+            "missing",
+            "MCPMixin of fastmcp.contrib.mcp_mixin: register",
+        ),
         ("from mcp.types import TextContent", "differs", "TextContent of mcp.types: keep the package mcp installed"),
     ],
 )
