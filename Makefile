@@ -56,11 +56,12 @@ newest: .venv/.ready
 lint: .venv/.ready
 	scripts/lint.sh
 
-# docs/reference/api, from the docstrings of the public names; tables of compatibility.md and functions-host.md in docs/guides.
+# docs/reference/api, from the docstrings of the public names; tables of compatibility.md, functions-host.md and sign-in-troubleshooting.md in docs/guides.
 reference: .venv/.ready
 	.venv/bin/python scripts/reference.py
 	.venv/bin/python -m scripts.client_rules
 	.venv/bin/python -m scripts.return_contracts
+	.venv/bin/python -m scripts.sign_in_failures
 
 # The documentation site in .site/html. Warnings are errors. Pages whose document is gone stay there until `make clean`.
 docs: reference

@@ -185,6 +185,7 @@ def doctor(
         "funcmcp run server.py --reload",
         "funcmcp run server.py --host 0.0.0.0 --allowed-host orders.example.com --workers 2",
         "funcmcp run server.py --uds /run/orders/mcp.sock --allowed-host orders.example.com",
+        "funcmcp run server.py --sign-in-as ada",
         "funcmcp run server.py --stdio",
         "funcmcp run server.py -- --config shop.toml",
         "funcmcp run https://example.com/mcp --stdio --sign-in",
@@ -243,7 +244,20 @@ def run(
     _check_tls(options)
     if options.uds is not None:
         options = replace(options, uds=os.path.abspath(options.uds))  # noqa: PTH100 - the code may change the folder
+    if options.sign_in_as is not None:
+        served = _served_for_user(served, options, address)
     _serve_http(served, options, address)
+
+
+def _served_for_user(served: Served, options: RunOptions, address: ListenAddress) -> Served:
+    """Return a server that clients sign in to as one user; raise Failure or BadParameter if that is not possible."""
+    from funcmcp_cli.failure import Failure
+
+    try:
+        from funcmcp_cli.local_sign_in import served_for_user
+    except ModuleNotFoundError as error:
+        raise Failure(f'{error.name} is not installed. --sign-in-as needs: pip install "funcmcp[auth]"') from error
+    return served_for_user(served, options, address)
 
 
 def _checked_host(host: str | None) -> str | None:
@@ -520,6 +534,12 @@ def _announce(
         write_note(ONLY_THIS_MACHINE)
     if address.host in _ALL_ADDRESSES:
         write_note("It also listens at this machine's other addresses. Allow its host names: --allowed-host NAME")
+    if options.sign_in_as is not None:
+        write_note(
+            f"WARNING: Every program and every user of this machine can sign in as the user of --sign-in-as "
+            f"{options.sign_in_as}, and the identity provider is not asked. It is for development.",
+            error=True,
+        )
     if runtime.keeps_sessions:
         write_note("Sessions are in this process's memory and end with it.")
     if in_this_process:

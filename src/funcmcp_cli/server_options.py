@@ -212,6 +212,13 @@ class RunOptions:
         conflicts=(Conflict.STDIO, Conflict.ELSEWHERE),
     )
     stdio: bool = _stdio()
+    sign_in_as: str | None = option(
+        None,
+        metavar="USER|FILE",
+        help="Let clients sign in as this user without the identity provider, on this machine only: a name, an e-mail "
+        "address, or a JSON file with claims.",
+        conflicts=(Conflict.STDIO, Conflict.UDS, Conflict.ELSEWHERE),
+    )
     config: str | None = option(
         None,
         metavar="FILE",

@@ -47,11 +47,15 @@ WHO_MAY = {
     "funcmcp/_processes/supervisor.py": "passes the sockets on that listen",
     "funcmcp/_processes/systemd.py": "systemd, at the socket that it names",
     "funcmcp/_processes/uvicorn_server.py": "listens only, with the certificate that the operator names",
+    "funcmcp/_auth/authorities.py": "nobody: it loads the certificate authorities for the others of sign-in",
+    "funcmcp/_auth/connection_errors.py": "nobody: it reads the errors of ssl and socket",
+    "funcmcp/_auth/tokens/introspection.py": "the issuer of opaque tokens, at the URL that the operator names",
     "funcmcp/_auth/tokens/jwks.py": "the issuer's keys, at the URL that the operator names",
     "funcmcp/_oauth_proxy/client_documents.py": "public hosts that clients name, at port 443; with an OAuthProxy only",
     "funcmcp/_oauth_proxy/upstream.py": "the identity provider that the operator names",
     "funcmcp/_adapters/http1/tls_handshake.py": "nobody: an argument has the type of ssl",
     "funcmcp/_client/http_exchange.py": "the server that the caller of the client names",
+    "funcmcp/_client/headless_browser.py": "servers on this machine, for tests",
     "funcmcp/_client/public_addresses.py": "the resolver of the machine, for the host of an endpoint with public_only",
     "funcmcp/_client/session_cookies.py": "nobody: http.cookiejar reads requests of urllib, which are not sent",
     "funcmcp/_client/targets.py": "nobody: an option has the type of ssl",
@@ -123,16 +127,22 @@ def test_no_data_is_ever_code() -> None:
                 assert not starts or name_of(path) in STARTS_A_SERVER, f"{path}:{node.lineno}"
 
 
+CLIENTS_OF_SERVICES = {f"funcmcp/_grants/{name}.py" for name in ("accounts", "connecting", "tool_grants")}
+
+
 def test_the_authorization_server_is_in_the_package_of_the_proxy_only() -> None:
     """Elsewhere there is no confused deputy. tests/sign_in/test_attacks.py has the attacks on the proxy.
 
     The client signs its own user in. A server is a client of the authorization server of an upstream, for itself or for
-    its user: tests/upstreams/test_auth.py and test_user_grants.py have the attacks on that.
+    its user: tests/upstreams/test_auth.py and test_user_grants.py have the attacks on that. It also is a client of the
+    services of grants: tests/grants has the attacks on that.
     """
     clients_of_upstreams = {"funcmcp/_upstreams/auth.py", "funcmcp/_upstreams/user_grants.py"}
+    clients_of_upstreams |= {"funcmcp/_auth/grants.py", *CLIENTS_OF_SERVICES}
     client_names = {"authorize_url", "redirect_uri", "code_verifier", "client_secret", "refresh_token"}
     for path in MODULES:
         is_client = name_of(path).startswith("funcmcp/_client/") or name_of(path) in clients_of_upstreams
+        is_client |= name_of(path) == "funcmcp/_auth/tokens/introspection.py"
         if is_client or name_of(path).startswith("funcmcp/_oauth_proxy/"):
             continue
         names = {node.id for node in ast.walk(tree_of(path)) if isinstance(node, ast.Name)}

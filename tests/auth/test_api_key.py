@@ -10,7 +10,7 @@ import pytest
 
 from funcmcp._auth import api_key
 from funcmcp._auth.api_key import APIKeys
-from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.authenticator import Challenge, Fit
 from funcmcp._auth.principal import Principal
 
 ALICE, BOB, OLD = "alice-0123456789abcdef", "bob-0123456789abcdef", "bob-fedcba9876543210"
@@ -119,3 +119,20 @@ def test_scopes_that_are_one_string_are_refused() -> None:
 def test_what_is_no_name_of_a_header_is_refused(header: str) -> None:
     with pytest.raises(ValueError, match="not a valid header name"):
         APIKeys({"alice": ALICE}, header=header)
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "fit"),
+    [
+        ("x-api-key", "a-key-that-nobody-has", Fit.KIND),
+        ("x-api-key", "", Fit.NONE),
+        ("x-api-key", "with space", Fit.NONE),
+        ("authorization", "Bearer a-key-that-nobody-has", Fit.KIND),
+        ("authorization", "Bearer eyJhbGciOiJFUzI1NiJ9.e30.AAAA", Fit.NONE),
+        ("authorization", "Basic a-key-that-nobody-has", Fit.NONE),
+        ("cookie", "a-key-that-nobody-has", Fit.NONE),
+    ],
+)
+def test_a_key_fits_if_it_looks_like_one(header: str, value: str, fit: Fit) -> None:
+    keys = APIKeys({"ada": "a-key-of-ada-with-many-characters"}, header=header.replace("cookie", "x-api-key"))
+    assert keys.fit({header: value}) == fit

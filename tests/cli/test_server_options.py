@@ -44,6 +44,7 @@ CHOSEN: dict[str, Any] = {
     "queue": ["reports"],
     "no_tasks": True,
     "stdio": True,
+    "sign_in_as": "ada",
     "config": "mcp.json",
     "header": ["X-Key: secret"],
     "bearer": "token",
@@ -85,10 +86,12 @@ def test_a_reason_of_the_caller_is_in_the_error() -> None:
 
 def test_an_error_names_all_options_that_are_excluded_in_the_order_of_the_help() -> None:
     assert excluded(Conflict.UDS, RunOptions(**CHOSEN)) == (
-        "--host and --port and --tls-cert and --tls-key and --client-ca"
+        "--host and --port and --tls-cert and --tls-key and --client-ca and --sign-in-as"
     )
     assert excluded(Conflict.NO_TASKS, RunOptions(**CHOSEN)) == "--queue"
-    assert excluded(Conflict.ELSEWHERE, RunOptions(**CHOSEN)) == "--reload and --queue and --no-tasks"
+    assert excluded(Conflict.ELSEWHERE, RunOptions(**CHOSEN)) == (
+        "--reload and --queue and --no-tasks and --sign-in-as"
+    )
     assert excluded(Conflict.NO_URL, RunOptions(**CHOSEN)) == "--header and --sign-in"
 
 

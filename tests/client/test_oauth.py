@@ -108,6 +108,10 @@ async def test_redirects_of_metadata_are_not_followed(server: Authorizing) -> No
         (400, {"error": "invalid_grant", "error_description": "used\x1b[2J"}, RefusedError, "invalid_grant used"),
         (401, {"error": "invalid_client"}, RefusedError, "401: invalid_client"),
         (500, {"error": "server_error"}, SignInError, "status 500"),
+        (429, {"error": "slow_down"}, SignInError, "status 429"),
+        (400, {"error": "temporarily_unavailable"}, SignInError, "temporarily_unavailable"),
+        (200, {"error": "invalid_code"}, RefusedError, "200: invalid_code"),
+        (200, {"ok": False, "error": "invalid_code", "access_token": "a"}, RefusedError, "invalid_code"),
         (200, {"token_type": "Bearer"}, SignInError, "issued no token"),
         (200, {"access_token": "a\r\nb", "token_type": "Bearer"}, SignInError, "issued no token"),
         (200, {"access_token": "a", "token_type": "mac"}, SignInError, "not a bearer token"),
@@ -125,6 +129,7 @@ async def test_answers_of_the_token_endpoint_are_checked(
     with pytest.raises(error, match=message) as caught:
         await oauth.exchange(found, client, "code", "verifier", ())
     assert "\x1b" not in str(caught.value)
+    assert isinstance(caught.value, RefusedError) == (error is RefusedError)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,14 @@ def test_a_server_that_sets_any_number_of_cookies_fills_no_memory() -> None:
     assert len(header) < 50 * 4100
 
 
+def test_a_cookie_of_a_full_session_takes_a_new_value() -> None:
+    cookies = SessionCookies()
+    cookies.add(URL, [f"c{number}=1" for number in range(51)])
+    cookies.add(URL, ["c7=2"])
+    assert "c7=2" in (cookies.header_for(URL) or "").split("; ")
+    assert "c50=1" not in (cookies.header_for(URL) or "")
+
+
 def balanced(call: Callable[[Exchange], Awaitable[None]]) -> Callable[[Exchange], Awaitable[None]]:
     """Return a server whose `initialize` sets the cookie of a load balancer."""
     serve = handshake_server(call)

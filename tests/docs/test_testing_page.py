@@ -17,6 +17,7 @@ PAGE = "guides/testing.md"
 @pytest.mark.parametrize(
     ("heading", "passed"),
     [
+        ("A test as a signed-in user", 3),
         ("pytest", 2),
         ('"Event loop is closed", and loop scopes', 2),
         ("TestClient", 2),

@@ -68,10 +68,10 @@ async def test_a_code_and_a_refresh_are_sent_with_the_scopes() -> None:
         ({"oid": None}, None),
         ({"acct": 1}, "guests"),
         ({"idp": "https://sts.windows.net/another/"}, "guests"),
-        ({"iss": "https://login.microsoftonline.com/another/v2.0"}, None),
-        ({"iss": f"https://sts.windows.net/{TENANT}/"}, None),
-        ({"aud": "another"}, None),
-        ({"nonce": "another"}, None),
+        ({"iss": "https://login.microsoftonline.com/another/v2.0"}, "Report it to the operator"),
+        ({"iss": f"https://sts.windows.net/{TENANT}/"}, "Report it to the operator"),
+        ({"aud": "another"}, "Report it to the operator"),
+        ({"nonce": "another"}, "answered for another sign-in"),
     ],
 )
 async def test_users_of_other_tenants_guests_and_other_tokens_are_refused(

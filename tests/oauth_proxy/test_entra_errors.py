@@ -178,7 +178,7 @@ async def test_a_secret_that_has_expired_leaves_the_sign_ins_of_users_alone() ->
         (("invalid_grant", 700082, "The refresh token has expired."), "Your sign-in has expired"),
         (("interaction_required", 50076, "Use multi-factor authentication."), "another proof of who you are"),
         (("interaction_required", 50158, "External challenge."), "another proof of who you are"),
-        (("invalid_grant", 123456789, "new"), "invalid, expired, used, or of another client"),
+        (("invalid_grant", 123456789, "new"), "has not confirmed the sign-in. Start the sign-in again"),
     ],
 )
 async def test_a_refresh_that_entra_refuses_ends_the_sign_in_and_says_why(error: Any, for_user: str) -> None:

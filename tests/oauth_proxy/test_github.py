@@ -57,6 +57,7 @@ async def test_a_user_is_named_by_the_number_of_the_account() -> None:
     assert http.requests[0][3] == {
         "client_id": "app",
         "client_secret": "secret",
+        "grant_type": "authorization_code",
         "code": "code",
         "code_verifier": "verifier",
         "redirect_uri": REQUEST.redirect_uri,
@@ -70,6 +71,7 @@ async def test_the_request_has_pkce_and_few_scopes(organizations: Any, scope: st
     upstream = github(GitHubHTTP(), organizations)
     query = dict(parse_qsl(urlsplit(await upstream.authorization_url(REQUEST)).query))
     assert query == {
+        "response_type": "code",
         "client_id": "app",
         "redirect_uri": REQUEST.redirect_uri,
         "scope": scope,
@@ -143,7 +145,7 @@ async def test_a_github_app_with_expiring_tokens_uses_its_refresh_token() -> Non
     assert (await exchange(upstream)).refresh_token == "refresh:ghr_1"
     http.token |= {"refresh_token": "ghr_2"}
     assert (await upstream.refresh("refresh:ghr_1", "42")).refresh_token == "refresh:ghr_2"
-    assert [form for *_, form in http.requests if "grant_type" in form] == [
+    assert [form for *_, form in http.requests if "refresh_token" in form] == [
         {"grant_type": "refresh_token", "refresh_token": "ghr_1", "client_id": "app", "client_secret": "secret"}
     ]
     http.token = {"error": "bad_refresh_token"}

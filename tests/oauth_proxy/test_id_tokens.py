@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from funcmcp._auth.tokens.compact import TokenError
-from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim, verified_email
+from funcmcp._oauth_proxy.id_tokens import IDTokenError, IDTokens, roles_in, text_claim, texts_claim, verified_email
 from funcmcp.auth import StaticKeys
 from tests.auth.making_tokens import ISSUER, NOW, key, public, sign, text
 
@@ -108,3 +108,70 @@ def test_claims_of_other_types_are_left_out() -> None:
 @pytest.mark.parametrize(("verified", "email"), [(True, "a@example.com"), (False, None), (None, None), ("true", None)])
 def test_an_address_counts_only_if_the_issuer_has_verified_it(verified: object, email: str | None) -> None:
     assert verified_email({"email": "a@example.com", "email_verified": verified}) == email
+
+
+@pytest.mark.parametrize(
+    ("token", "cause", "text"),
+    [
+        (None, "id_token_missing", "Allow the scope openid"),
+        (5, "id_token_missing", "no ID token"),
+        ("a.b.c.d.e", "id_token_encrypted", "Switch the encryption of ID tokens off"),
+        ("opaque", "id_token_malformed", "not a signed JSON Web Token"),
+        (sign(claims(), signer=key("oct"), algorithm="HS256"), "id_token_algorithm", "'HS256'"),
+        (sign(claims(), signer=key("oct"), algorithm="HS256"), "id_token_algorithm", "Authentik: choose a signing key"),
+        (sign(claims(nonce=None)), "id_token_no_nonce", "Let the provider return the nonce"),
+        (sign(claims(nonce="another")), "id_token_other_nonce", "another sign-in"),
+        (sign(claims(nonce=5)), "id_token_other_nonce", "another sign-in"),
+        (sign(claims(sub=5)), "id_token_subject", "of the type int"),
+        (sign(claims(sub=None)), "id_token_subject", "of the type NoneType"),
+        (sign(claims(iss="https://evil.example.com/\n")), "id_token_issuer", "'https://evil.example.com/\\n'"),
+        (sign(claims(aud="another")), "id_token_client", "Check client_id"),
+        (sign(claims(azp="another")), "id_token_client", "azp"),
+        (sign(claims(exp=NOW - 100)), "id_token_time", "has expired"),
+        (sign(claims(iat=NOW + 100)), "id_token_time", "in the future"),
+        (sign(claims(exp=None)), "id_token_time", "no expiry"),
+        (sign(claims(), signer=key("RSA", "second")), "id_token_signature", "signature"),
+    ],
+)
+async def test_the_reason_of_an_invalid_token_says_what_to_do(token: object, cause: str, text: str) -> None:
+    with pytest.raises(IDTokenError) as caught:
+        await validate(token)
+    assert caught.value.failure.cause == cause
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "roles"),
+    [
+        ("list", {"cook", "Head waiter"}),
+        ("one", {"Head waiter"}),
+        ("realm_access.roles", {"cook"}),
+        ("https://example.com/roles", {"by URL"}),
+        ("zitadel", {"cook", "waiter"}),
+        ("mixed", {"cook"}),
+        ("empty", set()),
+        ("nothing", set()),
+        ("missing", set()),
+        ("missing.path", set()),
+        ("one.path", set()),
+        ("realm_access", None),
+        ("number", None),
+        ("numbers", None),
+        ("", set()),
+        (".", set()),
+    ],
+)
+def test_roles_are_a_list_one_text_a_path_or_the_names_of_an_object(path: str, roles: set[str] | None) -> None:
+    claims = {
+        "list": ["cook", "Head waiter", ""],
+        "one": "Head waiter",
+        "realm_access": {"roles": ["cook"]},
+        "https://example.com/roles": ["by URL"],
+        "zitadel": {"cook": {"1": "example.com"}, "waiter": {}},
+        "mixed": ["cook", 5],
+        "empty": [],
+        "nothing": "",
+        "number": 5,
+        "numbers": [5],
+    }
+    assert roles_in(claims, path) == roles

@@ -5,19 +5,30 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import socket
+import ssl
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from joserfc import jwt
+from joserfc.jwk import OctKey
 
-from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamRefusedError, UpstreamUnavailableError
+from funcmcp._oauth_proxy.upstream import (
+    AuthorizationRequest,
+    UpstreamMisconfiguredError,
+    UpstreamRefusedError,
+    UpstreamUnavailableError,
+)
 from funcmcp.auth import JWKS, OIDC
+from tests.auth.issuer import certificate
 from tests.auth.making_tokens import NOW, Clock, key, public, sign
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
 REQUEST = AuthorizationRequest("https://orders.example.com/oauth/callback", "state", "challenge", "nonce")
 
@@ -84,10 +95,10 @@ class Provider:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Provider]:
+async def running(tls: ssl.SSLContext | None = None) -> AsyncIterator[Provider]:
     provider = Provider()
-    server = await asyncio.start_server(provider.answer, "127.0.0.1", 0)
-    provider.open(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    server = await asyncio.start_server(provider.answer, "127.0.0.1", 0, ssl=tls)
+    provider.open(f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     try:
         yield provider
     finally:
@@ -261,7 +272,7 @@ async def test_new_keys_of_the_provider_are_requested_once_and_unknown_ones_end_
     await exchange(oidc)
     sign_with("second")
     provider.answers["/keys"] = 200, {"keys": [public(name="second")]}
-    assert await oidc.refresh("again", "ada") == (None, "of second", None)  # too soon for another request
+    assert await oidc.refresh("again", "ada") == (None, "of second", None, None)  # too soon for another request
     assert "event=oauth_id_token_ignored" in caplog.text
     with pytest.raises(UpstreamUnavailableError, match="key of the ID token"):
         await exchange(oidc)
@@ -291,6 +302,7 @@ async def test_new_keys_of_the_provider_are_requested_once_and_unknown_ones_end_
         (429, b"{}"),
         (500, b'{"error":"invalid_grant"}'),
         (503, b""),
+        (408, {"error": "invalid_grant"}),
         (400, {"error": "invalid_client"}),
         (401, {"error": "unauthorized_client", "error_description": "\x1b[31m"}),
     ],
@@ -318,7 +330,7 @@ async def test_a_provider_that_does_not_listen_is_an_outage() -> None:
 async def test_a_refresh_repeats_the_scopes_and_keeps_the_user(provider: Provider) -> None:
     provider.answers["/token"] = 200, {"access_token": "x"}
     oidc = upstream(provider)
-    assert await oidc.refresh("again", "ada") == (None, None, None)
+    assert await oidc.refresh("again", "ada") == (None, None, None, None)
     assert provider.forms("/token") == [
         {"grant_type": "refresh_token", "refresh_token": "again", "scope": "openid profile email offline_access"}
     ]
@@ -393,7 +405,7 @@ async def test_an_unusable_discovery_document_is_an_outage_with_a_reason_in_the_
     with pytest.raises(UpstreamUnavailableError):
         await oidc.authorization_url(REQUEST)
     assert reason in caplog.text
-    with pytest.raises(UpstreamUnavailableError, match="has failed"):
+    with pytest.raises(UpstreamMisconfiguredError, match="provider_document"):
         await oidc.authorization_url(REQUEST)
     assert len(provider.requests) == 1
 
@@ -414,7 +426,7 @@ def test_an_invalid_configuration_is_refused(arguments: tuple[str, str], reason:
         OIDC("https://login.example.com", "app", token_parameters={"code_verifier": "x"})
     with pytest.raises(ValueError, match="not both"):
         OIDC("https://login.example.com", "app", "secret", credential=lambda: "")
-    with pytest.raises(ValueError, match="'client_secret_basic' or 'client_secret_post'"):
+    with pytest.raises(ValueError, match="'client_secret_basic', 'client_secret_post' or 'client_secret_jwt'"):
         OIDC("https://login.example.com", "app", "secret", token_endpoint_auth_method="none")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="needs client_secret"):
         OIDC("https://login.example.com", "app", token_endpoint_auth_method="client_secret_post")
@@ -458,3 +470,313 @@ async def test_an_exchange_that_the_provider_refuses_is_not_an_outage(provider: 
     provider.answers["/token"] = 400, {"error": error}
     with pytest.raises(UpstreamRefusedError, match=error):
         await upstream(provider, token_exchange=True).exchange_token("mine", ["read"], None)
+
+
+# Providers that differ
+
+
+async def test_endpoints_of_the_author_replace_those_of_the_document(provider: Provider) -> None:
+    provider.answers["/internal/token"] = 200, {"id_token": provider.id_token()}
+    oidc = upstream(provider, endpoints={"token_endpoint": f"{provider.issuer}/internal/token"})
+    assert (await exchange(oidc)).user.subject == "ada"
+    assert provider.forms("/token") == []
+    assert len(provider.forms("/internal/token")) == 1
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "reason"),
+    [
+        ({"token": "https://login.example.com"}, "Unknown endpoint 'token' in OIDC.endpoints. Valid names: author"),
+        ({"issuer": "https://login.example.com"}, "Unknown endpoint"),
+        ({"jwks_uri": "http://keycloak:8080/keys"}, "must begin with https"),
+        ({"jwks_uri": "http://keycloak:8080@evil.example.com/"}, "must be an absolute URL"),
+    ],
+)
+def test_an_unknown_or_insecure_endpoint_of_the_author_is_refused(endpoints: dict[str, str], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        OIDC("https://login.example.com", "app", endpoints=endpoints)
+
+
+def insecure(**options: Any) -> OIDC:
+    return OIDC("http://keycloak:8080/realms/orders", "app", "s", **{"insecure_hosts": ["keycloak:8080"]} | options)
+
+
+def test_a_host_without_tls_is_named_and_the_log_warns_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    oidc = insecure(discovery="http://KEYCLOAK:8080/document", endpoints={"jwks_uri": "http://keycloak:8080/keys"})
+    assert oidc.issuer == "http://keycloak:8080/realms/orders"
+    assert "OIDC.insecure_hosts: requests to keycloak:8080 go without TLS" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"insecure_hosts": ["keycloak"]},
+        {"insecure_hosts": ["keycloak:80"]},
+        {"insecure_hosts": ["other:8080"]},
+        {"insecure_hosts": []},
+        {"discovery": "http://keycloak:9090/document"},
+        {"discovery": "http://keycloak:8080.evil.example.com/document"},
+        {"discovery": "ftp://keycloak:8080/document"},
+        {"endpoints": {"token_endpoint": "http://169.254.169.254/"}},
+        {"insecure_hosts": ["http://keycloak:8080"]},
+        {"insecure_hosts": ["*"]},
+        {"insecure_hosts": ["*.internal:8080"]},
+        {"insecure_hosts": ["keycloak:8080/realms"]},
+        {"insecure_hosts": ["user@keycloak:8080"]},
+        {"insecure_hosts": [""]},
+    ],
+)
+def test_another_host_without_tls_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"https://|absolute URL|OIDC\.insecure_hosts"):
+        insecure(**options)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://other:8080/", "http://keycloak/", "http://keycloak:8080@evil.example.com/", "http://evil/#:8080"]
+)
+@pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "jwks_uri", "revocation_endpoint"])
+async def test_a_document_can_not_lead_to_another_host_without_tls(name: str, url: str) -> None:
+    document = {
+        "issuer": "http://keycloak:8080/realms/orders",
+        "authorization_endpoint": "http://keycloak:8080/authorize",
+        "token_endpoint": "http://keycloak:8080/token",
+        "jwks_uri": "http://keycloak:8080/keys",
+    }
+    oidc = insecure()
+    assert oidc._read(document).token_endpoint == "http://keycloak:8080/token"
+    with pytest.raises(UpstreamUnavailableError, match=f"the {name} in the discovery document is not an https URL"):
+        oidc._read(document | {name: url})
+
+
+async def test_a_user_signs_in_at_a_host_without_tls_that_is_named(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keycloak in a compose file: its document has the public issuer, and addresses of another host for servers."""
+    host = provider.issuer.replace("127.0.0.1", "keycloak").removeprefix("http://")
+    resolved = socket.getaddrinfo
+
+    def getaddrinfo(name: Any, *arguments: Any, **options: Any) -> Any:
+        return resolved("127.0.0.1" if name in {"keycloak", b"keycloak"} else name, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    provider.document |= {"token_endpoint": f"http://{host}/token", "jwks_uri": f"http://{host}/keys"}
+    provider.answers["/token"] = 200, {"id_token": provider.id_token()}
+    discovery = f"http://{host}/.well-known/openid-configuration"
+    oidc = upstream(provider, discovery=discovery, insecure_hosts=[host])
+    assert (await exchange(oidc)).user.subject == "ada"
+    heads = [head.lower() for _, head, _ in provider.requests]
+    assert [f"host: {host}" in head for head in heads] == [True] * 3  # document, token, keys
+    with pytest.raises(UpstreamUnavailableError):
+        await upstream(provider).authorization_url(REQUEST)
+
+
+def test_one_string_of_hosts_and_a_missing_ca_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="list of strings"):
+        insecure(insecure_hosts="keycloak:8080")
+    with pytest.raises(ValueError, match=r"missing\.pem"):
+        OIDC("https://login.example.com", "app", ca_file=tmp_path / "missing.pem")
+
+
+async def test_a_provider_with_a_private_authority_is_reached_with_its_file(tmp_path: Path) -> None:
+    file = certificate(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(file)
+    async with running(tls) as provider:
+        provider.answers["/token"] = 200, {"id_token": provider.id_token()}
+        assert (await exchange(upstream(provider, ca_file=file))).user.subject == "ada"
+        assert len(provider.forms("/keys")) == 1
+        with pytest.raises(UpstreamUnavailableError):
+            await upstream(provider).authorization_url(REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("document", "options"),
+    [({"require_pushed_authorization_requests": True}, {}), ({}, {"pushed_requests": True})],
+)
+async def test_the_authorization_request_is_pushed_where_the_provider_demands_it(
+    provider: Provider, document: dict[str, Any], options: dict[str, Any]
+) -> None:
+    provider.document |= {"pushed_authorization_request_endpoint": f"{provider.issuer}/par"} | document
+    provider.answers["/par"] = 201, {"request_uri": "urn:ietf:params:oauth:request_uri:1", "expires_in": 60}
+    url = await upstream(provider, parameters={"audience": "orders", "prompt": ""}, **options).authorization_url(
+        REQUEST
+    )
+    assert dict(parse_qsl(urlsplit(url).query)) == {
+        "tenant": "1",
+        "client_id": "app",
+        "request_uri": "urn:ietf:params:oauth:request_uri:1",
+    }
+    (pushed,) = provider.forms("/par")
+    assert pushed == {
+        "response_type": "code",
+        "client_id": "app",
+        "redirect_uri": REQUEST.redirect_uri,
+        "scope": "openid profile email offline_access",
+        "state": "state",
+        "nonce": "nonce",
+        "code_challenge": "challenge",
+        "code_challenge_method": "S256",
+        "audience": "orders",
+    }
+    assert "authorization: basic" in next(head for path, head, _ in provider.requests if path == "/par").lower()
+
+
+async def test_a_request_is_not_pushed_where_the_provider_only_supports_it(provider: Provider) -> None:
+    provider.document["pushed_authorization_request_endpoint"] = f"{provider.issuer}/par"
+    assert "state=state" in await upstream(provider).authorization_url(REQUEST)
+    assert provider.forms("/par") == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (400, {"error": "invalid_request", "error_description": "no"}),
+        (401, {"error": "invalid_client"}),
+        (201, {}),
+        (201, []),
+        (201, {"request_uri": 5}),
+        (201, {"request_uri": ""}),
+        (201, {"request_uri": "x" * 2049}),
+        (302, {"request_uri": "urn:1"}),
+        (500, {"request_uri": "urn:1"}),
+    ],
+)
+async def test_a_pushed_request_that_is_not_taken_is_an_outage(provider: Provider, answer: tuple[int, Any]) -> None:
+    provider.document["pushed_authorization_request_endpoint"] = f"{provider.issuer}/par"
+    provider.answers["/par"] = answer
+    with pytest.raises(UpstreamUnavailableError, match="status"):
+        await upstream(provider, pushed_requests=True).authorization_url(REQUEST)
+
+
+async def test_a_provider_that_demands_pushed_requests_without_an_endpoint_is_unusable(
+    provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.document["require_pushed_authorization_requests"] = True
+    with pytest.raises(UpstreamUnavailableError):
+        await upstream(provider).authorization_url(REQUEST)
+    assert "the discovery document has no pushed_authorization_request_endpoint" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("methods", "options"),
+    [
+        (["client_secret_jwt", "private_key_jwt"], {}),
+        (["client_secret_basic"], {"token_endpoint_auth_method": "client_secret_jwt"}),
+    ],
+)
+async def test_the_secret_signs_an_assertion_where_the_provider_demands_it(
+    provider: Provider, methods: list[str], options: dict[str, Any]
+) -> None:
+    secret = "a secret with more than 32 characters"
+    provider.document["token_endpoint_auth_methods_supported"] = methods
+    provider.answers["/token"] = 200, {"id_token": provider.id_token()}
+    for _ in range(2):
+        await exchange(upstream(provider, client_secret=secret, **options))
+    forms = provider.forms("/token")
+    assertions = [jwt.decode(form["client_assertion"], OctKey.import_key(secret), ["HS256"]).claims for form in forms]
+    assert assertions[0] == {
+        "iss": "app",
+        "sub": "app",
+        "aud": f"{provider.issuer}/token",
+        "jti": assertions[0]["jti"],
+        "iat": int(NOW),
+        "exp": int(NOW) + 60,
+    }
+    assert assertions[0]["jti"] != assertions[1]["jti"]
+    assert not any("client_secret" in form for form in forms)
+    assert secret not in str(provider.requests)
+
+
+def test_a_short_secret_signs_nothing() -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        OIDC("https://login.example.com", "app", "short", token_endpoint_auth_method="client_secret_jwt")
+
+
+@pytest.mark.parametrize(
+    ("nonce", "is_required", "is_accepted"),
+    [
+        ("nonce", False, True),
+        (None, False, True),
+        ("another", False, False),
+        ("", False, False),
+        (5, False, False),
+        (None, True, False),
+    ],
+)
+async def test_a_provider_may_leave_out_the_nonce_if_the_author_says_so(
+    provider: Provider, nonce: object, *, is_required: bool, is_accepted: bool
+) -> None:
+    token = provider.id_token(nonce=nonce) if nonce is not None else sign_without_nonce(provider)
+    provider.answers["/token"] = 200, {"id_token": token}
+    oidc = upstream(provider, requires_nonce=is_required)
+    assert "nonce=nonce" in await oidc.authorization_url(REQUEST)
+    if is_accepted:
+        assert (await exchange(oidc)).user.subject == "ada"
+    else:
+        with pytest.raises(UpstreamRefusedError):
+            await exchange(oidc)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "level", "reason"),
+    [
+        (404, b"{}", "ERROR", "status 404)"),
+        (400, {"error": "invalid_tenant", "error_description": "AADSTS90002"}, "ERROR", "'AADSTS90002'"),
+        (302, b"", "ERROR", "status 302"),
+        (200, b"<html>", "ERROR", "not JSON"),
+        (200, b"[]", "ERROR", "not a JSON object"),
+        (200, {"issuer": "https://evil.example.com\r\nforged"}, "ERROR", "configure that one"),
+        (500, b"{}", "WARNING", "status 500"),
+        (503, b"<html>", "WARNING", "status 503"),
+        (429, b"{}", "WARNING", "status 429"),
+    ],
+)
+async def test_the_check_says_what_is_wrong_and_raises_nothing(
+    provider: Provider, status: int, body: Any, level: str, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.answers["/.well-known/openid-configuration"] = status, body
+    await upstream(provider).check()
+    [record] = caplog.records
+    assert record.levelname == level
+    assert reason in record.getMessage()
+    assert record.getMessage().isprintable()
+
+
+async def test_a_good_provider_has_no_line_and_is_known_after_the_check(
+    provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
+    oidc = upstream(provider)
+    await oidc.check()
+    await oidc.authorization_url(REQUEST)
+    assert (len(provider.requests), caplog.records) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "is_named"),
+    [(["HS256"], True), (["HS256", "ES256"], False), (["RS256"], False), ("x", False), ([], False)],
+)
+async def test_a_provider_that_signs_with_a_shared_secret_only_is_named_at_the_start(
+    provider: Provider, algorithms: Any, is_named: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.document["id_token_signing_alg_values_supported"] = algorithms
+    await upstream(provider).check()
+    assert ("Authentik: choose a signing key" in caplog.text) == is_named
+    assert ("it offers HS256" in caplog.text) == is_named
+
+
+async def test_while_another_event_loop_asks_for_the_document_it_is_an_outage(provider: Provider) -> None:
+    oidc = upstream(provider)
+    other = asyncio.new_event_loop()
+    try:
+        oidc._discovering = other.create_future()  # type: ignore[assignment]
+        oidc._next_discovery = float("inf")
+        with pytest.raises(UpstreamUnavailableError, match="is being requested"):
+            await oidc.authorization_url(REQUEST)
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize("path", ["openid-configuration", "oauth-authorization-server", "x"])
+def test_the_url_of_the_document_is_not_an_issuer(path: str) -> None:
+    with pytest.raises(ValueError, match=r"Write OIDC\('https://idp\.example\.com/realm', \.\.\.\), or the issuer"):
+        OIDC(f"https://idp.example.com/realm/.well-known/{path}", "app")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from funcmcp._oauth_proxy.upstream import SignIn, UpstreamRefusedError
 from funcmcp.state import MemorySignIns
 from tests.oauth_proxy.other_versions import RECORDED, bad_values, concealed, value_in, with_more
-from tests.oauth_proxy.stage import Stage
+from tests.oauth_proxy.stage import ScriptedUpstream, Stage
 from tests.state.sign_in_stores import (
     LIST,
     REFRESH,
@@ -97,3 +100,68 @@ async def test_a_list_of_sign_ins_that_this_version_can_not_read_does_not_keep_a
         await stage.proxy.sign_out("ada")
         assert (await stage.refresh(token)).json["error"] == "invalid_grant"
         await stage.tokens()
+
+
+class InterruptedUpstream(ScriptedUpstream):
+    """The first refresh waits, and is then refused: its refresh token has been used.
+
+    Attributes:
+        waits: Is set once it waits.
+        goes_on: Lets it go on.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def refresh(self, refresh_token: str, subject: str) -> SignIn:
+        if not self.waits.is_set():
+            self.waits.set()
+            await self.goes_on.wait()
+            raise UpstreamRefusedError("the refresh token was used")
+        return await super().refresh(refresh_token, subject)
+
+
+async def test_a_refusal_does_not_end_a_sign_in_that_another_instance_has_renewed() -> None:
+    upstream = InterruptedUpstream()
+    stage = await Stage(store=MemorySignIns(), upstream=upstream).with_client()
+    stage.upstream = upstream
+    token = (await stage.tokens())["refresh_token"]
+    stopped = asyncio.create_task(stage.refresh(token))
+    await upstream.waits.wait()
+    stage.clock.now += 31  # the lease has ended
+    renewed = await stage.refresh(token)
+    upstream.goes_on.set()
+    late = await stopped
+    assert (renewed.status, late.status) == (200, 200), late.text
+    assert late.text == renewed.text
+    assert (await stage.refresh(renewed.json["refresh_token"])).status == 200
+
+
+async def test_a_refusal_ends_no_sign_in_that_another_instance_is_renewing() -> None:
+    upstream = InterruptedUpstream()
+    stage = await Stage(store=MemorySignIns(), upstream=upstream).with_client()
+    stage.upstream = upstream
+    token = (await stage.tokens())["refresh_token"]
+    stopped = asyncio.create_task(stage.refresh(token))
+    await upstream.waits.wait()
+    stage.clock.now += 31
+    upstream.gate.clear()
+    renewing = asyncio.create_task(stage.refresh(token))
+    await upstream.asked.acquire()
+    upstream.goes_on.set()
+    assert (await stopped).status == 503
+    upstream.gate.set()
+    assert (await renewing).status == 200
+
+
+async def test_a_refusal_of_a_sign_in_that_has_ended_meanwhile_is_a_refusal() -> None:
+    upstream = InterruptedUpstream()
+    stage = await Stage(store=MemorySignIns(), upstream=upstream).with_client()
+    stage.upstream = upstream
+    token = (await stage.tokens())["refresh_token"]
+    stopped = asyncio.create_task(stage.refresh(token))
+    await upstream.waits.wait()
+    await stage.proxy.sign_out("ada")
+    upstream.goes_on.set()
+    assert (await stopped).json["error"] == "invalid_grant"

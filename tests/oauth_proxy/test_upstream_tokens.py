@@ -11,7 +11,13 @@ import pytest
 from funcmcp import Context, HTTPOptions, MCPServer
 from funcmcp._auth.authenticator import Challenge
 from funcmcp._oauth_proxy import upstream_tokens
-from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn, UpstreamRefusedError, UpstreamUnavailableError
+from funcmcp._oauth_proxy.upstream import (
+    IssuedToken,
+    SignIn,
+    UpstreamMisconfiguredError,
+    UpstreamRefusedError,
+    UpstreamUnavailableError,
+)
 from funcmcp._server.calls.task_call import decode_call, encode_call
 from funcmcp.auth import APIKeys, Auth, Principal, UpstreamTokenError, first_of
 from funcmcp.client import Client
@@ -195,7 +201,8 @@ async def test_a_token_that_is_too_long_for_a_header_is_not_kept(caplog: pytest.
     [
         (UpstreamRefusedError("secret reason", "Ask for it."), "sign_in", "Ask for it."),
         (UpstreamRefusedError("secret reason"), "sign_in", "gives no token"),
-        (UpstreamUnavailableError("secret reason", "The operator has to."), "configuration", "The operator has to."),
+        (UpstreamMisconfiguredError("secret reason", "The operator has to."), "configuration", "The operator has to."),
+        (UpstreamMisconfiguredError("secret reason"), "configuration", "Report it to the operator"),
         (UpstreamUnavailableError("secret reason"), "unavailable", "can't be reached"),
     ],
 )

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp import MCPServer
-from funcmcp.auth import APIKeys
+from funcmcp import Auth, MCPServer
+from funcmcp._serving.composition import runtime_of
+from funcmcp._serving.local_sign_in import sign_in_locally
+from funcmcp.auth import OIDC, APIKeys, OAuthProxy
 from tests.clients.signing_in import SignIn, serve_sign_in
 from tests.page.browser import Browser, serving
 
@@ -113,6 +115,32 @@ def test_a_refused_sign_in_and_an_answer_that_was_not_asked_for_are_errors(brows
     assert seen[3] == f"{orders.url}#tool/create_order"
     assert seen[5] == orders.url
     assert not orders.those("POST /token")
+
+
+def test_the_page_says_who_is_signed_in(browser: Browser) -> None:
+    """The user of `funcmcp run --sign-in-as` has a name."""
+    upstream = OIDC("https://login.example.com", "orders")
+    proxy = OAuthProxy("https://orders.example.com/mcp", upstream=upstream, scopes={"read": "See orders"})
+    mcp = MCPServer("Orders", auth=Auth(proxy))
+    mcp.tool(hello)
+    with serving(mcp) as url:
+        claims = {"sub": "ada", "name": "Åda <b>"}
+        sign_in_locally(runtime_of(mcp), claims, url.removesuffix("/mcp"))
+        seen = browser.play(
+            """
+            await page.goto(args.url);
+            await page.getByLabel("Authorization server").waitFor();
+            await page.getByRole("main").getByRole("button", { name: "Sign in" }).click();
+            await page.getByRole("button", { name: "Allow" }).click();
+            await page.getByRole("link", { name: "Signed in" }).click();
+            const card = page.getByText("You are signed in");
+            const seen = [await card.innerText()];
+            return seen;
+            """,
+            {"url": url},
+            errors=UNAUTHORIZED,
+        )
+    assert seen == [f"You are signed in as Åda <b>, with a token of {url.removesuffix('/mcp')}. Scopes: read."]
 
 
 def test_an_expired_token_is_refreshed(browser: Browser, orders: SignIn) -> None:

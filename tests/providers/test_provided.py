@@ -11,7 +11,7 @@ from funcmcp import Context, Limits, MCPError, MCPServer, Principal
 from funcmcp._providers import provided
 from funcmcp._providers.remote import RemoteProvider
 from funcmcp._serving.composition import runtime_of
-from funcmcp.auth import APIKeys, Auth
+from funcmcp.auth import APIKeys, Auth, Grant
 from funcmcp.content import ResourceInfo
 from funcmcp.middleware import cache_results
 from funcmcp.providers import Provider, tool_from_schema
@@ -529,6 +529,7 @@ async def test_a_tool_is_made_from_a_schema(revision: str) -> None:
     ("options", "text"),
     [
         ({"task": "optional"}, "has no task="),
+        ({"grant": Grant("github")}, "needs services=mcp.services"),
         ({"colour": "red"}, "Unknown option 'colour'"),
         ({"title": 1}, "title of say must be a string"),
     ],

@@ -63,15 +63,28 @@ def orders(url: str, upstream: str, **options: Any) -> MCPServer:
     def order(dish: str) -> dict[str, str]:
         return {"ordered": dish}
 
+    if "claims" in options:
+
+        @mcp.tool(authorize=lambda principal: len(principal.claims.get("groups", [])) == 200)
+        def groups(context: Context) -> int:
+            assert context.principal is not None
+            return len(context.principal.claims["groups"])
+
     return mcp
 
 
 @contextmanager
-def oidc_provider(redirect_uri: str, *, secret: str = SECRET, rotates: bool = True) -> Iterator[str]:
-    """Run npm's oidc-provider; return its issuer."""
+def oidc_provider(
+    redirect_uri: str, *, secret: str = SECRET, rotates: bool = True, conforms: bool = False, demands: bool = False
+) -> Iterator[str]:
+    """Run npm's oidc-provider; return its issuer.
+
+    If it *conforms*, only userinfo has the claims of users. It may demand pushed requests and signed assertions.
+    """
     script = nodejs.HOME / "identity-provider.mjs"
     nodejs.package("oidc-provider")
-    command = [str(nodejs.node()), str(script), CLIENT_ID, secret, redirect_uri, str(rotates).lower()]
+    switches = [str(switch).lower() for switch in (rotates, conforms, demands)]
+    command = [str(nodejs.node()), str(script), CLIENT_ID, secret, redirect_uri, *switches]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None

@@ -6,38 +6,57 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
 import pytest
 from mcp import Client as OfficialClient
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.client.auth.extensions.client_credentials import (
+    ClientCredentialsOAuthProvider,
+    PrivateKeyJWTOAuthProvider,
+    SignedJWTParameters,
+)
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata
 from pydantic import AnyUrl
 
-from funcmcp.client import Client, HTTPEndpoint
+from funcmcp.auth import OIDC, OAuthProxy, Program, StaticKeys
+from funcmcp.client import Client, ClientCredentials, HTTPEndpoint, PrivateKeyJWT
 from funcmcp.client import SignIn as ClientSignIn
-from funcmcp.state import MemorySignIns
+from funcmcp.state import KeyRing, MemorySignIns
+from tests.auth.making_tokens import key, public
 from tests.cli.processes import FUNCMCP
 from tests.clients.test_sign_in import Memory
 from tests.patience import PATIENCE
 from tests.requirements import require
 from tests.serving import REPOSITORY
 from tests.sign_in.browsing import BACK, browse, visit
-from tests.sign_in.people import HERE, SignIn, django, signed_in
+from tests.sign_in.people import HERE, SignIn, django, oidc_provider, signed_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from joserfc.jwk import ECKey
+
+    from funcmcp.auth import User
+
 pytestmark = pytest.mark.slow("Clients and identity providers of others start for each case.")
+
+
+KEYS = KeyRing([b"the key of these tests" * 2])
+PROGRAMS = {
+    "reports": Program(secret="the-secret-of-reports", scopes=["orders.read"], roles=["auditor"]),
+    "signer": Program(keys=StaticKeys(public("P-256")), scopes=["orders.read"]),
+}
 
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[SignIn]:
     """Serve one server and one provider for all tests: each test has a user of its own."""
-    with signed_in() as running:
+    with signed_in(keys=KEYS, programs=PROGRAMS) as running:
         yield running
 
 
@@ -46,6 +65,65 @@ def stored() -> Iterator[SignIn]:
     """Serve a server with a store, whose sign-in is below a path of the host."""
     with signed_in(path="/team/orders", store=MemorySignIns()) as running:
         yield running
+
+
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
+async def test_the_official_python_client_gets_a_token_for_a_program(served: SignIn, method: Any) -> None:
+    auth = ClientCredentialsOAuthProvider(
+        served.url, Memory(), "reports", "the-secret-of-reports", method, issuer=served.origin
+    )
+    async with httpx2.AsyncClient(auth=auth, timeout=PATIENCE) as http:
+        transport = streamable_http_client(served.url, http_client=http)
+        async with OfficialClient(transport, read_timeout_seconds=20) as client:
+            who = (await client.call_tool("who", {})).structured_content
+    assert who == {"subject": "reports", "name": "reports", "email": None}
+
+
+async def test_our_client_gets_a_token_for_a_program(served: SignIn) -> None:
+    signing = PrivateKeyJWT(cast("ECKey", key("P-256")).as_pem(private=True))
+    for credentials in (
+        ClientCredentials("reports", "the-secret-of-reports", issuer=served.origin),
+        ClientCredentials("signer", credential=signing, issuer=served.origin),
+    ):
+        async with Client(HTTPEndpoint(served.url, sign_in=credentials)) as client:
+            who = (await client.call_tool("who")).structured_content
+            assert who["subject"] == credentials.client_id
+
+
+async def test_the_official_python_client_signs_a_statement_for_a_program(served: SignIn) -> None:
+    pem = cast("ECKey", key("P-256")).as_pem(private=True).decode()
+    signed = SignedJWTParameters(issuer="signer", subject="signer", signing_key=pem, signing_algorithm="ES256")
+    auth = PrivateKeyJWTOAuthProvider(
+        served.url, Memory(), "signer", signed.create_assertion_provider(), issuer=served.origin
+    )
+    async with httpx2.AsyncClient(auth=auth, timeout=PATIENCE) as http:
+        transport = streamable_http_client(served.url, http_client=http)
+        async with OfficialClient(transport, read_timeout_seconds=20) as client:
+            who = (await client.call_tool("who", {})).structured_content
+    assert who["subject"] == "signer"
+
+
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
+async def test_the_official_python_client_signs_in_with_an_id_and_a_secret(served: SignIn, method: Any) -> None:
+    upstream = OIDC(served.upstream, "funcmcp")
+    proxy = OAuthProxy(served.url, upstream=upstream, scopes={"orders.read": "See"}, issuer=served.origin, keys=KEYS)
+    client_id, secret = proxy.client("Platform", [BACK])
+    memory = Memory()
+    memory.client = OAuthClientInformationFull(
+        client_id=client_id,
+        client_secret=secret,
+        redirect_uris=[AnyUrl(BACK)],
+        token_endpoint_auth_method=method,
+        issuer=served.origin,
+    )
+    (who,) = await call_official(served.url, memory, "auto", ("who", {}), user="gil")
+    assert who["subject"] == "gil"
+    assert memory.tokens is not None
+    async with httpx2.AsyncClient() as http:
+        document = (await http.get(f"{served.origin}/.well-known/openid-configuration")).json()
+        bearer = {"authorization": f"Bearer {memory.tokens.access_token}"}
+        claims = (await http.get(document["userinfo_endpoint"], headers=bearer)).json()
+    assert claims == {"sub": "gil", "name": who["name"], "email": who["email"], "email_verified": True}
 
 
 def provider_for(url: str, memory: Memory, **options: str) -> OAuthClientProvider:
@@ -98,6 +176,22 @@ async def test_the_official_python_client_signs_in_calls_steps_up_and_refreshes(
     own = Client(served.url, headers={"authorization": f"Bearer {renewed.json()['access_token']}"})
     async with own as client:
         assert (await client.call_tool("who")).structured_content == who
+
+
+async def test_claims_of_userinfo_decide_who_may_sign_in_and_use_a_tool() -> None:
+    """The provider's default: the ID token has the subject only, and 200 groups are too long for an access token."""
+    provider = partial(oidc_provider, conforms=True)
+
+    def allow(user: User) -> bool:
+        return (user.email or "").endswith("@example.com")
+
+    with signed_in(provider, allow=allow, claims=["groups"], store=MemorySignIns()) as running:
+        memory = Memory()
+        who, groups = await call_official(running.url, memory, "auto", ("who", {}), ("groups", {}))
+        assert who == {"subject": "ada", "name": "ada of the tests", "email": "ada@example.com"}
+        assert groups == {"result": 200}
+        assert memory.tokens is not None
+        assert len(memory.tokens.access_token) < 2000
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from funcmcp.state import SignInStore
 
+LONGEST = 180_000
+"""Characters of the record of a sign-in with 128 KiB of claims."""
+
 KEYS = [digit * 64 for digit in "0123456789abcdef"]
 
 
@@ -34,6 +37,11 @@ async def check_values(here: SignInStore, there: SignInStore) -> None:
     await here.remove(key)
     assert not await there.replace(key, "c1.second", "c1.third", 60)
     assert await there.take(key, "c1.fourth", 60)
+    longest = f"c1.{'x' * LONGEST}"
+    assert await here.replace(key, "c1.fourth", longest, 60)
+    assert await there.get(key) == longest
+    assert await there.replace(key, longest, f"{longest}y", 60)
+    assert await here.get(key) == f"{longest}y"
 
 
 async def check_repeated_writes(store: SignInStore) -> None:

@@ -73,3 +73,13 @@ async def test_expired_records_do_not_stay_in_memory(clock: Clock) -> None:
 def test_a_store_without_room_is_refused() -> None:
     with pytest.raises(ValueError, match="limit must be at least 1"):
         MemorySignIns(limit=0)
+
+
+async def test_long_records_of_sign_ins_fill_the_store_before_it_has_many() -> None:
+    store = MemorySignIns(limit=10)
+    long = "x" * stores.LONGEST
+    assert await store.take(stores.KEYS[0], long, 60)
+    with pytest.raises(StoreUnavailableError) as full:
+        await store.take(stores.KEYS[1], long, 60)
+    assert full.value.nothing_written
+    assert await store.take(stores.KEYS[1], "c1.short", 60)

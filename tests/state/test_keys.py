@@ -119,6 +119,24 @@ def test_the_processes_of_a_command_share_its_random_key_which_is_not_one_of_the
         second = configured_keys(environment).of("shop")
     assert opens(first, second)
     assert (first.shared, second.shared) == (False, True)
+    assert (first.lasting, second.lasting) == (False, False)
+
+
+def test_keys_of_the_operator_last_and_random_ones_do_not() -> None:
+    assert configured_keys({"FUNCMCP_KEYS": BOTH}).of("shop").lasting
+    assert configured_keys({"CONTAINER_ENCRYPTION_KEY": PLATFORM.hex()}).lasting
+    assert not configured_keys({}).lasting
+
+
+def test_a_block_in_a_block_leaves_the_key_of_the_outer_one() -> None:
+    environment: dict[str, str] = {}
+    key = CommandKey(environment)
+    with key.in_this_process():
+        before = dict(environment)
+        with key.in_children():
+            assert len(environment) == 2
+        assert environment == before
+    assert environment == {}
 
 
 @pytest.mark.parametrize("configured", [{"FUNCMCP_KEYS": BOTH}, {"CONTAINER_ENCRYPTION_KEY": PLATFORM.hex()}])

@@ -34,3 +34,12 @@ def test_a_line_has_its_level(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     LineLimit(logging.INFO).write("A client is slow.")
     assert [record.levelname for record in caplog.records] == ["INFO"]
+
+
+def test_lines_that_are_left_out_are_written_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    lines = LineLimit(logging.ERROR)
+    for number in range(3):
+        lines.write("Number %d is refused.", number)
+    assert [record.levelname for record in caplog.records] == ["ERROR", "DEBUG", "DEBUG"]
+    assert caplog.messages[-1] == "Number 2 is refused."

@@ -37,6 +37,16 @@ async def test_a_refusal_says_when_the_request_would_pass_and_takes_nothing(cloc
     assert await rates.take("a") == 0.0
 
 
+async def test_the_wait_of_a_caller_is_known_without_counting(clock: Clock) -> None:
+    rates = MemoryRates(0.5, 2, clock=clock)
+    for expected in (0.0, 0.0, 2.0):
+        assert [rates.wait_of("a") for _ in range(3)] == [pytest.approx(expected)] * 3
+        assert await rates.take("a") == pytest.approx(expected)
+    clock.now += 2.0
+    assert rates.wait_of("a") == 0.0
+    assert len(rates) == 1
+
+
 @pytest.mark.parametrize("per_second", [0.001, 0.3, 7])
 async def test_a_rested_caller_may_send_at_any_time_of_the_clock(clock: Clock, per_second: float) -> None:
     """Sums of times are rounded, above all near powers of two."""

@@ -16,11 +16,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from funcmcp import Auth, MCPServer, Principal
 from funcmcp._upstreams import auth as auth_module
-from funcmcp._upstreams.auth import Caller, Issued, TokenCache
+from funcmcp._upstreams.auth import Caller
 from funcmcp.auth import BearerTokens, StaticKeys, UpstreamTokenError, VerifiedToken
 from funcmcp.client import Client, ClientCredentials, HTTPEndpoint, StdioCommand
 from funcmcp.upstreams import Upstream, client_credentials, from_sign_in, on_behalf_of, static, token_exchange
-from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, claims, public, sign
+from tests.auth.making_tokens import AUDIENCE, ISSUER, Clock, claims, public, sign
 
 if TYPE_CHECKING:
     from tests.upstreams.recording import Recording
@@ -238,6 +238,9 @@ async def test_a_caller_without_a_token_is_refused_where_the_identity_is_needed(
     [
         ((400, {"error": "invalid_grant", "error_description": "{canary}"}), "sign_in", "Sign in again"),
         ((400, {"error": "interaction_required"}), "sign_in", "interaction_required"),
+        ((403, {"error": "mfa_required"}), "sign_in", "mfa_required"),
+        ((400, {"error": "invalid_scope"}), "configuration", "The log of this server says why"),
+        ((429, {"error": "slow_down"}), "unavailable", "Try again later"),
         ((401, {"error": "invalid_client"}), "configuration", "The log of this server says why"),
         ((503, {}), "unavailable", "Try again later"),
         ((200, {}), "unavailable", "Try again later"),
@@ -353,49 +356,6 @@ async def test_a_token_is_in_no_representation_or_copy_of_its_principal() -> Non
     assert pickle.loads(pickle.dumps([principal.verified_token])) == [None]
     for text in (repr(principal), str(principal.verified_token)):
         assert token not in text
-
-
-class Requests:
-    """Requests for tokens that wait, and fail or not."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.may_end = asyncio.Event()
-        self.may_end.set()
-
-    async def __call__(self) -> Issued:
-        self.count += 1
-        await self.may_end.wait()
-        return Issued(f"token-{self.count}", NOW + 60)
-
-
-async def test_a_caller_that_leaves_does_not_end_the_request_of_others() -> None:
-    cache, request = TokenCache(Clock()), Requests()
-    request.may_end.clear()
-    first, second = (asyncio.create_task(cache.get(("ada",), request)) for _ in range(2))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    first.cancel()
-    await asyncio.wait([first])
-    request.may_end.set()
-    assert await second == "token-1"
-    assert request.count == 1
-
-
-async def test_the_number_of_tokens_is_bounded_and_those_that_have_ended_go_first() -> None:
-    clock = Clock()
-    cache, request = TokenCache(clock), Requests()
-    limit = auth_module._MAX_TOKENS
-    await cache.get(("old",), request)
-    clock.now += 120
-    for number in range(limit + 50):
-        await cache.get((str(number),), lambda: _issued(clock))
-    assert len(cache._tokens) == limit
-    assert ("old",) not in cache._tokens
-
-
-async def _issued(clock: Clock) -> Issued:
-    return Issued("token", clock.now + 60)
 
 
 @pytest.mark.parametrize(("seconds", "until"), [(90, 81.0), (10**400, 270.0), (True, 270.0), ("90", 270.0)])

@@ -11,12 +11,14 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import pytest
 
-from funcmcp import Auth, MCPError, MCPServer
+from funcmcp import Auth, MCPServer
 from funcmcp._auth.owner import owner_of
+from funcmcp._grants import connecting
 from funcmcp._processes.server import origin_of
 from funcmcp._serving.composition import runtime_of
 from funcmcp._state.caller_values import ValueOwner
-from funcmcp._upstreams.auth import Caller
+from funcmcp._upstreams import user_grants
+from funcmcp._upstreams.auth import Caller, TokenClient
 from funcmcp.auth import Principal, UpstreamTokenError
 from funcmcp.client import AuthenticationError, Client, HTTPEndpoint
 from funcmcp.state import MemoryState, SQLiteState
@@ -96,7 +98,9 @@ def desk(upstream: Recording, issuer: Recording) -> Iterator[Desk]:
         yield server
 
 
-async def test_a_user_who_has_not_finished_can_call_again(desk: Desk) -> None:
+async def test_a_user_who_has_not_finished_can_call_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "BROWSER_SECONDS", 0.1)
+
     async def close(_params: dict[str, Any]) -> dict[str, Any]:
         return {"action": "accept"}
 
@@ -191,21 +195,16 @@ async def test_the_lists_of_a_user_are_read_with_the_account_once_it_is_connecte
     refusal = AuthenticationError(401, "Bearer")
     assert await auth.refused(Caller(principal), {"authorization": "Bearer token-1"}, refusal)
     assert await auth.headers(Caller(principal)) == {"authorization": "Bearer token-2"}
+    assert await auth.refused(Caller(principal), {"authorization": "Bearer an-older-one"}, refusal)
     for caller in (Caller(), Caller(PRINCIPALS["eve-key"])):
         assert not await auth.refused(caller, {}, refusal)
     assert upstream.calls
 
 
-async def test_a_client_of_the_handshake_era_gets_the_url_in_an_error(desk: Desk) -> None:
+async def test_a_client_of_the_handshake_era_is_asked_in_the_call(desk: Desk) -> None:
     person = Person()
-    async with desk.client("ada", person, "2025-11-25") as client:
-        with pytest.raises(MCPError) as raised:
-            await client.call_tool("docs_search", {"query": "mcp"})
-        assert raised.value.code == -32042
-        (elicitation,) = raised.value.data["elicitations"]  # type: ignore[index]
-        assert (elicitation["mode"], len(elicitation["elicitationId"])) == ("url", 32)
-        await person.visit(elicitation["url"])
-        assert (await client.call_tool("docs_search", {"query": "mcp"})).text == "found mcp"
+    assert await search(desk, person=person, revision="2025-11-25") == "found mcp"
+    assert (len(person.urls), person.questions) == (1, 1)
 
 
 async def test_a_client_that_can_not_open_pages_gets_the_url_as_text(desk: Desk) -> None:
@@ -310,11 +309,22 @@ async def test_a_token_is_renewed_and_a_refused_one_too(desk: Desk, upstream: Re
     assert len(person.urls) == 1
 
 
-async def test_an_account_that_is_no_longer_connected_is_connected_anew(desk: Desk, issuer: Recording) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (400, {"error": "invalid_grant"}),
+        (400, {"error": "invalid_request", "error_description": "Session expired"}),
+        (403, {"error": "mfa_required"}),
+        (200, {"ok": False, "error": "invalid_refresh_token"}),
+    ],
+)
+async def test_an_account_that_is_no_longer_connected_is_connected_anew(
+    desk: Desk, issuer: Recording, answer: tuple[int, dict[str, object]]
+) -> None:
     person = Person()
     await search(desk, person=person)
     desk.clock.now += 3600
-    issuer.answers = [(400, {"error": "invalid_grant"})]
+    issuer.answers = [answer]
     assert "connected anew" in await search(desk, person=person)
     desk.clock.now += 10
     assert await search(desk, person=person) == "found mcp"
@@ -394,6 +404,10 @@ async def test_tokens_in_a_store_are_encrypted(upstream: Recording, issuer: Reco
     contents = file.read_bytes()
     assert contents
     assert b"token-1" not in contents
+
+
+async def test_an_account_that_ended_meanwhile_is_not_revoked_at_an_upstream() -> None:
+    assert not await user_grants._Client(TokenClient("https://login.example.com/token", "desk")).revoke("token", None)
 
 
 async def test_a_caller_without_principal_is_refused(upstream: Recording, issuer: Recording) -> None:

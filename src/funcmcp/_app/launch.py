@@ -45,6 +45,7 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
     _check_no_loop_runs()
     _warn_of_features_elsewhere(runtime)
     if kind == "stdio":
+        _check_grants_on_stdio(runtime)
         from funcmcp._transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
         if is_json():
@@ -80,6 +81,7 @@ async def run_async(mcp: ASGIApplication, transport: Transport | None, *, host: 
     kind = _kind_of_transport(transport, host, port)
     _warn_of_features_elsewhere(runtime)
     if kind == "stdio":
+        _check_grants_on_stdio(runtime)
         from funcmcp._transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
         if is_json():
@@ -132,6 +134,15 @@ def _check_not_imported(method: str) -> None:
         raise RuntimeError(
             f'mcp.{method}() is called while the file is imported. Write it under: if __name__ == "__main__":'
         )
+
+
+def _check_grants_on_stdio(runtime: ServerRuntime) -> None:
+    """End the process if a tool needs a user who has signed in."""
+    try:
+        runtime.check_grants(has_callers=False)
+    except RuntimeError as error:
+        write_about_server(error, logging.ERROR)
+        raise SystemExit(_USAGE) from None
 
 
 def _warn_of_features_elsewhere(runtime: ServerRuntime) -> None:

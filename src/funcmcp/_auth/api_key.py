@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.authenticator import Challenge, Fit
 from funcmcp._auth.principal import Principal
+from funcmcp._auth.tokens.compact import has_shape
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.http_rules import FIELD_NAME
 
@@ -93,6 +94,14 @@ class APIKeys:
             if hmac.compare_digest(key_digest, digest):
                 principal = caller
         return principal or Challenge("invalid_token", "The API key is not known.")
+
+    def fit(self, headers: Mapping[str, str]) -> Fit:
+        """Return how well the credentials of a request fit: a key has no spaces and is no signed token."""
+        key = headers.get(self._header)
+        if key is not None and self._header == "authorization":
+            key = _bearer_value(key)
+        is_key = key is not None and _SECRET.fullmatch(key) is not None and not has_shape(key)
+        return Fit.KIND if is_key else Fit.NONE
 
 
 def _as_set(values: Iterable[str]) -> frozenset[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Literal, TypeAlias
 
 from funcmcp._auth.principal import Principal
@@ -82,28 +83,107 @@ class ProvableHeaders(Mapping[str, str]):
         return len(self._headers)
 
 
+@public("funcmcp.auth")
+class UnavailableError(Exception):
+    """Credentials can't be checked now, because another server can't be reached. Requests with them get status 503.
+
+    Args:
+        text: A sentence for the caller.
+        retry_after: Seconds after which the caller may try again.
+
+    Attributes:
+        retry_after: As above.
+    """
+
+    def __init__(self, text: str, retry_after: int = 5) -> None:
+        super().__init__(text)
+        self.retry_after: int = retry_after
+
+
+class Fit(IntEnum):
+    """How well the credentials of a request fit an authenticator, by what they say before anything is verified."""
+
+    NONE = 0
+    """They are of another kind."""
+    KIND = 1
+    """They are of its kind, and do not name its issuer."""
+    UNKNOWN = 2
+    """The authenticator does not say. It refuses what it recognizes, and nothing else."""
+    ISSUER = 3
+    """They name its issuer."""
+    AUDIENCE = 4
+    """They name its issuer and its audience."""
+
+
+_Outcome: TypeAlias = Challenge | UnavailableError
+
+
 class _FirstOf:
-    """An authenticator that calls others in order."""
+    """An authenticator that calls others, those that send credentials to another server last."""
 
     def __init__(self, authenticators: tuple[Authenticator, ...]) -> None:
-        self.authenticators = authenticators
+        parts = [part for combined in authenticators for part in parts_of(combined)]
+        self.authenticators = tuple(sorted(parts, key=_asks_another_server))
 
     async def __call__(self, headers: Mapping[str, str]) -> Identity:
-        challenge: Challenge | None = None
-        for authenticator in self.authenticators:
-            identity = await authenticator(headers)
+        outcomes: list[tuple[Fit, _Outcome]] = []
+        for part in self.authenticators:
+            try:
+                identity = await part(headers)
+            except UnavailableError as error:
+                outcomes.append((_fit_of(part, headers), error))
+                continue
             if isinstance(identity, Principal):
                 return identity
-            challenge = challenge or identity
-        return challenge
+            if identity is not None:
+                outcomes.append((_fit_of(part, headers), identity))
+        return _answer_of(outcomes)
+
+
+def _asks_another_server(authenticator: Authenticator) -> bool:
+    return getattr(authenticator, "asks_another_server", False) is True
+
+
+def _fit_of(authenticator: Authenticator, headers: Mapping[str, str]) -> Fit:
+    """Return how well credentials fit an authenticator that has refused them. A function has no method that says it."""
+    method: Callable[[Mapping[str, str]], Fit] | None = getattr(authenticator, "fit", None)
+    return Fit.UNKNOWN if method is None else method(headers)
+
+
+def _answer_of(outcomes: list[tuple[Fit, _Outcome]]) -> Challenge | None:
+    """Return the challenge of the authenticators that the credentials fit best; None without a challenge.
+
+    Equally good challenges of the same kind become one with the texts of all, so that the order plays no part.
+
+    Raises:
+        UnavailableError: One of these authenticators can't check the credentials now.
+    """
+    best = max((fit for fit, _ in outcomes), default=Fit.NONE)
+    challenges: list[Challenge] = []
+    for fit, outcome in outcomes:
+        if fit == best and isinstance(outcome, UnavailableError):
+            raise outcome
+        if fit == best and isinstance(outcome, Challenge):
+            challenges.append(outcome)
+    if not challenges:
+        return None
+    first = min(challenges, key=lambda challenge: (_kind_of(challenge), challenge.description))
+    texts = {challenge.description for challenge in challenges if _kind_of(challenge) == _kind_of(first)}
+    return replace(first, description=" ".join(sorted(texts)))
+
+
+def _kind_of(challenge: Challenge) -> tuple[str, str]:
+    return challenge.error, challenge.scheme
 
 
 @public("funcmcp.auth")
 def first_of(*authenticators: Authenticator) -> Authenticator:
-    """Return an authenticator that calls others in order.
+    """Return an authenticator that calls others in order, and those that ask another server last.
 
-    It returns the first principal. Without a principal it returns the first challenge, so that invalid credentials are
-    never treated as missing ones. Without a challenge it returns None.
+    It returns the first principal. Without a principal it returns the challenge of the authenticator whose credentials
+    these are, by the issuer and the audience that a token names, or by the form of the credentials. So invalid
+    credentials are never treated as missing ones, and the order of the authenticators does not change the reason.
+    Without a challenge it returns None.
 
     Raises:
         ValueError: There are no authenticators.
@@ -117,4 +197,4 @@ def parts_of(authenticator: Authenticator) -> list[Authenticator]:
     """Return the authenticators that `first_of` has combined, or the only one."""
     if not isinstance(authenticator, _FirstOf):
         return [authenticator]
-    return [part for combined in authenticator.authenticators for part in parts_of(combined)]
+    return list(authenticator.authenticators)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from funcmcp._auth.authenticator import Authenticator
+    from funcmcp._auth.grants import GrantProvider
     from funcmcp._auth.protected_resource import ProtectedResource
 
 Lists: TypeAlias = Literal["auto", "open", "filtered", "closed"]
@@ -59,17 +60,19 @@ class Auth:
             every caller gets all features.
         scopes: Scopes that a principal needs in addition to those of a feature. Features with
             ``allow_anonymous=True`` need none.
+        grants: Services at which users allow tools with ``grant=`` to act for them; see docs/guides/grants.md.
 
     Raises:
-        TypeError: The authenticator is a class or can't be called, or `resource` has another type.
-        ValueError: There are several proxies, `resource` is not that of the proxy, or it is missing although the
-            authenticator takes tokens that are bound to a key: proofs are for its URL.
+        TypeError: The authenticator is a class or can't be called, or `resource` or `grants` has another type.
+        ValueError: There are several proxies, two grants have the same name, `resource` is not that of the proxy, or it
+            is missing although the authenticator takes tokens that are bound to a key: proofs are for its URL.
     """
 
     authenticator: Authenticator
     resource: ProtectedResource | None = None
     lists: Lists = "auto"
     scopes: Sequence[str] = ()
+    grants: Sequence[GrantProvider] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.authenticator, type) or not callable(self.authenticator):
@@ -80,6 +83,8 @@ class Auth:
         if self.resource is not None and not hasattr(self.resource, "metadata_url"):
             raise TypeError(f"Auth.resource must be ProtectedResource(...) or None; got {_kind_of(self.resource)}.")
         object.__setattr__(self, "resource", self._with_dpop(self._checked_resource()))
+        if self.grants:
+            object.__setattr__(self, "grants", _checked_grants(self.grants))
 
     def _checked_resource(self) -> ProtectedResource | None:
         """Return the metadata to publish."""
@@ -107,6 +112,21 @@ class Auth:
                 "BearerTokens(dpop=) needs Auth(resource=ProtectedResource(...)): proofs are for the URL of the server."
             )
         return replace(resource, dpop=mode)
+
+
+def _checked_grants(grants: Sequence[GrantProvider]) -> tuple[GrantProvider, ...]:
+    """Return the providers of grants; raise TypeError for other objects, ValueError for two with the same name."""
+    from funcmcp._auth.grants import GrantProvider as Provider  # noqa: PLC0415 - few servers have grants
+
+    providers = tuple(grants)
+    for provider in providers:
+        if not isinstance(provider, Provider):
+            raise TypeError(f"Auth.grants has GrantProvider(...) only; got {_kind_of(provider)}.")
+    names = [provider.name for provider in providers]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"Auth.grants has two providers with the name {name!r}. Give one of them another name.")
+    return providers
 
 
 def _kind_of(value: object) -> str:

@@ -42,8 +42,9 @@ class SessionCookies:
         for line in lines:
             if line.isascii() and len(line) <= _MAX_COOKIE_CHARACTERS:
                 for cookie in self._jar.make_cookies(cast("Any", _Response(line)), request):
-                    if len(self._jar) < _MAX_COOKIES:
-                        self._jar.set_cookie_if_ok(cookie, request)
+                    self._jar.set_cookie_if_ok(cookie, request)
+                    if len(self._jar) > _MAX_COOKIES:
+                        self._jar.clear(cookie.domain, cookie.path, cookie.name)
 
 
 class _Response:

@@ -17,6 +17,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
 
+from funcmcp._auth.token_errors import error_in, helper_for
 from funcmcp._client.credentials import signed_token
 from funcmcp._client.errors import SignInError, one_line
 from funcmcp._protocol.codec import decode
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = 10.0
 _MAX_ANSWER: Final = 256 * 1024
-_OK, _CREATED, _SERVER_ERROR = 200, 201, 500
+_OK, _CREATED = 200, 201
 _NONCE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,512}")
 _MAX_ORIGINS: Final = 16
 _RENEW_SECONDS: Final = 30.0
@@ -46,16 +47,18 @@ def renewal_margin(lifetime: float | None) -> float:
 
 
 class RefusedError(SignInError):
-    """The authorization server refuses a request: its status is 300 to 499.
+    """The authorization server refuses a request: its status is 300 to 499, or its answer has an error.
 
     Args:
         reason: The reason, for a message.
         error: The OAuth error; empty if there is none.
+        status: The status of the answer.
     """
 
-    def __init__(self, reason: str, error: str = "") -> None:
+    def __init__(self, reason: str, error: str = "", status: int = 400) -> None:
         super().__init__(reason)
         self.error = error
+        self.status = status
 
 
 class ProofKey:
@@ -122,8 +125,8 @@ class TokenRequests:
         """Send a form to a token endpoint, with a proof if there is a key; return the JSON object of the answer.
 
         Raises:
-            RefusedError: The status is 300 to 499.
-            SignInError: There is no usable answer.
+            RefusedError: The authorization server refuses the request.
+            SignInError: There is no usable answer, or it says to try again later.
         """
         body = urlencode(form).encode()
         fields = {"content-type": _FORM, **headers}
@@ -138,15 +141,15 @@ class TokenRequests:
         """Send a request, and return the JSON object of its answer. Errors are those of `post_form`."""
         status, value, nonce = await self._exchange(method, url, body, headers)
         is_new = self._proof_key is not None and self._proof_key.remember(url, nonce)
-        if status in {_OK, _CREATED} and isinstance(value, dict):
+        error = error_in(value) or ""
+        if status in {_OK, _CREATED} and isinstance(value, dict) and not error:
             return value
         reason = f"{one_line(url)} answers with status {status}{_reason(value)}."
-        if status >= _SERVER_ERROR:
+        if helper_for(status, error) == "time":
             raise SignInError(reason)
-        error = value.get("error") if isinstance(value, dict) else None
         if is_new and error == "use_dpop_nonce":
-            raise _NonceError(reason, error)
-        raise RefusedError(reason, error if isinstance(error, str) else "")
+            raise _NonceError(reason, error, status)
+        raise RefusedError(reason, error, status)
 
     async def _exchange(
         self, method: str, url: str, body: bytes, headers: Mapping[str, str]

@@ -20,11 +20,12 @@ from joserfc.jwk import ECKey
 from joserfc.jws import JWSRegistry
 
 from funcmcp._oauth_proxy.upstream_tokens import CLAIM
+from funcmcp._oauth_proxy.user_claims import REFERENCE, RESERVED
 from funcmcp._protocol.codec import encode
 from funcmcp._state.seal import base64url
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from funcmcp._oauth_proxy.upstream import User
     from funcmcp._state.seal import KeyRing
@@ -62,25 +63,31 @@ class AccessTokens:
         client: str,
         scopes: Sequence[str],
         *,
-        signed_in: int,
+        signed_in: int | None,
         now: float,
         seconds: int | None = None,
         upstream: str | None = None,
+        claims: Mapping[str, Any] | None = None,
+        sign_in: str | None = None,
         jkt: str | None = None,
     ) -> str:
         """Return a token.
 
         Args:
-            user: The user.
+            user: The user, whose roles are in the token unless it refers to the sign-in.
             client: The client's key.
             scopes: The granted scopes.
-            signed_in: When the user signed in, in seconds since 1970.
+            signed_in: When the user signed in, in seconds since 1970; None for a program.
             now: Seconds since 1970.
             seconds: Seconds after which the token expires; None for the usual number.
             upstream: The provider's access token of the sign-in, encrypted; None for none.
+            claims: More claims of the user. They never replace one of the proxy.
+            sign_in: A reference to the sign-in in the store, encrypted, in place of the roles and of *claims*; None
+                for none.
             jkt: The thumbprint of the client's key to which the token is bound; None for a bearer token.
         """
-        claims: dict[str, Any] = {
+        extra = {} if claims is None or sign_in is not None else claims
+        standard: dict[str, Any] = {
             "iss": self._issuer,
             "aud": self._audience,
             "sub": user.subject,
@@ -93,12 +100,14 @@ class AccessTokens:
             "name": user.name,
             "email": user.email,
             "tid": user.tenant,
-            "roles": sorted(user.roles) or None,
+            "roles": (sorted(user.roles) if sign_in is None else None) or None,
             CLAIM: upstream,
+            REFERENCE: sign_in,
             "cnf": None if jkt is None else {"jkt": jkt},
         }
         header = {"alg": ALGORITHM, "typ": TYPE, "kid": self.public_keys[0]["kid"]}
-        present = {name: value for name, value in claims.items() if value is not None}
+        present = {name: value for name, value in extra.items() if name not in RESERVED}
+        present |= {name: value for name, value in standard.items() if value is not None}
         signed = f"{base64url(encode(header))}.{base64url(encode(present))}"
         signature = JWSRegistry.algorithms[ALGORITHM].sign(signed.encode("ascii"), self._key)
         return f"{signed}.{base64url(signature)}"

@@ -2,26 +2,31 @@
 
 How it works: a registration is checked, and sealed into the ``client_id`` that the client gets. So no store is needed,
 no instance forgets a client, and registering many clients takes no room. A registration does not expire, so those of
-version 0.1, which were lists, are read as well. The proxy has no secrets of clients: they are public, and PKCE binds a
-code to the client that requested it.
+version 0.1, which were lists, are read as well. Clients that register are public: PKCE binds a code to the client that
+requested it. A client that the operator makes has a secret, which is derived from its id with the keys of the server.
+Its id is sealed for another purpose, so it can't be taken for that of a public client.
 
-Source: RFC 7591 sections 2, 3.2.1 and 3.2.2; RFC 9449 section 5.2 (`dpop_bound_access_tokens`); MCP
-"basic/authorization/client-registration".
+Source: RFC 6749 section 2.3.1 (secrets); RFC 7591 sections 2, 3.2.1 and 3.2.2; RFC 9449 section 5.2
+(`dpop_bound_access_tokens`); MCP "basic/authorization/client-registration".
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp._oauth_proxy.redirect_uris import checked_uris
+from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import decode
 from funcmcp._state.records import BOUND_VERSION, VERSION, are_texts, to_record, value_of
 from funcmcp._state.seal import base64url
 from funcmcp._text.visible import UNSAFE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from funcmcp._state.seal import KeyRing
 
 _logger = logging.getLogger("funcmcp")
@@ -31,6 +36,7 @@ MAX_CLIENT_ID = 4096
 """Maximum number of characters of a client id that is read. A registration has fewer."""
 
 _PURPOSE = "oauth client"
+_PURPOSE_WITH_SECRET = "oauth client with a secret"  # noqa: S105 - a name
 _UNNAMED = "An application without a name"
 
 
@@ -48,6 +54,7 @@ class OAuthClient(NamedTuple):
         refreshes: Whether it gets refresh tokens.
         host: The host of its document; None for a client that has registered.
         has_key: Whether each of its token requests needs a proof of a key (DPoP), as it says of itself.
+        has_secret: Whether each of its token requests needs its secret.
     """
 
     key: str
@@ -56,6 +63,20 @@ class OAuthClient(NamedTuple):
     refreshes: bool
     host: str | None = None
     has_key: bool = False
+    has_secret: bool = False
+
+
+@public("funcmcp.auth")
+class ClientWithSecret(NamedTuple):
+    """A client of an `OAuthProxy` for a platform that asks for an id and a secret.
+
+    Attributes:
+        client_id: The id.
+        client_secret: The secret.
+    """
+
+    client_id: str
+    client_secret: str
 
 
 class Clients:
@@ -106,9 +127,33 @@ class Clients:
             answer["dpop_bound_access_tokens"] = True
         return answer
 
+    def with_secret(self, name: str, redirect_uris: Sequence[str]) -> ClientWithSecret:
+        """Return a client with a secret. It is the same one for the same arguments.
+
+        Raises:
+            RedirectURIError: A redirect URI is missing or not allowed.
+        """
+        uris = checked_uris(list(redirect_uris))
+        members = {"name": display_name(name), "redirect_uris": list(uris), "refreshes": True}
+        client_id = self._keys.seal(_PURPOSE_WITH_SECRET, to_record(members, {}))
+        return ClientWithSecret(client_id, self._secrets_of(client_id)[0])
+
+    def is_authenticated(self, client_id: str, secret: str | None) -> bool:
+        """Return whether a registered client may send a request with a secret. A public client needs none."""
+        if len(client_id) > MAX_CLIENT_ID or self._keys.open(_PURPOSE_WITH_SECRET, client_id) is None:
+            return True
+        sent = (secret or "").encode("utf-8", "surrogatepass")
+        # All secrets are compared, so that the time does not depend on the matching key.
+        matches = [hmac.compare_digest(expected.encode(), sent) for expected in self._secrets_of(client_id)]
+        return any(matches)
+
     def read(self, client_id: str) -> OAuthClient | None:
         """Return the client with an id; None if no key of the server has sealed it, or this version can't read it."""
-        payload = self._keys.open(_PURPOSE, client_id) if len(client_id) <= MAX_CLIENT_ID else None
+        if len(client_id) > MAX_CLIENT_ID:
+            return None
+        payload, has_secret = self._keys.open(_PURPOSE, client_id), False
+        if payload is None:
+            payload, has_secret = self._keys.open(_PURPOSE_WITH_SECRET, client_id), True
         if payload is None:
             self._log_unknown()
         version = VERSION
@@ -126,7 +171,13 @@ class Clients:
                 return None
         if not are_texts(uris):
             return None
-        return OAuthClient(key_of(client_id), name, tuple(uris), refreshes, has_key=version == BOUND_VERSION)
+        has_key = version == BOUND_VERSION
+        return OAuthClient(key_of(client_id), name, tuple(uris), refreshes, has_key=has_key, has_secret=has_secret)
+
+    def _secrets_of(self, client_id: str) -> list[str]:
+        """Return the secret of a client by each key of the server, that of the first key first."""
+        keys = self._keys.derive(_PURPOSE_WITH_SECRET)
+        return [base64url(hmac.digest(key, client_id.encode(), hashlib.sha256)) for key in keys]
 
     def _log_unknown(self) -> None:
         """Log once that an id is unknown: the operator may have changed the keys."""

@@ -8,10 +8,16 @@ With *on_behalf_of* the access token is for the application itself, so that the 
 exchange it for tokens of other APIs. The scope has the application's id: with its URI, Entra refuses the refresh
 (AADSTS90009). One sign-in has one API (AADSTS28000), so a token for Microsoft Graph then comes from an exchange, too.
 
+For several tenants, the endpoints are those of ``organizations``. Its discovery document has no issuer but a template,
+and its keys are those of all tenants. So each ID token is checked as one of the tenant that it names: its issuer is
+that tenant's, and so is its key, if the key has an issuer. Then the tenant must be an allowed one. A token for another
+API is requested at the tenant of the user.
+
 Entra leaves out the groups of a user with more than 200 of them. That is not the same as no groups: such a sign-in is
 refused, or the groups come from Microsoft Graph.
 
-Source: Microsoft identity platform, "ID token claims reference" (also for `_claim_names` and `hasgroups`) and "Optional
+Source: Microsoft identity platform, "Claims validation" and "Access tokens" (issuers of tokens and of keys in
+multitenant applications), "ID token claims reference" (also for `_claim_names` and `hasgroups`) and "Optional
 claims" (`tid`, `oid`, `idp`, `acct`, `xms_edov`), "OAuth 2.0 On-Behalf-Of flow", also "Use of a single application";
 Microsoft Graph, "List a user's memberships (direct and transitive)"; azure-identity 1.27.0, `app_service.py` and
 `imds.py` (requests for tokens of managed identities); RFC 7523 section 2.2 (a token as the credential of a client);
@@ -20,38 +26,49 @@ public issues for AADSTS90009 (Softeria/ms-365-mcp-server 502 and 508) and AADST
 
 from __future__ import annotations
 
+import inspect
 import os
 from dataclasses import replace
-from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from urllib.parse import urlencode
 
 from funcmcp._auth.entra_id import checked_guid
-from funcmcp._auth.tokens.compact import TokenError
+from funcmcp._auth.tokens.compact import TokenError, read, read_object
 from funcmcp._oauth_proxy.certificates import ClientCertificate
+from funcmcp._oauth_proxy.client_requests import issued_token_in
 from funcmcp._oauth_proxy.entra_errors import explanation_of
-from funcmcp._oauth_proxy.id_tokens import text_claim, texts_claim
-from funcmcp._oauth_proxy.oidc import OIDC, issued_token_in
+from funcmcp._oauth_proxy.failures import TENANT, TENANTS_FAILED
+from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim
+from funcmcp._oauth_proxy.oidc import OIDC
 from funcmcp._oauth_proxy.upstream import (
     IssuedToken,
     SignIn,
     UpstreamError,
     UpstreamHTTP,
+    UpstreamMisconfiguredError,
     UpstreamRefusedError,
     UpstreamUnavailableError,
     User,
+    failed,
 )
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from funcmcp._auth.tokens.compact import SignedToken
+    from funcmcp._auth.tokens.keys import KeySource, VerificationKey
     from funcmcp._oauth_proxy.oidc import MakeAssertion, Provider
 
     Credential = ClientCertificate | MakeAssertion
+    AllowTenant = Callable[[str], bool | Awaitable[bool]]
 
 _AUTHORITY: Final = "https://login.microsoftonline.com"
+_ORGANIZATIONS: Final = "organizations"
+_ISSUER_TEMPLATE: Final = f"{_AUTHORITY}/{{tenantid}}/v2.0"
+"""The issuer in the discovery document of ``organizations``, and of keys that sign for all tenants."""
+
 _AUDIENCE: Final = "api://AzureADTokenExchange"
 _INSTANCE_METADATA: Final = "http://169.254.169.254/metadata/identity/oauth2/token"
 _RENEWAL_SECONDS: Final = 300.0
@@ -108,7 +125,7 @@ class ManagedIdentity:
 
 @public("funcmcp.auth")
 class EntraID(OIDC):
-    """One tenant of Microsoft Entra ID for `OAuthProxy`.
+    """One tenant of Microsoft Entra ID, or several, for `OAuthProxy`.
 
     Register the server there with the platform *Web* and the redirect URI
     ``https://<host of the server>/oauth/callback``. The subject of a user is ``<tenant id>.<object id>``, the same in
@@ -116,11 +133,14 @@ class EntraID(OIDC):
     leaves out of the token of a user with many of them.
 
     Args:
-        tenant: The id of the tenant, a GUID. ``common`` and ``organizations`` are rejected: they mean any tenant.
+        tenant: The id of the tenant, a GUID; or ``"organizations"`` for several tenants. Then the registration is for
+            *accounts in any organizational directory*, and *tenants* is required.
         client_id: The application id of the registration, a GUID.
         client_secret: A secret of the registration.
         credential: In place of a secret, a `ClientCertificate`, a `ManagedIdentity`, or a function that returns a
             signed assertion (RFC 7523) for each request. The function may be async.
+        tenants: Which tenants may sign in at ``"organizations"``: a list of their ids, or a function that gets the id
+            of a tenant and returns True for an allowed one. The function may be async, and decides again at a refresh.
         guests: Whether users of other tenants may sign in that are guests of this tenant.
         groups: What a user with too many groups for a token gets, if the registration has the claim ``groups``.
             ``"token"``: the sign-in is refused. ``"graph"``: the groups come from Microsoft Graph, with the permission
@@ -130,8 +150,9 @@ class EntraID(OIDC):
         clock: A function that returns seconds since 1970.
 
     Raises:
+        TypeError: *tenants* is one string.
         ValueError: The tenant or the application id is not a GUID, there are both or neither of secret and credential,
-            or *groups* or *on_behalf_of* is invalid.
+            ``"organizations"`` has no *tenants*, or *groups* or *on_behalf_of* is invalid.
     """
 
     def __init__(  # noqa: PLR0913 - the registration, and what the server does with its users
@@ -141,6 +162,7 @@ class EntraID(OIDC):
         client_secret: str | None = None,
         *,
         credential: Credential | None = None,
+        tenants: Sequence[str] | AllowTenant | None = None,
         guests: bool = False,
         groups: Literal["token", "graph", "ignore"] = "token",
         on_behalf_of: str | None = None,
@@ -155,7 +177,8 @@ class EntraID(OIDC):
                 "EntraID.on_behalf_of is the name of a scope that the registration exposes, without its URI, such as "
                 f"'access_as_user'; got {on_behalf_of!r}."
             )
-        self._tenant = checked_guid("tenant", tenant)
+        self._tenant = _checked_tenant(tenant, tenants)
+        self._tenants = _checked_tenants(tenants)
         client_id = checked_guid("client_id", client_id)
         scopes = ["openid", "profile", "email"]
         if on_behalf_of is not None:
@@ -163,18 +186,19 @@ class EntraID(OIDC):
         elif groups == "graph":
             scopes.append(_READ_USER)
         super().__init__(
-            f"{_AUTHORITY}/{self._tenant}/v2.0",
+            _ISSUER_TEMPLATE if self._tenant is None else _issuer_of(self._tenant),
             client_id,
             client_secret,
+            discovery=_DISCOVERY_OF_ORGANIZATIONS if self._tenant is None else None,
             name="Microsoft",
             scopes=scopes,
             parameters={"prompt": "select_account"},
-            credential=partial(self._assertion, credential)
-            if isinstance(credential, ClientCertificate)
-            else credential,
+            credential=cast("MakeAssertion | None", credential),  # _assertion() reads a certificate
             token_exchange=on_behalf_of is not None,
             clock=clock,
         )
+        if self._tenant is None:
+            self.issuer = None
         self._guests = guests
         self._groups = groups
         self.on_behalf_of: str | None = on_behalf_of
@@ -192,11 +216,52 @@ class EntraID(OIDC):
             "scope": " ".join(scopes),
         }
         provider = await self._discover()
+        if self._tenant is None:
+            tenant = await self._tenant_of(access_token)
+            provider = replace(provider, token_endpoint=f"{_AUTHORITY}/{tenant}/oauth2/v2.0/token")
         return issued_token_in(await self._post(provider, provider.token_endpoint, form))
 
-    def _assertion(self, certificate: ClientCertificate) -> str:
-        audience = f"{_AUTHORITY}/{self._tenant}/oauth2/v2.0/token"
-        return certificate.assertion(self._client_id, audience, self._clock())
+    async def _tenant_of(self, access_token: str) -> str:
+        """Return the tenant in an access token that Entra has issued for the application itself."""
+        try:
+            claims = read_object(read(access_token).payload, "payload")
+            tenant = checked_guid("tid", str(claims.get("tid")))
+        except ValueError:
+            raise UpstreamUnavailableError("the access token of the sign-in does not name a tenant") from None
+        await self._check_tenant(tenant)
+        return tenant
+
+    async def _check_tenant(self, tenant: str) -> None:
+        """Raise UpstreamRefusedError if the users of one of several tenants may not sign in."""
+        if not callable(self._tenants):
+            allowed: object = tenant in self._tenants
+        else:
+            try:
+                allowed = self._tenants(tenant)
+                allowed = await allowed if inspect.isawaitable(allowed) else allowed
+            except Exception as error:
+                detail = f"{type(error).__name__}: {error!s:.200}"
+                raise failed(UpstreamMisconfiguredError, TENANTS_FAILED, detail) from error
+        if allowed is not True:
+            raise failed(UpstreamRefusedError, TENANT, tenant)
+
+    def _read(self, document: dict[str, Any]) -> Provider:
+        provider = super()._read(document)
+        if self._tenant is not None:
+            return provider
+        return replace(provider, id_tokens=_IDTokensOfTenants(self._client_id, provider.keys))
+
+    async def _user_in(self, provider: Provider, answer: dict[str, Any], nonce: str | None) -> User:
+        user = await super()._user_in(provider, answer, nonce)
+        if self._tenant is None:
+            await self._check_tenant(str(user.tenant))
+        return user
+
+    async def _assertion(self, audience: str) -> str:
+        credential: object = self._credential
+        if isinstance(credential, ClientCertificate):
+            return credential.assertion(self._client_id, audience, self._clock())
+        return await super()._assertion(audience)
 
     async def _post(self, provider: Provider, url: str, form: dict[str, str]) -> dict[str, Any]:
         try:
@@ -205,7 +270,8 @@ class EntraID(OIDC):
             explanation = explanation_of(str(error))
             if explanation is None:
                 raise
-            raise type(error)(f"{explanation.code}: {explanation.operator} ({error})", explanation.user) from error
+            kind = UpstreamMisconfiguredError if explanation.is_of_operator else type(error)
+            raise kind(f"{explanation.code}: {explanation.operator} ({error})", explanation.user) from error
 
     def _exchange_fields(self, provider: Provider) -> dict[str, str]:
         return {"scope": " ".join(provider.scopes)}
@@ -220,6 +286,9 @@ class EntraID(OIDC):
         claims = {name: value for name, value in user.claims.items() if name not in _GROUP_CLAIMS}
         groups = await self._groups_at_graph(token.token)
         return sign_in._replace(user=replace(user, claims=claims | {"groups": groups}))
+
+    def _claims_request(self, provider: Provider, answer: dict[str, Any], user: User) -> None:
+        """Return None: userinfo of Entra is an API of Microsoft Graph, and has less than the ID token."""
 
     async def _groups_at_graph(self, token: str) -> list[str]:
         """Return the ids of all groups of the user, also of those that contain a group of the user."""
@@ -242,9 +311,10 @@ class EntraID(OIDC):
         object_id = text_claim(claims, "oid")
         if object_id is None:
             raise TokenError("The ID token has no object id.")
-        if claims.get("tid") != self._tenant:
+        tenant = claims.get("tid")
+        if not isinstance(tenant, str) or claims["iss"] != _issuer_of(tenant):
             raise UpstreamRefusedError("the user is of another tenant", _NOT_OF_TENANT)
-        is_guest = claims.get("acct") == 1 or claims.get("idp", self.issuer) != self.issuer
+        is_guest = claims.get("acct") == 1 or claims.get("idp", claims["iss"]) != claims["iss"]
         if is_guest and not self._guests:
             raise UpstreamRefusedError("the user is a guest; EntraID(guests=True) accepts guests", _GUEST)
         if self._groups == "ignore":
@@ -253,17 +323,83 @@ class EntraID(OIDC):
             reason = 'the user has more groups than a token can have; use app roles, or EntraID(groups="graph")'
             raise UpstreamRefusedError(reason, _TOO_MANY_GROUPS)
         return User(
-            f"{self._tenant}.{object_id}",
+            f"{tenant}.{object_id}",
             name=text_claim(claims, "name", "preferred_username"),
             # Entra does not verify `email`. Only this optional claim says that the owner of the domain has.
             email=text_claim(claims, "email") if claims.get("xms_edov") is True else None,
-            tenant=self._tenant,
+            tenant=tenant,
             roles=texts_claim(claims, "roles"),
             claims=claims,
         )
 
 
+class _KeysOfIssuer:
+    """Those keys of several issuers that sign for one."""
+
+    def __init__(self, keys: KeySource, issuer: str) -> None:
+        self._keys = keys
+        self._issuers = {None, _ISSUER_TEMPLATE, issuer}
+
+    async def find(self, token: SignedToken) -> Sequence[VerificationKey]:
+        """See `KeySource.find`."""
+        return [key for key in await self._keys.find(token) if key.issuer in self._issuers]
+
+
+class _IDTokensOfTenants(IDTokens):
+    """Validates the ID tokens of several tenants, each as one of the tenant that it names."""
+
+    def __init__(self, client_id: str, keys: KeySource) -> None:
+        super().__init__(_ISSUER_TEMPLATE, client_id, keys)
+
+    async def validate(self, token: object, now: float, *, nonce: str | None) -> dict[str, Any]:
+        """See `IDTokens.validate`."""
+        if not isinstance(token, str):
+            raise TokenError("The answer has no ID token.")
+        try:
+            tenant = checked_guid("tid", str(read_object(read(token).payload, "payload").get("tid")))
+        except TokenError:
+            raise
+        except ValueError:
+            raise TokenError("The ID token does not name a tenant.") from None
+        issuer = _issuer_of(tenant)
+        tokens = IDTokens(issuer, self._client_id, _KeysOfIssuer(self._keys, issuer))
+        return await tokens.validate(token, now, nonce=nonce)
+
+
+_DISCOVERY_OF_ORGANIZATIONS: Final = f"{_AUTHORITY}/{_ORGANIZATIONS}/v2.0/.well-known/openid-configuration"
 _GROUP_CLAIMS: Final = frozenset({"groups", "hasgroups", "_claim_names", "_claim_sources"})
+
+
+def _issuer_of(tenant: str) -> str:
+    return f"{_AUTHORITY}/{tenant}/v2.0"
+
+
+def _checked_tenant(tenant: str, tenants: Sequence[str] | AllowTenant | None) -> str | None:
+    """Return the id of the only tenant, None for several; raise ValueError if it does not fit *tenants*."""
+    if tenant == _ORGANIZATIONS:
+        if not tenants:
+            raise ValueError(
+                'EntraID("organizations") needs the tenants that may sign in: tenants=["<tenant id>"], or a function '
+                "that gets the id of a tenant and returns True for an allowed one."
+            )
+        return None
+    if tenant == "common":
+        raise ValueError(
+            'EntraID("common") would accept personal accounts as well. For several organizations write '
+            'EntraID("organizations", ..., tenants=["<tenant id>"]); for one, its tenant id, which must be a GUID.'
+        )
+    if tenants is not None:
+        raise ValueError('EntraID.tenants is for EntraID("organizations"). One tenant needs its id only.')
+    return checked_guid("tenant", tenant)
+
+
+def _checked_tenants(tenants: Sequence[str] | AllowTenant | None) -> frozenset[str] | AllowTenant:
+    """Return the ids of the allowed tenants, or the function that decides; raise TypeError or ValueError."""
+    if isinstance(tenants, str):
+        raise TypeError("EntraID.tenants is a list of tenant ids, not one string.")
+    if callable(tenants):
+        return tenants
+    return frozenset(checked_guid("tenant", tenant) for tenant in tenants or ())
 
 
 def _lacks_groups(claims: Mapping[str, Any]) -> bool:

@@ -2,7 +2,8 @@
 
 How it works: an error of Entra has a number (AADSTS...) in its description. The number only selects two sentences: one
 for the user, which says nothing about the registration, and one for the log. What the proxy does depends on the error's
-name (``invalid_grant`` and others) alone, because Microsoft changes the numbers. Errors that Entra shows on a page of
+name (``invalid_grant`` and others), because Microsoft changes the numbers. Only a number of the table that is about the
+registration signs nobody out, whatever the name is. Errors that Entra shows on a page of
 its own, such as a missing redirect URI, are in the table for the guide and for answers of the token endpoint.
 
 Source: Microsoft identity platform, "Microsoft Entra authentication and authorization error codes"; public issues for
@@ -31,17 +32,23 @@ class Explanation(NamedTuple):
         code: The code, such as ``"AADSTS50105"``.
         user: A sentence for the user, with the code.
         operator: What the operator has to do.
+        is_of_operator: Whether only the operator can help, so that a new sign-in would not.
     """
 
     code: str
     user: str
     operator: str
+    is_of_operator: bool
 
 
 _CONFIGURATION: Final[dict[int, str]] = {
     50011: "Register the redirect URI that the server logs at its start, on the platform Web.",
     500113: "The registration has no redirect URI. Register the one that the server logs at its start.",
     700016: "The tenant has no application with this client_id. Check tenant and client_id.",
+    50194: (
+        "The registration is for one tenant. Choose accounts in any organizational directory, or give EntraID the id "
+        "of the tenant in place of organizations."
+    ),
     7000112: "The application is disabled in the tenant. Enable it in Enterprise applications.",
     90002: "The tenant does not exist. Check the tenant id.",
     7000215: "The client secret is wrong. Use the value of the secret, not its id, and restart the server.",
@@ -85,6 +92,10 @@ EXPLANATIONS: Final[dict[int, tuple[str, str]]] = {
     ),
     90094: (f"{_ADMINISTRATOR_HAS_TO} to consent to this application", "Grant admin consent under API permissions."),
     90095: (f"{_ADMINISTRATOR_HAS_TO} to consent to this application", "A user has requested admin consent."),
+    650052: (
+        f"{_ADMINISTRATOR_HAS_TO} to add this application",
+        "The tenant of the user lacks the application, or an API of its permissions. Its administrator has to consent.",
+    ),
     50105: (
         f"You are not assigned to this application. {_ADMINISTRATOR_HAS_TO} to assign you",
         "Assign the user, or a group of the user, under Enterprise applications, Users and groups.",
@@ -138,6 +149,7 @@ def explanation_of(text: str | None) -> Explanation | None:
     match = _NUMBER.search(text or "")
     if match is None or int(match[1]) not in EXPLANATIONS:
         return None
-    user, operator = EXPLANATIONS[int(match[1])]
+    number = int(match[1])
+    user, operator = EXPLANATIONS[number]
     code = match[0]
-    return Explanation(code, f"{user.removesuffix('.')} ({code}).", operator)
+    return Explanation(code, f"{user.removesuffix('.')} ({code}).", operator, number in _CONFIGURATION)

@@ -2,7 +2,7 @@
 
 How it works: the code is exchanged for an access token of GitHub, with which the proxy asks for the user, the verified
 e-mail address and, if organizations are configured, the memberships. The access token of an OAuth app does not expire,
-so it renews the sign-in: it is asked for the user again. It leaves the proxy only encrypted, in a refresh token.
+so it renews the sign-in (`oauth2`): the API is asked for the user again.
 
 Source: GitHub Docs, "Authorizing OAuth apps", "Refreshing user access tokens", REST API "Users", "Emails" and
 "Organization members". GitHub answers with 200 to a code that it does not accept; the error is in the body.
@@ -12,26 +12,27 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from funcmcp._auth.urls import checked
+from funcmcp._oauth_proxy.failures import ACCOUNT
 from funcmcp._oauth_proxy.id_tokens import text_claim
-from funcmcp._oauth_proxy.upstream import SignIn, UpstreamHTTP, UpstreamRefusedError, UpstreamUnavailableError, User
+from funcmcp._oauth_proxy.oauth2 import OAuth2
+from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError, User, failed
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import os
+    from collections.abc import Mapping, Sequence
 
-    from funcmcp._oauth_proxy.upstream import AuthorizationRequest
+    from funcmcp._oauth_proxy.upstream import UpstreamHTTP
 
 _SITE: Final = "https://github.com"
 _API: Final = "https://api.github.com"
-_REFUSED: Final = frozenset({"bad_verification_code", "bad_refresh_token", "incorrect_client_credentials_for_code"})
-_USER_TOKEN, _REFRESH_TOKEN = "user:", "refresh:"
 
 
 @public("funcmcp.auth")
-class GitHub:
+class GitHub(OAuth2):
     """GitHub for `OAuthProxy`.
 
     Create an OAuth app, or a GitHub App, with the callback URL ``https://<host of the server>/oauth/callback``.
@@ -43,9 +44,10 @@ class GitHub:
             unless `OAuthProxy.allow` decides otherwise.
         site: The URL of GitHub, for GitHub Enterprise Server.
         api: The URL of its REST API.
+        ca_file: A PEM file with certificate authorities that are trusted as well, for GitHub Enterprise Server.
 
     Raises:
-        ValueError: *organizations* is empty, or the id or the secret is missing.
+        ValueError: *organizations* is empty, the id or the secret is missing, or the file has no certificates.
         TypeError: *organizations* is one string.
     """
 
@@ -57,6 +59,7 @@ class GitHub:
         organizations: Sequence[str] | None,
         site: str = _SITE,
         api: str = _API,
+        ca_file: str | os.PathLike[str] | None = None,
     ) -> None:
         if isinstance(organizations, str):
             raise TypeError("GitHub.organizations is a list of strings, not one string.")
@@ -66,86 +69,41 @@ class GitHub:
             raise ValueError("GitHub needs the client id and a client secret of the app.")
         checked("GitHub.site", site)
         checked("GitHub.api", api)
-        self.name: str = "GitHub"
-        self.issuer: str | None = f"{site}/login/oauth"
-        self._client = {"client_id": client_id, "client_secret": client_secret}
+        super().__init__(
+            client_id,
+            client_secret,
+            authorize=f"{site}/login/oauth/authorize",
+            token=f"{site}/login/oauth/access_token",
+            userinfo=self._account,
+            user=_user_of,
+            scopes=["read:user", "user:email", *([] if organizations is None else ["read:org"])],
+            token_endpoint_auth_method="client_secret_post",  # noqa: S106 - the name of a method
+            name="GitHub",
+            issuer=f"{site}/login/oauth",
+            ca_file=ca_file,
+        )
         self._organizations = None if organizations is None else tuple(organizations)
-        self._site = site
         self._api = api
-        self._http = UpstreamHTTP()
 
     def __repr__(self) -> str:
-        return f"GitHub({self._client['client_id']!r})"
-
-    async def authorization_url(self, request: AuthorizationRequest) -> str:
-        """See `Upstream.authorization_url`."""
-        scopes = ["read:user", "user:email"] if self._organizations is None else ["read:user", "user:email", "read:org"]
-        query = {
-            "client_id": self._client["client_id"],
-            "redirect_uri": request.redirect_uri,
-            "scope": " ".join(scopes),
-            "state": request.state,
-            "code_challenge": request.challenge,
-            "code_challenge_method": "S256",
-        }
-        return f"{self._site}/login/oauth/authorize?{urlencode(query)}"
+        return f"GitHub({self._client_id!r})"
 
     async def requires_issuer(self) -> bool:
         """See `Upstream.requires_issuer`."""
         return False
 
-    async def exchange(self, code: str, *, redirect_uri: str, verifier: str, nonce: str) -> SignIn:
-        """See `Upstream.exchange`. GitHub has no nonce: the verifier binds the code to the sign-in."""
-        del nonce
-        return await self._sign_in({"code": code, "redirect_uri": redirect_uri, "code_verifier": verifier})
-
-    async def refresh(self, refresh_token: str, subject: str) -> SignIn:
-        """See `Upstream.refresh`."""
-        if refresh_token.startswith(_REFRESH_TOKEN):
-            form = {"grant_type": "refresh_token", "refresh_token": refresh_token.removeprefix(_REFRESH_TOKEN)}
-            signed_in = await self._sign_in(form)
-        else:
-            signed_in = SignIn(await self._user(refresh_token.removeprefix(_USER_TOKEN)), None)
-        if signed_in.user is None or signed_in.user.subject != subject:
-            raise UpstreamRefusedError("the refresh is another user's")
-        return signed_in
-
-    async def revoke(self, refresh_token: str) -> bool:
-        """See `Upstream.revoke`."""
-        del refresh_token
-        return False
-
-    async def _sign_in(self, form: dict[str, str]) -> SignIn:
-        url = f"{self._site}/login/oauth/access_token"
-        status, answer = await self._http.request("POST", url, {}, form | self._client)
-        if not isinstance(answer, dict):
-            raise UpstreamUnavailableError(f"status {status}, and the answer is not a JSON object")
-        error = answer.get("error")
-        if error in _REFUSED:
-            raise UpstreamRefusedError(f"error {error}")
-        access_token, refresh_token = answer.get("access_token"), answer.get("refresh_token")
-        if error is not None or not isinstance(access_token, str) or not access_token:
-            raise UpstreamUnavailableError(f"error {error!r:.80}, or no access token")
-        renewal = _USER_TOKEN + access_token
-        if isinstance(refresh_token, str) and refresh_token:
-            renewal = _REFRESH_TOKEN + refresh_token
-        return SignIn(await self._user(access_token), renewal)
-
-    async def _user(self, access_token: str) -> User:
+    async def _account(self, answer: Mapping[str, Any], http: UpstreamHTTP) -> dict[str, Any]:
+        """Return what the API says about the user of an access token."""
+        del http
+        access_token = answer["access_token"]
         user, emails = await asyncio.gather(self._ask("/user", access_token), self._ask("/user/emails", access_token))
         number = user.get("id") if isinstance(user, dict) else None
         if not isinstance(user, dict) or type(number) is not int:
             raise UpstreamUnavailableError("the user has no id")
         organizations = await self._memberships(access_token)
         if self._organizations is not None and not organizations:
-            raise UpstreamRefusedError("the user is not a member of the organizations")
-        return User(
-            str(number),
-            name=text_claim(user, "name", "login"),
-            email=_primary(emails),
-            roles=frozenset(organizations),
-            claims={"login": user.get("login"), "organizations": organizations},
-        )
+            raise failed(UpstreamRefusedError, ACCOUNT, "the user is not a member of the organizations")
+        return user | {"email": _primary(emails), "organizations": organizations}
 
     async def _memberships(self, access_token: str) -> list[str]:
         """Return those of the configured organizations of which the user is a member."""
@@ -168,6 +126,16 @@ class GitHub:
         if status != 200:  # noqa: PLR2004 - OK
             raise UpstreamUnavailableError(f"status {status} for {path}")
         return value
+
+
+def _user_of(account: Mapping[str, Any]) -> User:
+    return User(
+        str(account["id"]),
+        name=text_claim(dict(account), "name", "login"),
+        email=account["email"],
+        roles=frozenset(account["organizations"]),
+        claims={"login": account.get("login"), "organizations": account["organizations"]},
+    )
 
 
 def _primary(emails: Any) -> str | None:

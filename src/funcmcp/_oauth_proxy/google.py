@@ -8,10 +8,10 @@ from __future__ import annotations
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
-from funcmcp._auth.tokens.compact import TokenError
+from funcmcp._oauth_proxy.failures import ACCOUNT
 from funcmcp._oauth_proxy.id_tokens import text_claim, verified_email
 from funcmcp._oauth_proxy.oidc import OIDC
-from funcmcp._oauth_proxy.upstream import User
+from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, User, failed
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Google(OIDC):
     def _user_of(self, claims: dict[str, Any]) -> User:
         domain = text_claim(claims, "hd")
         if self._domains is not None and (domain is None or domain.lower() not in self._domains):
-            raise TokenError("The user is not of one of the domains.")
+            raise failed(UpstreamRefusedError, ACCOUNT, "the user is not of one of the domains")
         return User(
             claims["sub"],
             name=text_claim(claims, "name"),

@@ -7,9 +7,13 @@ The provider may change its keys at any time, and the server requests them at mo
 may have a key that the server does not have yet. At a sign-in that is an outage. A refresh succeeds without the ID
 token, as the provider has renewed the sign-in: if it has replaced the refresh token, the old one can't be used again.
 
-Source: OpenID Connect Discovery 1.0 sections 3 and 4, OpenID Connect Core 1.0 sections 3.1.2.1, 11 (`offline_access`)
-and 12, RFC 7636, RFC 7009; RFC 6749 section 2.3.1 (the client's id and secret are encoded before HTTP Basic); RFC 7523
-section 2.2 (an assertion as the credential of a client); RFC 8693 section 2 (tokens for other APIs).
+Providers may leave claims out of the ID token that userinfo has. It is requested only if claims are missing
+(`user_claims`), with the access token of the sign-in. An answer that is refused, of another user or not valid is not
+used, and the claims remain missing.
+
+Source: OpenID Connect Discovery 1.0 sections 3 and 4, OpenID Connect Core 1.0 sections 3.1.2.1, 5.3 and 5.4 (userinfo),
+11 (`offline_access`) and 12, RFC 7636, RFC 7009; RFC 8693 section 2 (tokens for other APIs); RFC 9126 (pushed
+authorization requests).
 """
 
 from __future__ import annotations
@@ -17,34 +21,65 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, Final, Literal
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any, Final
 
 from funcmcp._auth.access import distinct
-from funcmcp._auth.basic import basic_of
+from funcmcp._auth.tokens.claims import claim_at
 from funcmcp._auth.tokens.compact import MissingKeyError, TokenError
 from funcmcp._auth.tokens.jwks import JWKS
-from funcmcp._auth.urls import checked
-from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim, verified_email
+from funcmcp._auth.urls import checked, checked_insecure_hosts
+from funcmcp._oauth_proxy.client_requests import (
+    RESERVED,
+    RESERVED_AT_TOKEN,
+    ClientAuthentication,
+    checked_parameters,
+    issued_token_in,
+    refresh_token_in,
+    url_with,
+)
+from funcmcp._oauth_proxy.failures import (
+    ID_TOKEN_ALGORITHM,
+    ID_TOKEN_KEY,
+    PROVIDER_AWAY,
+    PROVIDER_DOCUMENT,
+    PROVIDER_REFUSES_SERVER,
+)
+from funcmcp._oauth_proxy.id_tokens import (
+    ACCEPTED,
+    IDTokenError,
+    IDTokens,
+    roles_in,
+    text_claim,
+    texts_claim,
+    verified_email,
+    with_userinfo,
+)
 from funcmcp._oauth_proxy.identity_assertions import assertion_of, validated
+from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import (
-    IssuedToken,
+    ClaimsRequest,
     SignIn,
     UpstreamHTTP,
+    UpstreamMisconfiguredError,
     UpstreamRefusedError,
     UpstreamUnavailableError,
     User,
+    failed,
 )
 from funcmcp._objects.public_names import public
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    import os
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from funcmcp._auth.tokens.keys import KeySource
+    from funcmcp._oauth_proxy.client_requests import AuthMethod
     from funcmcp._oauth_proxy.identity_assertions import IdentityAssertion
-    from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamError
+    from funcmcp._oauth_proxy.upstream import AuthorizationRequest, IssuedToken, UpstreamError
 
     MakeAssertion = Callable[[], str | Awaitable[str]]
 
@@ -55,35 +90,41 @@ _LIFETIME: Final = 3600.0
 _PAUSE: Final = 5.0
 """Minimum number of seconds between two requests for the discovery document."""
 
+_ROLES: Final = "roles"
 _OFFLINE: Final = "offline_access"
 _GRANT_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _KIND_ACCESS: Final = "urn:ietf:params:oauth:token-type:access_token"
-_ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-_METHODS: Final = ("client_secret_basic", "client_secret_post")
-_MAX_SECONDS: Final = 86_400.0
-_RESERVED: Final = frozenset(
-    {
-        "client_id", "code_challenge", "code_challenge_method", "nonce", "redirect_uri", "request", "request_uri",
-        "response_mode", "response_type", "scope", "state",
-    }
-)  # fmt: skip
-_RESERVED_AT_TOKEN: Final = frozenset(
-    {
-        "client_assertion", "client_assertion_type", "client_id", "client_secret", "code", "code_verifier",
-        "grant_type", "redirect_uri", "refresh_token",
-    }
-)  # fmt: skip
+_PUSHED: Final = "pushed_authorization_request_endpoint"
+_ENDPOINTS: Final = (
+    "authorization_endpoint",
+    "jwks_uri",
+    _PUSHED,
+    "revocation_endpoint",
+    "token_endpoint",
+    "userinfo_endpoint",
+)
+"""Members of the discovery document that the author can replace."""
+
+_MAX_REQUEST_URI: Final = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What the discovery document of a provider says."""
+    """What the discovery document of a provider says.
+
+    Attributes:
+        pushed_endpoint: Takes authorization requests before the browser is sent there; None: they go with the browser.
+        auth_methods: How the proxy may authenticate.
+        sends_issuer: Whether each answer with the browser has an ``iss``.
+    """
 
     authorization_endpoint: str
     token_endpoint: str
     revocation_endpoint: str | None
+    pushed_endpoint: str | None
+    userinfo_endpoint: str | None
     scopes: tuple[str, ...]
-    uses_basic: bool
+    auth_methods: tuple[str, ...]
     sends_issuer: bool
     keys: KeySource
     id_tokens: IDTokens
@@ -108,13 +149,23 @@ class OIDC:
             ``""`` leaves out a parameter that the proxy would send.
         token_parameters: More parameters of the requests with a code or a refresh token. A value of ``""`` leaves out a
             parameter that the proxy would send, such as ``scope``, which it repeats with a refresh token.
-        token_endpoint_auth_method: How the proxy sends its secret: ``"client_secret_basic"`` or
-            ``"client_secret_post"``. None: as the discovery document says, by HTTP Basic if it has both.
+        token_endpoint_auth_method: How the proxy sends its secret: ``"client_secret_basic"``, ``"client_secret_post"``,
+            or ``"client_secret_jwt"``, which signs with it. None: the first of these that the discovery document has.
         credential: In place of a secret, a function that returns a signed assertion (``private_key_jwt``, RFC 7523) for
             each request. The function may be async.
-        roles_claim: The claim of the ID token with the roles of the user, a list of strings.
+        roles_claim: The claim of the ID token, or of userinfo, with the roles of the user: a list of strings, or one
+            string. A path names a member of a claim, such as ``"realm_access.roles"``.
         token_exchange: Whether tools get tokens for other APIs by `Context.upstream_token`. The provider must support
             RFC 8693, and the registration must be allowed to exchange tokens.
+        endpoints: URLs that replace those of the discovery document, by their names there, such as
+            ``{"token_endpoint": "https://keycloak.internal/token"}``.
+        insecure_hosts: Hosts, with their port, whose URLs may begin with ``http://``, such as ``["keycloak:8080"]``.
+            For development only: whoever can change the answers can sign in as any user. The log warns at the start.
+        ca_file: A PEM file with certificate authorities that are trusted as well, for a provider with a private one.
+        pushed_requests: Whether authorization requests are pushed (RFC 9126), for a provider that demands it of this
+            registration. If the discovery document says that it demands it of all, they always are.
+        requires_nonce: Whether an ID token must repeat the nonce of the sign-in. False is for a provider that leaves it
+            out. Then only PKCE keeps a stolen code from being used for another sign-in, so the provider must check it.
         clock: A function that returns seconds since 1970.
 
     Attributes:
@@ -123,10 +174,19 @@ class OIDC:
         exchanges_tokens: Whether tools get tokens for other APIs.
 
     Raises:
-        ValueError: The issuer or the URL of the document is not an https URL (http only on a loopback address), the id
-            is missing, a scope is invalid, a parameter belongs to the proxy, there are both a secret and a credential,
-            or the method is unknown or has no secret.
+        TypeError: *scopes* or *insecure_hosts* is one string.
+        ValueError: The issuer or the URL of the document is not an https URL (http only on a loopback address), the
+            issuer is the URL of its document, the id is missing, a scope is invalid, a parameter belongs to the proxy,
+            there are both a secret and a credential, the method is unknown or has no secret, the name of an endpoint is
+            unknown, or the file has no certificates.
     """
+
+    # What the first request replaces.
+    _provider: Provider | None = None
+    _next_discovery = 0.0
+    _discovering: asyncio.Task[None] | None = None
+    _failure: UpstreamUnavailableError | None = None
+    _keys: tuple[str, JWKS] | None = None
 
     def __init__(  # noqa: PLR0913 - the registration, and what providers differ in
         self,
@@ -139,43 +199,44 @@ class OIDC:
         scopes: Sequence[str] = ("openid", "profile", "email"),
         parameters: Mapping[str, str] | None = None,
         token_parameters: Mapping[str, str] | None = None,
-        token_endpoint_auth_method: Literal["client_secret_basic", "client_secret_post"] | None = None,
+        token_endpoint_auth_method: AuthMethod | None = None,
         credential: MakeAssertion | None = None,
-        roles_claim: str = "roles",
+        roles_claim: str = _ROLES,
         token_exchange: bool = False,
+        endpoints: Mapping[str, str] | None = None,
+        insecure_hosts: Collection[str] = (),
+        ca_file: str | os.PathLike[str] | None = None,
+        pushed_requests: bool = False,
+        requires_nonce: bool = True,
         clock: Callable[[], float] = time,
     ) -> None:
-        parts = checked("The issuer", issuer)
+        self._insecure_hosts = checked_insecure_hosts("OIDC.insecure_hosts", insecure_hosts)
+        parts = checked("The issuer", issuer, self._insecure_hosts)
+        _check_issuer(issuer)
         if discovery is not None:
-            checked("OIDC.discovery", discovery)
-        if not client_id:
-            raise ValueError("OIDC needs the client_id of the registration at the provider.")
-        if isinstance(scopes, str):
-            raise TypeError("OIDC.scopes is a list of strings, not one string.")
-        if client_secret is not None and credential is not None:
-            raise ValueError("OIDC takes either client_secret or credential, not both.")
-        _check_method(token_endpoint_auth_method, has_secret=client_secret is not None)
-        _check_parameters("parameters", parameters, _RESERVED)
-        _check_parameters("token_parameters", token_parameters, _RESERVED_AT_TOKEN)
+            checked("OIDC.discovery", discovery, self._insecure_hosts)
         self.issuer: str | None = issuer
         self.name: str = name or parts.hostname or issuer
         self.exchanges_tokens: bool = token_exchange
         self._issuer = issuer
         self._discovery = discovery or issuer.removesuffix("/") + _DISCOVERY
         self._client_id = client_id
-        self._client_secret = client_secret
-        self._scopes = distinct(["openid", *scopes])
-        self._parameters = dict(parameters or {})
-        self._token_parameters = dict(token_parameters or {})
-        self._auth_method = token_endpoint_auth_method
+        self._scopes = _checked_scopes(scopes)
+        self._parameters = checked_parameters("OIDC.parameters", parameters, RESERVED)
+        self._token_parameters = checked_parameters("OIDC.token_parameters", token_parameters, RESERVED_AT_TOKEN)
+        self._endpoints = _checked_endpoints(endpoints, self._insecure_hosts)
         self._credential = credential
+        assertion = None if credential is None else self._assertion
+        self._authentication = ClientAuthentication(
+            "OIDC", client_id, client_secret, method=token_endpoint_auth_method, assertion=assertion, clock=clock
+        )
+        self._pushed_requests = pushed_requests
+        self._requires_nonce = requires_nonce
         self._roles_claim = roles_claim
+        self._has_logged_roles = False
         self._clock = clock
-        self._http = UpstreamHTTP()
-        self._provider: Provider | None = None
-        self._next_discovery = 0.0
-        self._discovering: asyncio.Task[None] | None = None
-        self._keys: tuple[str, JWKS] | None = None
+        self._ca_file = ca_file
+        self._http = UpstreamHTTP(ca_file=ca_file)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._issuer!r}, {self._client_id!r})"
@@ -196,8 +257,10 @@ class OIDC:
         if _OFFLINE in provider.scopes:
             parameters["prompt"] = "consent"  # OpenID Connect Core 1.0 section 11
         parameters |= self._parameters
-        query = urlencode({name: value for name, value in parameters.items() if value})
-        return f"{provider.authorization_endpoint}{'&' if '?' in provider.authorization_endpoint else '?'}{query}"
+        if provider.pushed_endpoint is not None:
+            request_uri = await self._push(provider, provider.pushed_endpoint, parameters)
+            parameters = {"client_id": self._client_id, "request_uri": request_uri}
+        return url_with(provider.authorization_endpoint, parameters)
 
     async def requires_issuer(self) -> bool:
         """See `Upstream.requires_issuer`."""
@@ -213,7 +276,9 @@ class OIDC:
         }
         provider = await self._discover()
         answer = await self._request_tokens(provider, form | self._exchange_fields(provider))
-        return await self._sign_in(answer, await self._user_in(provider, answer, nonce))
+        user = await self._user_in(provider, answer, nonce)
+        sign_in = await self._sign_in(answer, user)
+        return sign_in._replace(claims_request=self._claims_request(provider, answer, user))
 
     async def refresh(self, refresh_token: str, subject: str) -> SignIn:
         """See `Upstream.refresh`."""
@@ -230,10 +295,13 @@ class OIDC:
             if answer.get("id_token") is not None:
                 user = await self._user_in(provider, answer, None)
         except UpstreamUnavailableError as error:
-            _logger.warning("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, error)
+            _logger.warning("event=oauth_id_token_ignored issuer=%s reason=%s", self._issuer, escaped(str(error)))
         if user is not None and user.subject != subject:
             raise UpstreamRefusedError("the ID token of the refresh is another user's")
-        return await self._sign_in(answer, user)
+        sign_in = await self._sign_in(answer, user)
+        return (
+            sign_in if user is None else sign_in._replace(claims_request=self._claims_request(provider, answer, user))
+        )
 
     async def revoke(self, refresh_token: str) -> bool:
         """See `Upstream.revoke`."""
@@ -261,6 +329,12 @@ class OIDC:
         sent = {name: value for name, value in form.items() if value}
         return issued_token_in(await self._post(provider, provider.token_endpoint, sent))
 
+    async def check(self) -> None:
+        """Request the discovery document, unless it is known; the log says what is wrong with it."""
+        await self._http.prepare()
+        with suppress(UpstreamUnavailableError):  # which is in the log
+            await self._discover()
+
     async def identity_assertion(self, assertion: str, audience: str, resource: str) -> IdentityAssertion:
         """See `AssertingUpstream.identity_assertion`."""
         provider = await self._discover()
@@ -276,7 +350,7 @@ class OIDC:
     async def _sign_in(self, answer: dict[str, Any], user: User | None) -> SignIn:
         """Return what an answer of the token endpoint says."""
         access_token = issued_token_in(answer) if self.exchanges_tokens else None
-        return SignIn(user, _refresh_token_in(answer), access_token)
+        return SignIn(user, refresh_token_in(answer), access_token)
 
     def _exchange_fields(self, provider: Provider) -> dict[str, str]:
         """Return more fields of the request with a code."""
@@ -284,14 +358,71 @@ class OIDC:
         return {}
 
     def _user_of(self, claims: dict[str, Any]) -> User:
-        """Return the user in the claims of a valid ID token."""
+        """Return the user in the claims of a valid ID token, or of one with its userinfo."""
         return User(
             claims["sub"],
             name=text_claim(claims, "name", "preferred_username"),
             email=verified_email(claims),
-            roles=texts_claim(claims, self._roles_claim),
+            roles=self._roles_in(claims),
             claims=claims,
         )
+
+    def _roles_in(self, claims: dict[str, Any]) -> frozenset[str]:
+        roles = roles_in(claims, self._roles_claim)
+        if roles is None:
+            self._log_roles("is not a list of strings or one string")
+        return roles or frozenset()
+
+    def _log_roles(self, problem: str) -> None:
+        """Log once in this process that users have no roles."""
+        if self._has_logged_roles:
+            return
+        self._has_logged_roles = True
+        claim = self._roles_claim.encode("unicode_escape").decode("ascii")
+        _logger.warning(
+            "event=oauth_no_roles issuer=%s claim=%s: the claim of a user %s, so the user has no roles. "
+            "OIDC(roles_claim=) names the claim, or a path to it such as realm_access.roles. This is logged once.",
+            self._issuer,
+            claim,
+            problem,
+        )
+
+    def _claims_request(self, provider: Provider, answer: dict[str, Any], user: User) -> ClaimsRequest | None:
+        """Return what can be asked at the userinfo endpoint, with the access token in an answer."""
+        url, token = provider.userinfo_endpoint, answer.get("access_token")
+        if url is None or not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            self._check_roles(user)
+            return None
+        standard = {"profile": "name", "email": "email"}
+        names = [name for scope, name in standard.items() if scope in provider.scopes]
+        if self._roles_claim != _ROLES:
+            names.append(self._roles_claim)
+        return ClaimsRequest(tuple(names), partial(self._with_userinfo, provider, url, token, user))
+
+    async def _with_userinfo(self, provider: Provider, url: str, token: str, user: User) -> User:
+        """Return a user with the claims of userinfo; without them if the answer can't be used."""
+        headers = {"authorization": f"Bearer {token}", "accept": "application/json, application/jwt"}
+        status, body = await self._http.fetch("GET", url, headers, None)
+        try:
+            if status != 200:  # noqa: PLR2004 - OK
+                raise TokenError(f"The status is {status}.")
+            userinfo = await provider.id_tokens.userinfo(body, user.claims["sub"])
+            user = self._user_of(with_userinfo(user.claims, userinfo))
+        except MissingKeyError as error:
+            raise failed(UpstreamUnavailableError, ID_TOKEN_KEY, error) from error
+        except TokenError as error:
+            _logger.warning(
+                "event=oauth_userinfo_ignored issuer=%s reason=%s Claims that only userinfo has are missing.",
+                self._issuer,
+                error,
+            )
+        self._check_roles(user)
+        return user
+
+    def _check_roles(self, user: User) -> None:
+        """Log a configured claim that a user has neither in the ID token nor in userinfo."""
+        if self._roles_claim != _ROLES and claim_at(user.claims, self._roles_claim) is None:
+            self._log_roles("is missing")
 
     async def _user_in(self, provider: Provider, answer: dict[str, Any], nonce: str | None) -> User:
         try:
@@ -306,24 +437,30 @@ class OIDC:
         return await self._post(provider, provider.token_endpoint, sent)
 
     async def _post(self, provider: Provider, url: str, form: dict[str, str]) -> dict[str, Any]:
-        headers, fields = await self._authentication(uses_basic=provider.uses_basic)
+        headers, fields = await self._authentication.fields(provider.auth_methods, provider.token_endpoint)
         return await self._http.post(url, form | fields, headers)
 
-    async def _authentication(self, *, uses_basic: bool) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the header fields and the form fields with which the proxy authenticates at the provider."""
-        if self._credential is not None:
-            assertion = self._credential()
-            form = {
-                "client_id": self._client_id,
-                "client_assertion_type": _ASSERTION_TYPE,
-                "client_assertion": await assertion if inspect.isawaitable(assertion) else assertion,
-            }
-            return {}, form
-        if self._client_secret is None:
-            return {}, {"client_id": self._client_id}
-        if not uses_basic:
-            return {}, {"client_id": self._client_id, "client_secret": self._client_secret}
-        return {"authorization": basic_of(self._client_id, self._client_secret)}, {}
+    async def _push(self, provider: Provider, url: str, parameters: dict[str, str]) -> str:
+        """Send an authorization request to the provider itself, and return the ``request_uri`` that refers to it."""
+        headers, fields = await self._authentication.fields(provider.auth_methods, provider.token_endpoint)
+        form = {name: value for name, value in parameters.items() if value}
+        status, answer = await self._http.request("POST", url, headers, form | fields)
+        value = answer if isinstance(answer, dict) else {}
+        uri = value.get("request_uri")
+        if status not in {200, 201} or not isinstance(uri, str) or not 0 < len(uri) <= _MAX_REQUEST_URI:
+            reason = f"{value.get('error')!r:.80}, {value.get('error_description')!r:.500}"
+            raise failed(
+                UpstreamMisconfiguredError,
+                PROVIDER_REFUSES_SERVER,
+                f"the pushed authorization request: status {status}, error {reason}",
+            )
+        return uri
+
+    async def _assertion(self, audience: str) -> str:
+        """Return a signed assertion for an audience, which authenticates one request."""
+        del audience
+        assertion = self._credential() if self._credential is not None else ""
+        return await assertion if inspect.isawaitable(assertion) else assertion
 
     async def _discover(self) -> Provider:
         """Return what the provider says about itself, from the cache if possible."""
@@ -333,97 +470,123 @@ class OIDC:
         discovering = self._discovering
         if discovering is None or discovering.done() or discovering.get_loop() is not asyncio.get_running_loop():
             if now < self._next_discovery:
-                raise UpstreamUnavailableError("the last request for the discovery document has failed")
+                raise self._last_failure()
             self._next_discovery = now + _PAUSE
             discovering = self._discovering = asyncio.create_task(self._request_document())
         # The shield keeps the shared request running if this caller is cancelled.
         await asyncio.shield(discovering)
         if self._provider is None:
-            raise UpstreamUnavailableError("the request for the discovery document has failed")
+            raise self._last_failure()
         return self._provider
+
+    def _last_failure(self) -> UpstreamUnavailableError:
+        """Return why the last request for the discovery document has failed."""
+        failure = self._failure
+        if failure is None:  # the request runs in another event loop
+            return failed(UpstreamUnavailableError, PROVIDER_AWAY, "the discovery document is being requested")
+        return type(failure)(str(failure), failure.advice)
 
     async def _request_document(self) -> None:
         """Replace what is known of the provider; after a failure it remains."""
         try:
-            self._provider = self._read(await self._http.get(self._discovery))
+            self._provider = self._read(await self._http.get_document(self._discovery))
             self._next_discovery = monotonic() + _LIFETIME
+            self._failure = None
         except UpstreamUnavailableError as error:
-            _logger.warning("event=oauth_discovery_failed issuer=%s reason=%s", self._issuer, error)
+            self._failure = error
+            level = logging.ERROR if isinstance(error, UpstreamMisconfiguredError) else logging.WARNING
+            _logger.log(level, "event=oauth_discovery_failed issuer=%s reason=%s", self._issuer, escaped(str(error)))
 
     def _read(self, document: dict[str, Any]) -> Provider:
         """Return what a discovery document says; raise UpstreamUnavailableError if it is not usable."""
         if document.get("issuer") != self._issuer:
             issuer = document.get("issuer")
-            raise UpstreamUnavailableError(f"the discovery document has the issuer {issuer!r:.200}; configure that one")
-        methods = document.get("token_endpoint_auth_methods_supported")
-        if self._auth_method is not None:
-            methods = [self._auth_method]
+            reason = f"the discovery document has the issuer {issuer!r:.200}; configure that one"
+            raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, reason)
+        document = document | self._endpoints
+        methods = texts_claim(document, "token_endpoint_auth_methods_supported")
+        algorithms = texts_claim(document, "id_token_signing_alg_values_supported")
+        if algorithms and algorithms.isdisjoint(ACCEPTED):
+            detail = escaped(" ".join(sorted(algorithms)))
+            _logger.error("event=oauth_id_token_algorithm %s (it offers %s)", ID_TOKEN_ALGORITHM.operator, detail)
         supported = texts_claim(document, "scopes_supported")
         scopes = [*self._scopes, _OFFLINE] if _OFFLINE in supported else [*self._scopes]
-        revocation = document.get("revocation_endpoint")
+        pushes = self._pushed_requests or document.get("require_pushed_authorization_requests") is True
+        revokes = document.get("revocation_endpoint") is not None
         keys = self._keys_in(document)
         return Provider(
-            authorization_endpoint=_endpoint(document, "authorization_endpoint"),
-            token_endpoint=_endpoint(document, "token_endpoint"),
-            revocation_endpoint=None if revocation is None else _endpoint(document, "revocation_endpoint"),
+            authorization_endpoint=self._endpoint(document, "authorization_endpoint"),
+            token_endpoint=self._endpoint(document, "token_endpoint"),
+            revocation_endpoint=self._endpoint(document, "revocation_endpoint") if revokes else None,
+            pushed_endpoint=self._endpoint(document, _PUSHED) if pushes else None,
+            userinfo_endpoint=self._userinfo_endpoint(document),
             scopes=distinct(scopes),
-            uses_basic=not isinstance(methods, list) or "client_secret_basic" in methods,
+            auth_methods=tuple(methods) or ("client_secret_basic",),
             sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
             keys=keys,
-            id_tokens=IDTokens(self._issuer, self._client_id, keys),
+            id_tokens=IDTokens(self._issuer, self._client_id, keys, requires_nonce=self._requires_nonce),
         )
+
+    def _userinfo_endpoint(self, document: dict[str, Any]) -> str | None:
+        """Return the userinfo endpoint of a discovery document; None if there is none, or if it is not secure."""
+        if document.get("userinfo_endpoint") is None:
+            return None
+        try:
+            return self._endpoint(document, "userinfo_endpoint")
+        except UpstreamUnavailableError as error:
+            _logger.warning("event=oauth_userinfo_ignored issuer=%s reason=%s", self._issuer, error)
+            return None
 
     def _keys_in(self, document: dict[str, Any]) -> JWKS:
         """Return the keys that a discovery document refers to, with their cache if the URL has not changed."""
-        url = _endpoint(document, "jwks_uri")
+        url = self._endpoint(document, "jwks_uri")
         if self._keys is None or self._keys[0] != url:
-            self._keys = url, JWKS(url)
+            self._keys = url, JWKS(url, ca_file=self._ca_file, insecure_hosts=self._insecure_hosts)
         return self._keys[1]
 
+    def _endpoint(self, document: dict[str, Any], name: str) -> str:
+        """Return the URL in a discovery document; raise UpstreamMisconfiguredError if it is missing or not secure."""
+        value = document.get(name)
+        if not isinstance(value, str):
+            raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, f"the discovery document has no {name}")
+        try:
+            checked(name, value, self._insecure_hosts)
+        except ValueError:
+            reason = f"the {name} in the discovery document is not an https URL: {value!r:.200}"
+            raise failed(UpstreamMisconfiguredError, PROVIDER_DOCUMENT, reason) from None
+        return value
 
-def _check_method(method: str | None, *, has_secret: bool) -> None:
-    if method is None:
-        return
-    if method not in _METHODS:
-        raise ValueError(f"OIDC.token_endpoint_auth_method must be {' or '.join(map(repr, _METHODS))}.")
-    if not has_secret:
-        raise ValueError("OIDC.token_endpoint_auth_method needs client_secret.")
+
+def _check_issuer(issuer: str) -> None:
+    """Raise ValueError if an issuer is the URL of its discovery document."""
+    base, separator, rest = issuer.partition("/.well-known/")
+    if separator:
+        raise ValueError(
+            f"The issuer is not the URL of its discovery document. Write OIDC({base!r}, ...), or the issuer that is in "
+            f"the document, such as {base + '/'!r}. If its URL has another form, pass it as discovery=; got "
+            f"/.well-known/{rest}."
+        )
 
 
-def _check_parameters(option: str, parameters: Mapping[str, str] | None, reserved: frozenset[str]) -> None:
-    """Raise ValueError if one of the parameters of an option belongs to the proxy."""
-    taken = reserved.intersection(parameters or {})
-    if taken:
-        raise ValueError(f"OIDC.{option} can't contain {', '.join(sorted(taken))}: the proxy sends its own value.")
+def _checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(scopes, str):
+        raise TypeError("OIDC.scopes is a list of strings, not one string.")
+    return distinct(["openid", *scopes])
+
+
+def _checked_endpoints(endpoints: Mapping[str, str] | None, insecure_hosts: Collection[str]) -> dict[str, str]:
+    """Return the endpoints of the author; raise ValueError for an unknown name or a URL that is not secure."""
+    for name, url in (endpoints or {}).items():
+        if name not in _ENDPOINTS:
+            raise ValueError(f"Unknown endpoint {name!r} in OIDC.endpoints. Valid names: {', '.join(_ENDPOINTS)}.")
+        checked(f"OIDC.endpoints[{name!r}]", url, insecure_hosts)
+    return dict(endpoints or {})
 
 
 def _upstream_error(error: TokenError) -> UpstreamError:
     """Return what an invalid token of the provider means for the sign-in: an outage if only its key is missing."""
-    kind = UpstreamUnavailableError if isinstance(error, MissingKeyError) else UpstreamRefusedError
-    return kind(str(error))
-
-
-def _endpoint(document: dict[str, Any], name: str) -> str:
-    value = document.get(name)
-    if not isinstance(value, str):
-        raise UpstreamUnavailableError(f"the discovery document has no {name}")
-    try:
-        checked(name, value)
-    except ValueError:
-        raise UpstreamUnavailableError(f"the {name} in the discovery document is not an https URL") from None
-    return value
-
-
-def _refresh_token_in(answer: dict[str, Any]) -> str | None:
-    token = answer.get("refresh_token")
-    return token if isinstance(token, str) and token else None
-
-
-def issued_token_in(answer: dict[str, Any]) -> IssuedToken:
-    """Return the access token in an answer; raise UpstreamUnavailableError if there is none that a request can have."""
-    token, seconds = answer.get("access_token"), answer.get("expires_in")
-    if not isinstance(token, str) or not token or str(answer.get("token_type", "bearer")).lower() != "bearer":
-        raise UpstreamUnavailableError("the answer has no access token of the type Bearer")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-        return IssuedToken(token, None)
-    return IssuedToken(token, min(float(seconds), _MAX_SECONDS))
+    if isinstance(error, MissingKeyError):
+        return failed(UpstreamUnavailableError, ID_TOKEN_KEY, error)
+    if isinstance(error, IDTokenError):
+        return failed(UpstreamRefusedError, error.failure, error.detail)
+    return UpstreamRefusedError(str(error))

@@ -103,8 +103,8 @@ class Question(NamedTuple):
 
 def consent_page(question: Question) -> WebAnswer:
     """Return the page that asks whether a client may act for the user."""
-    server = _name(question.server)
-    client = _name(question.client.name)
+    server = shown_name(question.server)
+    client = shown_name(question.client.name)
     destination = escape(destination_of(question.redirect_uri))
     permissions = "\n".join(f"<li>{escape(sentence)}</li>" for sentence in question.permissions)
     note = ""
@@ -130,15 +130,15 @@ the address above, deny it.</p>
 <button name="decision" value="deny">Deny</button>
 <button name="decision" value="allow">Allow</button>
 </form>"""
-    return _page(200, f"Allow access to {question.server}?", content, referrer="same-origin", pictures=sources)
+    return html_page(200, f"Allow access to {question.server}?", content, referrer="same-origin", pictures=sources)
 
 
 def refusal_page(request: WebRequest, status: int, title: str, *advice: str) -> WebAnswer:
     """Return a page that says why a sign-in can't go on, and what the user can do."""
     icon, sources = _icon(request.icons)
     paragraphs = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in advice)
-    content = f'{icon}<p class="note">{_name(request.server)}</p>\n<h1>{escape(title)}</h1>\n{paragraphs}'
-    return _page(status, title, content, referrer="no-referrer", pictures=sources)
+    content = f'{icon}<p class="note">{shown_name(request.server)}</p>\n<h1>{escape(title)}</h1>\n{paragraphs}'
+    return html_page(status, title, content, referrer="no-referrer", pictures=sources)
 
 
 def _introduction(client: OAuthClient, name: str, server: str) -> str:
@@ -177,12 +177,21 @@ def _source(url: str) -> str:
     return f"https://{parts.netloc}{quote(parts.path, safe='/%:@!$&()*+=~')}"
 
 
-def _name(name: str) -> str:
+def shown_name(name: str) -> str:
     """Return a name as HTML whose direction does not affect the text around it."""
     return f"<bdi>{escape(display_name(name))}</bdi>"
 
 
-def _page(status: int, title: str, content: str, *, referrer: str, pictures: Sequence[str] = ()) -> WebAnswer:
+def html_page(status: int, title: str, content: str, *, referrer: str, pictures: Sequence[str] = ()) -> WebAnswer:
+    """Return a page.
+
+    Args:
+        status: The status.
+        title: The title, as text.
+        content: The content, as HTML.
+        referrer: The referrer policy: ``"same-origin"`` for a page with a form, ``"no-referrer"`` for others.
+        pictures: Sources of pictures that its policy allows.
+    """
     policy = f"{_POLICY}; img-src {' '.join(pictures)}" if pictures else _POLICY
     html = _PAGE.format(title=escape(display_name(title)), style=_STYLE, content=content)
     headers = (

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from functools import cached_property
 from time import time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from funcmcp._auth.access import distinct
+from funcmcp._auth.authenticator import Challenge
 from funcmcp._auth.dpop import PROOF_ALGORITHMS, checked_dpop
+from funcmcp._auth.principal import Principal
 from funcmcp._auth.protected_resource import ProtectedResource
 from funcmcp._auth.tokens.bearer import BearerTokens
 from funcmcp._auth.tokens.claims import TokenRules
@@ -21,35 +24,45 @@ from funcmcp._oauth_proxy.access_tokens import ALGORITHM, TYPE, AccessTokens
 from funcmcp._oauth_proxy.allowed_clients import AllowedClients
 from funcmcp._oauth_proxy.client_documents import ClientDocuments
 from funcmcp._oauth_proxy.clients import ClientMetadataError, Clients
+from funcmcp._oauth_proxy.failures import CLIENT_NOT_ALLOWED, REGISTRATION, TOO_MANY
 from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE, PROFILE, AssertionGrants
 from funcmcp._oauth_proxy.page import refusal_page
+from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
+from funcmcp._oauth_proxy.programs import STATEMENT_ALGORITHMS, Programs
 from funcmcp._oauth_proxy.redirect_uris import RedirectURIError
 from funcmcp._oauth_proxy.settings import (
     IGNORED_SCOPES,
-    AddressRates,
     ClientNotAllowedError,
     ProxySettings,
     log_event,
-    log_failure_of_upstream,
 )
 from funcmcp._oauth_proxy.sign_in import authorize, callback, consent
+from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._oauth_proxy.stored_sign_ins import LIFETIME_SECONDS, StoredSignIns
 from funcmcp._oauth_proxy.token_endpoint import revoke, token
 from funcmcp._oauth_proxy.upstream import token_exchanger_of
 from funcmcp._oauth_proxy.upstream_tokens import CLAIM, Exchange
+from funcmcp._oauth_proxy.user_claims import MAX_BESIDE_UPSTREAM, MAX_IN_TOKEN, REFERENCE, StoredClaims, UserClaims
+from funcmcp._oauth_proxy.userinfo import CLAIMS as USERINFO_CLAIMS
+from funcmcp._oauth_proxy.userinfo import PATH as USERINFO
+from funcmcp._oauth_proxy.userinfo import userinfo
+from funcmcp._oauth_proxy.visits import Visits
 from funcmcp._oauth_proxy.web import WebAnswer, error_answer, json_answer
 from funcmcp._objects.public_names import public
+from funcmcp._state.key_values import MemorySignIns
 from funcmcp._state.keys import configured_keys
 from funcmcp._state.replays import FixedAccount, Nonces, Replays
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from funcmcp._auth.authenticator import Challenge
+    from funcmcp._auth.authenticator import Fit
     from funcmcp._auth.dpop import DPoP
-    from funcmcp._auth.principal import Principal
+    from funcmcp._oauth_proxy.clients import ClientWithSecret
+    from funcmcp._oauth_proxy.programs import Program
     from funcmcp._oauth_proxy.settings import Allow
     from funcmcp._oauth_proxy.upstream import Upstream
+    from funcmcp._oauth_proxy.user_claims import Claims
     from funcmcp._oauth_proxy.web import WebRequest
     from funcmcp._state.key_values import SignInStore
     from funcmcp._state.seal import KeyRing
@@ -65,12 +78,15 @@ _METADATA: Final = ("/.well-known/oauth-authorization-server", _OPENID_METADATA)
 _ERRORS: Final = {429: "temporarily_unavailable", 500: "server_error", 503: "temporarily_unavailable"}
 """The errors of OAuth for refusals; ``invalid_request`` for all other statuses."""
 
+_AUTH_METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
+
 _READ: Final = ("GET", "HEAD")
 """The methods of documents. HEAD is answered as GET, and the platform leaves the body out."""
 
 _PROOF_BYTES: Final = 8 * 1024 * 1024
 """Bytes of memory of used proofs of token requests. A user has a quarter of it, and so has an address."""
 
+_ENDED: Final = Challenge("invalid_token", "The sign-in of the token has ended. Sign in again.")
 _CACHED: Final = ("cache-control", "max-age=3600")
 _CORS: Final = (
     ("access-control-allow-origin", "*"),
@@ -92,8 +108,12 @@ class _Endpoint(NamedTuple):
 
 async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Return the metadata of the authorization server (RFC 8414)."""
-    del request
     issuer = settings.issuer
+    grant_types = ["authorization_code", "refresh_token"]
+    if settings.assertions is not None:
+        grant_types.append(GRANT_TYPE)
+    if settings.programs is not None:
+        grant_types.append(PROGRAM_GRANT_TYPE)
     document: dict[str, object] = {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}/oauth/authorize",
@@ -104,9 +124,10 @@ async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         "scopes_supported": list(settings.scopes),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code", "refresh_token"],
-        "token_endpoint_auth_methods_supported": ["none"],
-        "revocation_endpoint_auth_methods_supported": ["none"],
+        "grant_types_supported": grant_types,
+        # Registered clients have no secret, so "none" is first: some clients choose the first one.
+        "token_endpoint_auth_methods_supported": list(_AUTH_METHODS),
+        "revocation_endpoint_auth_methods_supported": list(_AUTH_METHODS),
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": True,
         "client_id_metadata_document_supported": settings.documents is not None,
@@ -115,12 +136,17 @@ async def _metadata(settings: ProxySettings, request: WebRequest) -> WebAnswer:
         "id_token_signing_alg_values_supported": [ALGORITHM],
     }
     if settings.assertions is not None:
-        document["grant_types_supported"] = ["authorization_code", "refresh_token", GRANT_TYPE]
         document["authorization_grant_profiles_supported"] = [PROFILE]
-        if settings.assertions.has_secrets:
-            document["token_endpoint_auth_methods_supported"] = ["none", "client_secret_basic", "client_secret_post"]
+    if settings.programs is not None and settings.programs.has_keys:
+        document["token_endpoint_auth_methods_supported"] = [*_AUTH_METHODS, "private_key_jwt"]
+        document["token_endpoint_auth_signing_alg_values_supported"] = sorted(STATEMENT_ALGORITHMS)
     if settings.dpop is not None:
         document["dpop_signing_alg_values_supported"] = list(PROOF_ALGORITHMS)
+    if _OPENID_METADATA in request.path:
+        # For those that decide by the domain of an address. These scopes are accepted, and give nothing.
+        document["userinfo_endpoint"] = f"{issuer}{USERINFO}"
+        document["claims_supported"] = list(USERINFO_CLAIMS)
+        document["scopes_supported"] = ["openid", "email", "profile", *settings.scopes]
     answer = json_answer(200, document)
     return WebAnswer(200, (answer.headers[0], _CACHED), answer.body)
 
@@ -137,17 +163,19 @@ async def _register(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     seconds = await settings.rates.registrations.take(request.caller)
     if seconds:
         retry_after = ("retry-after", str(int(seconds) + 1))
-        return error_answer(429, "temporarily_unavailable", "Too many registrations; slow down.", retry_after)
+        settings.log.refused(TOO_MANY, "registrations")
+        return error_answer(429, "temporarily_unavailable", TOO_MANY.user, retry_after)
     try:
         answer = settings.clients.register(request.body, settings.clock())
         settings.check_uris(answer["redirect_uris"])
     except RedirectURIError as error:
+        settings.log.refused(REGISTRATION, error)
         return error_answer(400, "invalid_redirect_uri", str(error))
     except ClientNotAllowedError:
-        return error_answer(
-            400, "invalid_redirect_uri", "This server only accepts applications that its operator allows."
-        )
+        settings.log.refused(CLIENT_NOT_ALLOWED, "a registration")
+        return error_answer(400, "invalid_redirect_uri", CLIENT_NOT_ALLOWED.user)
     except ClientMetadataError as error:
+        settings.log.refused(REGISTRATION, error)
         return error_answer(400, "invalid_client_metadata", str(error))
     client = settings.clients.read(answer["client_id"])
     log_event("registered", "-" if client is None else client.key)
@@ -183,6 +211,12 @@ class OAuthProxy:
             scope requests all of them.
         allow: Decides which users may sign in. It gets a `User`, and returns True, False, or the scopes that the user
             may have. It may be async. None: every user of the upstream may sign in.
+        claims: More claims of the user for tools, in `Principal.claims`: names of claims of the provider, such as
+            ``["org_id", "groups"]``, or paths to members of one (``"realm_access.roles"``); or a function that gets a
+            `User` and returns a mapping. It may be async, and has five seconds. The claims are determined at the
+            sign-in, and again when a refresh says something new about the user. Without a store they may have 4 KiB of
+            JSON with the roles, and with one 128 KiB. Clients can read those that are in the token. None: no more than
+            name, verified e-mail address, tenant and roles.
         clients: Which applications may sign users in: ``["https://claude.ai", "http://localhost"]``. An entry is the
             origin of a document (CIMD) or of redirect URIs, ``"http://localhost"`` for all programs on the computer of
             the user, or a scheme such as ``"cursor:"``. None: all applications; each user is asked.
@@ -198,6 +232,8 @@ class OAuthProxy:
         identity_assertions: Clients that may bring an identity assertion of the upstream (ID-JAG) in place of a
             sign-in: the secret for each client id, or None for a public client such as the URL of a document. It needs
             a store. None: no client.
+        programs: Programs that get tokens with a secret of their own, without a user (client credentials), by name. The
+            name is the ``sub`` and the ``client_id`` of their tokens. *allow* is not called for them. None: no program.
         issuer: The issuer of the tokens, below which the endpoints of the sign-in are. None: the origin of the URL, so
             a host has one proxy. For several servers of one host, a part of the URL, such as
             ``"https://mcp.example.com/orders"`` for ``"https://mcp.example.com/orders/mcp"``.
@@ -216,11 +252,11 @@ class OAuthProxy:
         nonces: Issues the nonces, for the endpoint as well: to a client, both are one server. None without nonces.
 
     Raises:
-        TypeError: *scopes* is not a dict, or *clients* is one string.
+        TypeError: *scopes* is not a dict, or *claims* or *clients* is one string.
         ValueError: The URL is not https, or has a query or another spelling than clients use; *issuer* is not a part of
-            it; there are no scopes, one is invalid, or has no sentence; an entry of *clients* has another form;
-            *identity_assertions* has no store, no client or a short secret; a number of seconds is not allowed; or
-            *dpop* has another value.
+            it; there are no scopes, one is invalid, or has no sentence; a name in *claims* is reserved; an entry of
+            *clients* has another form; *identity_assertions* has no store, no client or a short secret; a program has
+            no valid name or scope; a number of seconds is not allowed; or *dpop* has another value.
 
     Example:
         ```python
@@ -244,21 +280,22 @@ class OAuthProxy:
         upstream: Upstream,
         scopes: Mapping[str, str],
         allow: Allow | None = None,
+        claims: Claims | None = None,
         clients: Sequence[str] | None = None,
         client_documents: bool = True,
         access_seconds: int = 3600,
         refresh_seconds: int | None = None,
         store: SignInStore | None = None,
         identity_assertions: Mapping[str, str | None] | None = None,
+        programs: Mapping[str, Program] | None = None,
         issuer: str | None = None,
         keys: KeyRing | None = None,
         dpop: DPoP | None = None,
         dpop_nonces: bool = False,
         clock: Callable[[], float] = time,
     ) -> None:
-        url, origin = _checked_url(url)
-        issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
-        self._endpoints = _endpoints_below(issuer.removeprefix(origin))
+        url, issuer, path = _checked_place(url, issuer)
+        self._endpoints = _endpoints_below(path, self._userinfo)
         refresh_seconds = _checked_refresh_seconds(refresh_seconds, has_store=store is not None)
         own_keys = (keys or configured_keys(os.environ)).of(f"oauth {url}")
         self.nonces: Nonces | None = Nonces(own_keys, clock) if dpop_nonces else None
@@ -275,8 +312,9 @@ class OAuthProxy:
             tokens=AccessTokens(issuer, url, own_keys, _checked_access_seconds(access_seconds)),
             exchange=_exchange_of(upstream, own_keys),
             assertions=_assertions(upstream, identity_assertions, sign_ins, issuer=issuer, resource=url),
-            rates=AddressRates(),
+            programs=_programs(programs, scopes, issuer, store, clock),
             allow=allow,
+            claims=_claims(claims, upstream, decides=allow is not None, has_store=store is not None),
             sign_ins=sign_ins,
             refresh_seconds=refresh_seconds,
             dpop=checked_dpop("OAuthProxy", dpop),
@@ -284,9 +322,7 @@ class OAuthProxy:
             clock=clock,
         )
         self._bearer = _check_of_tokens(settings)
-        self.resource: ProtectedResource = ProtectedResource(
-            resource=url, authorization_servers=[issuer], scopes=list(scopes)
-        )
+        self.resource: ProtectedResource = _resource(url, issuer, scopes)
 
     @property
     def dpop(self) -> DPoP | None:
@@ -302,6 +338,11 @@ class OAuthProxy:
     def has_shared_keys(self) -> bool:
         """Whether other processes can have the same keys."""
         return self._settings.keys.shared
+
+    @property
+    def has_lasting_keys(self) -> bool:
+        """Whether a later start of the server has the same keys."""
+        return self._settings.keys.lasting
 
     @property
     def store(self) -> SignInStore | None:
@@ -323,21 +364,67 @@ class OAuthProxy:
         """The identity provider."""
         return self._settings.upstream
 
+    @cached_property
+    def visits(self) -> Visits:
+        """Finds out which user is at a browser, for pages of the server that are not part of a sign-in."""
+        return Visits(self._settings)
+
     @property
     def callback(self) -> str:
         """The redirect URI to register at the identity provider."""
         return self._settings.callback
 
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
-        """Return the user of a token of this proxy, a challenge for another token, or None without a bearer token."""
+        """Return the user of a token of this proxy, a challenge for another token, or None without a bearer token.
+
+        Raises:
+            StoreUnavailableError: The claims of the user are in the store, and it can't be reached.
+        """
         return await self._bearer(headers)
 
     def recall(self, digest: bytes) -> Principal | None:
         """See `BearerTokens.recall`."""
         return self._bearer.recall(digest)
 
+    def fit(self, headers: Mapping[str, str]) -> Fit:
+        """See `BearerTokens.fit`."""
+        return self._bearer.fit(headers)
+
+    def client(self, name: str, redirect_uris: Sequence[str]) -> ClientWithSecret:
+        """Return the id and the secret of a client, for a platform that asks for both.
+
+        They are derived from the keys of the server and from the arguments, so nothing is stored, and each call returns
+        the same ones. The id contains the arguments. They are valid for as long as the keys are.
+
+        Args:
+            name: What users read when the platform asks for access.
+            redirect_uris: The addresses to which the platform lets users return.
+
+        Raises:
+            TypeError: The redirect URIs are one string.
+            RuntimeError: The keys are random, so that the client would be unknown after a restart.
+            ValueError: A redirect URI is not allowed, by itself or by *clients*.
+
+        Example:
+            ```python
+            print(proxy.client("Power Platform", ["https://global.consent.azure-apim.net/redirect/orders"]))
+            ```
+        """
+        if isinstance(redirect_uris, str):
+            raise TypeError("OAuthProxy.client takes a list of redirect URIs, not one string.")
+        if not self.has_shared_keys:
+            raise RuntimeError("OAuthProxy.client needs keys that a restart keeps: set FUNCMCP_KEYS, or keys=.")
+        client = self._settings.clients.with_secret(name, redirect_uris)
+        try:
+            self._settings.check_uris(redirect_uris)
+        except ClientNotAllowedError:
+            raise ValueError("OAuthProxy.clients does not allow the redirect URIs of this client. Add them.") from None
+        return client
+
     async def sign_out(self, subject: str) -> None:
-        """End all sign-ins of a user. Access tokens that were issued before are valid until they expire.
+        """End all sign-ins of a user, and the grants of tools with ``grant=``.
+
+        Access tokens of the proxy that were issued before are valid until they expire.
 
         Args:
             subject: The subject of the user, as in `Principal.subject`.
@@ -346,10 +433,46 @@ class OAuthProxy:
             RuntimeError: The proxy has no store.
             StoreUnavailableError: The store can't be reached, or other requests change it too often. Call it again.
         """
+        for sign_out in self.visits.sign_outs:
+            await sign_out(subject)
         if self._settings.sign_ins is None:
             raise RuntimeError("OAuthProxy.sign_out needs a store: OAuthProxy(store=...).")
         await self._settings.sign_ins.sign_out(subject)
         log_event("signed_out", "-", subject)
+
+    async def check(self) -> None:
+        """Look beside serving whether the identity provider can be used; the log says what is wrong."""
+        check = getattr(self.upstream, "check", None)
+        if check is not None:
+            await check()
+
+    def with_provider(self, url: str, upstream: Upstream, keys: KeyRing, **changes: Any) -> OAuthProxy:
+        """Return a proxy with the same scopes and rules at another URL, whose users another provider signs in.
+
+        For tests and machines of developers: it has keys of its own, so neither proxy accepts the tokens of the other.
+        Sign-ins that this proxy would keep in a store are kept in memory. All applications may sign users in, and none
+        may bring identity assertions.
+
+        Args:
+            url: The URL of the endpoint.
+            upstream: The provider.
+            keys: The keys of the new proxy.
+            changes: Other options that differ.
+        """
+        settings = self._settings
+        options: dict[str, Any] = {
+            "scopes": settings.scopes,
+            "allow": settings.allow,
+            "claims": settings.claims.configured,
+            "client_documents": settings.documents is not None,
+            "access_seconds": settings.tokens.seconds,
+            "refresh_seconds": settings.refresh_seconds,
+            "store": None if self.store is None else MemorySignIns(),
+            "dpop": self.dpop,
+            "dpop_nonces": self.dpop_nonces,
+            "clock": settings.clock,
+        }
+        return OAuthProxy(url, upstream=upstream, keys=keys, **options | changes)
 
     async def aclose(self) -> None:
         """Close the connections of the store."""
@@ -364,7 +487,8 @@ class OAuthProxy:
             if request.method not in endpoint.methods:
                 text = "This address is part of a sign-in. Start the sign-in in your application."
                 return refusal_page(request, 405, "There is nothing to see here", text).with_headers(("allow", methods))
-            return await endpoint.handler(self._settings, request)
+            visited = await self.visits.answer(request) if endpoint.handler is callback else None
+            return await endpoint.handler(self._settings, request) if visited is None else visited
         if request.method == "OPTIONS":
             return WebAnswer(204, (*_CORS, ("access-control-allow-methods", methods), *_PREFLIGHT))
         if request.method not in endpoint.methods:
@@ -372,6 +496,10 @@ class OAuthProxy:
         else:
             answer = await endpoint.handler(self._settings, request)
         return answer.with_headers(*_CORS)
+
+    async def _userinfo(self, settings: ProxySettings, request: WebRequest) -> WebAnswer:
+        """Answer who the user of an access token is."""
+        return await userinfo(settings, request, self._bearer)
 
     def refusal(self, request: WebRequest, status: int, reason: str, *headers: tuple[str, str]) -> WebAnswer:
         """Return the answer to a request that is refused before it is read: an OAuth error, or a page.
@@ -392,13 +520,25 @@ class OAuthProxy:
 
 
 class _OwnTokens(BearerTokens):
-    """The access tokens of a proxy, whose principals get tokens for other APIs.
+    """The access tokens of a proxy, whose principals get tokens for other APIs, and claims that are in the store.
 
     Attributes:
         exchange: Exchanges sign-ins; None if the upstream does not.
+        stored_claims: Reads claims in the store; None without a store.
     """
 
     exchange: Exchange | None = None
+    stored_claims: StoredClaims | None = None
+
+    async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
+        identity = await super().__call__(headers)
+        if not isinstance(identity, Principal) or REFERENCE not in identity.claims:
+            return identity
+        return _ENDED if self.stored_claims is None else await self.stored_claims.complete(identity) or _ENDED
+
+    def recall(self, digest: bytes) -> Principal | None:
+        principal = super().recall(digest)
+        return None if principal is None or REFERENCE in principal.claims else principal
 
     async def _check(self, token: str, now: float) -> tuple[Principal, float]:
         principal, end = await super()._check(token, now)
@@ -409,6 +549,10 @@ class _OwnTokens(BearerTokens):
         claims = {name: value for name, value in principal.claims.items() if name != CLAIM}
         tokens = None if self.exchange is None else self.exchange.tokens_of(principal.claims[CLAIM])
         return replace(principal, claims=claims, upstream_tokens=tokens), end
+
+
+def _resource(url: str, issuer: str, scopes: Mapping[str, str]) -> ProtectedResource:
+    return ProtectedResource(resource=url, authorization_servers=[issuer], scopes=list(scopes))
 
 
 def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
@@ -422,20 +566,45 @@ def _check_of_tokens(settings: ProxySettings) -> _OwnTokens:
         clock=settings.clock,
     )
     bearer.exchange = settings.exchange
+    bearer.stored_claims = None if settings.sign_ins is None else StoredClaims(settings.sign_ins)
     return bearer
 
 
 def _exchange_of(upstream: Upstream, keys: KeyRing) -> Exchange | None:
     """Return what exchanges sign-ins at an identity provider; None if the provider does not."""
     exchanger = token_exchanger_of(upstream)
-    return None if exchanger is None else Exchange(exchanger, keys, log_failure_of_upstream)
+    return None if exchanger is None else Exchange(exchanger, keys, SignInLog().upstream_failed)
+
+
+def _claims(claims: Claims | None, upstream: Upstream, *, decides: bool, has_store: bool) -> UserClaims:
+    """Return what determines the claims of users, with fewer in access tokens that also have one of the provider."""
+    short = MAX_IN_TOKEN if token_exchanger_of(upstream) is None else MAX_BESIDE_UPSTREAM
+    return UserClaims(claims, SignInLog().upstream_failed, decides=decides, has_store=has_store, short=short)
 
 
 def _proofs(store: SignInStore | None, clock: Callable[[], float], nonces: Nonces | None) -> Proofs:
     """Return what checks the proofs of token requests."""
+    return Proofs(_replays(store, clock), clock, nonces)
+
+
+def _programs(
+    programs: Mapping[str, Program] | None,
+    scopes: Mapping[str, str],
+    issuer: str,
+    store: SignInStore | None,
+    clock: Callable[[], float],
+) -> Programs | None:
+    """Return the programs that get tokens; None if there are none."""
+    if programs is None:
+        return None
+    audiences = (issuer, f"{issuer}/oauth/token")
+    return Programs(programs, scopes, audiences=audiences, used=_replays(store, clock), clock=clock)
+
+
+def _replays(store: SignInStore | None, clock: Callable[[], float]) -> Replays:
+    """Return what remembers used proofs, in the store if other processes reach it, too."""
     account = FixedAccount(_PROOF_BYTES, _PROOF_BYTES // 4)
-    used = Replays(account, clock, store if store is not None and store.shared else None)
-    return Proofs(used, clock, nonces)
+    return Replays(account, clock, store if store is not None and store.shared else None)
 
 
 def _assertions(
@@ -452,6 +621,13 @@ def _assertions(
     if sign_ins is None:
         raise ValueError("OAuthProxy.identity_assertions needs a store, so that each assertion counts once.")
     return AssertionGrants(upstream, clients, sign_ins.use_once, issuer=issuer, resource=resource)
+
+
+def _checked_place(url: str, issuer: str | None) -> tuple[str, str, str]:
+    """Return the URL, the issuer and the path of the issuer, without slashes at the end; raise ValueError."""
+    url, origin = _checked_url(url)
+    issuer = origin if issuer is None else _checked_issuer(issuer, url, origin)
+    return url, issuer, issuer.removeprefix(origin)
 
 
 def _checked_url(url: str) -> tuple[str, str]:
@@ -483,12 +659,13 @@ def _checked_issuer(issuer: str, url: str, origin: str) -> str:
     return issuer
 
 
-def _endpoints_below(path: str) -> Mapping[str, _Endpoint]:
+def _endpoints_below(path: str, userinfo: Handler) -> Mapping[str, _Endpoint]:
     """Return the endpoints of an issuer by path. Clients look for its metadata at several (RFC 8414 section 3.1)."""
     metadata = [f"{name}{path}" for name in _METADATA]
     if path:
         metadata.append(f"{path}{_OPENID_METADATA}")
     endpoints = {f"{path}{name}": endpoint for name, endpoint in _ENDPOINTS.items()}
+    endpoints[f"{path}{USERINFO}"] = _Endpoint((*_READ, "POST"), userinfo, is_for_clients=True)
     return MappingProxyType(dict.fromkeys(metadata, _METADATA_ENDPOINT) | endpoints)
 
 

@@ -14,6 +14,8 @@ from funcmcp._oauth_proxy.upstream import User
 from funcmcp._state.records import VERSION, are_texts, to_record, value_of, with_key
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from funcmcp._state.records import Extra, Value
     from funcmcp._state.seal import KeyRing
 
@@ -40,6 +42,7 @@ class Refresh:
         signed_in: When the user signed in, in seconds since 1970.
         upstream_token: What renews the sign-in at the identity provider.
         jkt: The thumbprint of the client's key to which the tokens are bound (DPoP); None if they are not bound.
+        claims: More claims of the user, for the access tokens (`user_claims`).
         extra: Members of the record that this version does not know.
     """
 
@@ -49,6 +52,7 @@ class Refresh:
     signed_in: int
     upstream_token: str
     jkt: str | None = None
+    claims: Mapping[str, Any] = field(default_factory=dict)
     extra: Extra = field(default_factory=dict)
 
 
@@ -89,7 +93,7 @@ def log_unreadable() -> None:
 def refresh_members(refresh: Refresh) -> dict[str, Any]:
     """Return what a refresh token carries, but for its key, as members of a record."""
     user = refresh.user
-    return {
+    members: dict[str, Any] = {
         "subject": user.subject,
         "name": user.name,
         "email": user.email,
@@ -100,6 +104,7 @@ def refresh_members(refresh: Refresh) -> dict[str, Any]:
         "signed_in": refresh.signed_in,
         "upstream_token": refresh.upstream_token,
     }
+    return members | {"claims": dict(refresh.claims)} if refresh.claims else members
 
 
 def refresh_of(value: Value) -> Refresh | None:
@@ -125,5 +130,8 @@ def refresh_of(value: Value) -> Refresh | None:
             **extra,
         } if are_texts(roles) and are_texts(scopes):
             user = User(subject, name=name, email=email, tenant=tenant, roles=frozenset(roles))
-            return Refresh(user, client, tuple(scopes), signed_in, upstream_token, extra=extra)
+            claims = extra.pop("claims", {})
+            if not isinstance(claims, dict):
+                return None
+            return Refresh(user, client, tuple(scopes), signed_in, upstream_token, claims=claims, extra=extra)
     return None

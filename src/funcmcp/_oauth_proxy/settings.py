@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from funcmcp._oauth_proxy.client_documents import MAX_URL, is_document_url
+from funcmcp._oauth_proxy.sign_in_log import SignInLog
 from funcmcp._state.rates import MemoryRates
 
 if TYPE_CHECKING:
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.client_documents import ClientDocuments
     from funcmcp._oauth_proxy.clients import Clients, OAuthClient
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
+    from funcmcp._oauth_proxy.programs import Programs
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import Upstream, User
     from funcmcp._oauth_proxy.upstream_tokens import Exchange
+    from funcmcp._oauth_proxy.user_claims import UserClaims
     from funcmcp._state.seal import KeyRing
 
     Allow = Callable[[User], bool | Iterable[str] | Awaitable[bool | Iterable[str]]]
@@ -47,7 +50,9 @@ class AddressRates:
     def __init__(self) -> None:
         self.registrations = _per_minute(20)
         self.authorizations = _per_minute(60)
+        self.browsers = _per_minute(120)
         self.failed_tokens = _per_minute(30)
+        self.wrong_secrets = _per_minute(30)
 
 
 def _per_minute(count: int) -> MemoryRates:
@@ -70,13 +75,16 @@ class ProxySettings:
         tokens: Issues access tokens.
         exchange: Exchanges sign-ins for tokens for other APIs; None if the upstream does not.
         assertions: What identity assertions are good for; None: nothing.
-        rates: How often an address may use the endpoints.
+        programs: The programs that get tokens without a user; None: there are none.
         allow: Decides which users may sign in, and with which scopes; None: all users of the upstream, with all scopes.
+        claims: Determines the claims of users for the tokens.
         sign_ins: The sign-ins in the store; None without a store.
         refresh_seconds: Seconds from the sign-in to the end of its refresh tokens; 0 for no refresh tokens.
         dpop: Whether clients may bind tokens to their keys, or must; None: neither.
         proofs: Checks the proofs of token requests; None if `dpop` is None.
         clock: A function that returns seconds since 1970.
+        log: Writes what fails.
+        rates: How often an address may use the endpoints.
     """
 
     url: str
@@ -90,13 +98,16 @@ class ProxySettings:
     tokens: AccessTokens
     exchange: Exchange | None
     assertions: AssertionGrants | None
-    rates: AddressRates
+    programs: Programs | None
     allow: Allow | None
+    claims: UserClaims
     sign_ins: StoredSignIns | None
     refresh_seconds: float
     dpop: DPoP | None
     proofs: Proofs | None
     clock: Callable[[], float]
+    log: SignInLog = field(default_factory=SignInLog)
+    rates: AddressRates = field(default_factory=AddressRates)
 
     @property
     def origin(self) -> str:
@@ -161,13 +172,6 @@ class ProxySettings:
 def log_event(event: str, client: str, user: str | None = None, scopes: Iterable[str] = ()) -> None:
     """Write one line about an event of a sign-in. It has no secrets: digests, scopes of the server, and no URL."""
     _logger.info("event=oauth_%s client=%s user=%s scopes=%s", event, client, user_mark(user), ",".join(scopes) or "-")
-
-
-def log_failure_of_upstream(step: str, error: Exception) -> None:
-    """Write one line about a request to the identity provider that has failed."""
-    # The text of the provider may contain anything, so that it is escaped.
-    reason = str(error)[:600].encode("unicode_escape").decode("ascii")
-    _logger.warning("event=oauth_upstream_failed step=%s kind=%s reason=%s", step, type(error).__name__, reason)
 
 
 def user_mark(subject: str | None) -> str:

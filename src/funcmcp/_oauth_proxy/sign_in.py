@@ -20,8 +20,24 @@ import hmac
 import re
 from typing import TYPE_CHECKING, Final
 
+from funcmcp._auth.authenticator import to_description
 from funcmcp._oauth_proxy.client_documents import DocumentError
 from funcmcp._oauth_proxy.entra_errors import explanation_of
+from funcmcp._oauth_proxy.failures import (
+    CLIENT_DOCUMENT,
+    CLIENT_NOT_ALLOWED,
+    CLIENT_UNKNOWN,
+    OTHER_ADDRESS,
+    OTHER_BROWSER,
+    OTHER_PROVIDER,
+    OTHER_RESOURCE,
+    PROVIDER_AWAY,
+    PROVIDER_DENIED,
+    PROVIDER_ERROR,
+    REQUEST,
+    TOO_MANY,
+    Failure,
+)
 from funcmcp._oauth_proxy.flows import (
     ANY_KEY,
     FLOW_SECONDS,
@@ -36,8 +52,8 @@ from funcmcp._oauth_proxy.flows import (
 )
 from funcmcp._oauth_proxy.page import Question, consent_page, refusal_page
 from funcmcp._oauth_proxy.redirect_uris import is_registered
-from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, ClientNotAllowedError, log_event, log_failure_of_upstream
-from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamUnavailableError
+from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, ClientNotAllowedError, log_event
+from funcmcp._oauth_proxy.upstream import AuthorizationRequest, UpstreamUnavailableError, failed
 from funcmcp._oauth_proxy.web import MAX_QUERY, Parameters, ParametersError, cookies_of, form_of, redirect
 from funcmcp._protocol.codec import encode
 
@@ -70,24 +86,29 @@ class _RequestError(Exception):
 async def authorize(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Check an authorization request and ask the user, or refuse it."""
     if await settings.rates.authorizations.take(request.caller):
-        return refusal_page(request, 429, "Too many sign-ins", "Wait a minute, then start the sign-in again.")
+        return _too_many(settings, request)
     if len(request.query) > MAX_QUERY:
+        settings.log.refused(REQUEST, "the query is too long")
         return refusal_page(request, 400, "The request is too long", _STRANGE_REQUEST)
     try:
         parameters = Parameters(request.query)
     except ParametersError as error:
+        settings.log.refused(REQUEST, error)
         return refusal_page(request, 400, "The request is malformed", str(error), _STRANGE_REQUEST)
     try:
         client = await settings.find_client(parameters.get("client_id"))
     except DocumentError as error:
+        settings.log.refused(CLIENT_DOCUMENT, error)
         advice = "This is a fault of the application or its host: report it to its developers."
         return refusal_page(request, 400, "The server can't find out about your application", str(error), advice)
     except ClientNotAllowedError:
+        settings.log.refused(CLIENT_NOT_ALLOWED, "a sign-in")
         advice = f"Ask the operator of {request.server} which applications it accepts, or to add yours."
         return refusal_page(
             request, 403, "This server does not accept your application", "Nothing was sent to it.", advice
         )
     if client is None:
+        settings.log.refused(CLIENT_UNKNOWN, "a sign-in")
         return refusal_page(
             request,
             400,
@@ -102,6 +123,7 @@ def _ask_user(settings: ProxySettings, request: WebRequest, parameters: Paramete
     """Ask the user for a client, or answer the client that its request is refused."""
     redirect_uri = _redirect_uri(parameters, client)
     if redirect_uri is None:
+        settings.log.refused(OTHER_ADDRESS, "a sign-in", client=client.key)
         return refusal_page(
             request,
             400,
@@ -115,6 +137,8 @@ def _ask_user(settings: ProxySettings, request: WebRequest, parameters: Paramete
         jkt = _key(settings, parameters, client)
         scopes = _scopes(settings, parameters)
     except _RequestError as error:
+        failure = OTHER_RESOURCE if error.error == "invalid_target" else REQUEST
+        settings.log.refused(failure, f"{error.error}: {error}", client=client.key)
         return _error_redirect(settings, 302, redirect_uri, state, error.error, str(error))
     flow = Flow(
         secret=new_secret(),
@@ -133,20 +157,24 @@ def _ask_user(settings: ProxySettings, request: WebRequest, parameters: Paramete
 
 async def consent(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Take the decision of the user, and send the browser on."""
+    if await settings.rates.browsers.take(request.caller):
+        return _too_many(settings, request)
     if request.headers.get("origin") != settings.origin:
-        return _not_this_page(request)
+        return _not_this_page(settings, request)
     if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return _not_this_page(request)
+        return _not_this_page(settings, request)
     try:
         form = form_of(request)
     except ParametersError as error:
+        settings.log.refused(REQUEST, error)
         return refusal_page(request, 400, "The form is malformed", str(error), _START_AGAIN)
     flow = of_transaction(settings.keys, form.get("transaction") or "", settings.clock())
     if flow is None:
+        settings.log.refused(OTHER_BROWSER, "no valid transaction")
         return refusal_page(request, 400, "This page has expired", "It is valid for ten minutes.", _START_AGAIN)
     cookie = cookies_of(request).get(_cookie_name(settings, "ask", flow))
     if not _is_bound(cookie, flow, "ask") or not _equal(form.get("token"), flow.value("token")):
-        return _not_this_page(request)
+        return _not_this_page(settings, request)
     forget = _forget(settings, _cookie_name(settings, "ask", flow))
     decision = form.get("decision")
     if decision != "allow":
@@ -165,8 +193,8 @@ async def consent(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     try:
         url = await settings.upstream.authorization_url(upstream_request)
     except UpstreamUnavailableError as error:
-        log_failure_of_upstream("authorize", error)
-        reason = "The identity provider can't be reached."
+        settings.log.upstream_failed("authorize", error)
+        reason = error.advice or PROVIDER_AWAY.user
         return _error_redirect(settings, 303, flow.redirect_uri, flow.state, "temporarily_unavailable", reason, forget)
     go = _set_cookies(settings, request, "go", flow)
     return redirect(303, url, {}, forget, *go)
@@ -174,19 +202,25 @@ async def consent(settings: ProxySettings, request: WebRequest) -> WebAnswer:
 
 async def callback(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     """Take the answer of the identity provider, and give the client its code."""
+    if await settings.rates.browsers.take(request.caller):
+        return _too_many(settings, request)
     if len(request.query) > MAX_QUERY * 2:
+        settings.log.refused(REQUEST, "the query of the callback is too long")
         return refusal_page(request, 400, "The answer of the identity provider is too long", _START_AGAIN)
     try:
         parameters = Parameters(request.query)
-    except ParametersError:
+    except ParametersError as error:
+        settings.log.refused(REQUEST, error)
         return refusal_page(request, 400, "The answer of the identity provider is malformed", _START_AGAIN)
     flow = of_state(settings.keys, parameters.get("state") or "", settings.clock())
     if flow is None:
+        settings.log.refused(OTHER_BROWSER, "no valid state")
         return refusal_page(
             request, 400, "This sign-in has expired", "It has to be completed in ten minutes.", _START_AGAIN
         )
     name = _cookie_name(settings, "go", flow)
     if not _is_bound(cookies_of(request).get(name), flow, "go"):
+        settings.log.refused(OTHER_BROWSER, "no cookie", client=flow.client)
         return refusal_page(
             request,
             403,
@@ -197,17 +231,18 @@ async def callback(settings: ProxySettings, request: WebRequest) -> WebAnswer:
     try:
         is_from_upstream = await _is_from_upstream(settings, parameters.get("iss"))
     except UpstreamUnavailableError as error:
-        log_failure_of_upstream("callback", error)
+        settings.log.upstream_failed("callback", error)
         return _error_redirect(
             settings,
             302,
             flow.redirect_uri,
             flow.state,
             "temporarily_unavailable",
-            "The identity provider can't be reached.",
+            error.advice or PROVIDER_AWAY.user,
             _forget(settings, name),
         )
     if not is_from_upstream:
+        settings.log.refused(OTHER_PROVIDER, f"it names {parameters.get('iss')!r:.200}", client=flow.client)
         return refusal_page(request, 403, "The answer came from another identity provider", _START_AGAIN)
     return _to_client(settings, parameters, flow, _forget(settings, name))
 
@@ -219,19 +254,31 @@ def _to_client(settings: ProxySettings, parameters: Parameters, flow: Flow, forg
         log_event("returned", flow.client, scopes=flow.scopes)
         answer = {"code": to_code(settings.keys, flow, code, settings.clock()), "state": flow.state}
         return redirect(302, flow.redirect_uri, {**answer, "iss": settings.issuer}, forget)
-    error = parameters.get("error") or "no code"
-    reason = f"{error}: {parameters.get('error_description') or ''}"
+    error, sentence = parameters.get("error") or "no code", parameters.get("error_description") or ""
+    failure = PROVIDER_DENIED if error in _REFUSED_BY_USER else PROVIDER_ERROR
+    reason = f"{error}: {sentence}"
+    failed_sign_in = failed(UpstreamUnavailableError, failure, reason)
+    description = _description_of(failure, sentence)
     explanation = explanation_of(reason)
     if explanation is not None:
-        reason = f"{explanation.code}: {explanation.operator} ({reason})"
-    log_failure_of_upstream("sign-in", UpstreamUnavailableError(reason))
-    if error in _REFUSED_BY_USER:
-        code_of_error, description = "access_denied", "The identity provider has not signed the user in."
-    else:
-        code_of_error, description = "server_error", "The identity provider has reported an error."
-    if explanation is not None:
+        failed_sign_in = UpstreamUnavailableError(f"{explanation.code}: {explanation.operator} ({reason})")
         description = explanation.user
+    settings.log.upstream_failed("sign-in", failed_sign_in, is_of_browser=True)
+    code_of_error = "server_error"
+    if error in _REFUSED_BY_USER:
+        code_of_error = "access_denied"
+    elif error == "temporarily_unavailable":
+        code_of_error = error
     return _error_redirect(settings, 302, flow.redirect_uri, flow.state, code_of_error, description, forget)
+
+
+def _description_of(failure: Failure, sentence: str) -> str:
+    """Return what the client may show for an error of the provider, with the provider's sentence.
+
+    Sentences of Entra ID are left out: they have ids of the tenant and of the user.
+    """
+    sentence = to_description(sentence.strip())
+    return failure.user if not sentence or "AADSTS" in sentence else f"{failure.user} It says: {sentence}"
 
 
 async def _is_from_upstream(settings: ProxySettings, issuer: str | None) -> bool:
@@ -322,7 +369,13 @@ def _error_redirect(
     return redirect(status, redirect_uri, parameters, *headers)
 
 
-def _not_this_page(request: WebRequest) -> WebAnswer:
+def _too_many(settings: ProxySettings, request: WebRequest) -> WebAnswer:
+    settings.log.refused(TOO_MANY, "the browser")
+    return refusal_page(request, 429, "Too many sign-ins", "Wait a minute, then start the sign-in again.")
+
+
+def _not_this_page(settings: ProxySettings, request: WebRequest) -> WebAnswer:
+    settings.log.refused(OTHER_BROWSER, "the form of the page")
     return refusal_page(
         request,
         403,

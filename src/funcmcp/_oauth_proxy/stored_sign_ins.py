@@ -14,14 +14,17 @@ A token with the number before the valid one is repeated, not stolen, if it come
 or the client sent it twice. The same answer is returned. Any other old token is taken for a stolen one. The record is
 removed, and with it the whole sign-in.
 
+An access token whose claims are too long for a header (`user_claims`) refers to the record. The record of a sign-in
+that can't be renewed is stored for such tokens only, until they expire.
+
 Everything fails closed: a sign-in without a record has ended, also if the store has lost the record.
 
 A record has named members and a version (`funcmcp._state.records`). A process of another version renews the sign-in,
 and keeps the members that it does not know. Version 0.1 wrote lists, which are still read.
 
 The key of a record is a digest of the id, and its value is encrypted with a key that is derived from the keys of the
-server and the id. The id is in the tokens of the client only. So neither the store alone nor the store with the keys of
-the server opens a record.
+server and the id. The id is in the tokens of the client only, encrypted. So neither the store alone nor the store with
+the keys of the server opens a record.
 
 Source: RFC 9700 section 4.14.2 (reuse of refresh tokens), RFC 6749 section 4.1.2 (reuse of codes), RFC 7009.
 """
@@ -69,6 +72,9 @@ REPEAT_SECONDS = 30
 MAX_PER_USER = 100
 """Sign-ins of one user. A further one ends the oldest."""
 
+_ACCESS_SECONDS = 86_400
+"""An access token of a sign-in is valid for so long at most, and may refer to the record."""
+
 _LEASE_SECONDS = 30
 _UPSTREAM_SECONDS = 20
 """The provider has less time than the lease, so that the answer is stored before another caller asks."""
@@ -83,7 +89,8 @@ _MAX_TOKEN = 2048
 _RECORD_OF_0_1 = ("refresh", "number", "lease", "answer", "request", "answered")
 """The members of records of version 0.1, which were lists."""
 
-_REFRESH, _ENDED = "oauth stored refresh", "oauth ended sign-in"
+_REFRESH, _ENDED, _CLAIMS = "oauth stored refresh", "oauth ended sign-in", "oauth stored claims"
+_USERS, _USERS_OF_TOKENS = "oauth users", "oauth users of tokens"
 
 
 class SignInEndedError(Exception):
@@ -199,13 +206,13 @@ class StoredSignIns:
 
         Args:
             sign_in: The id, which has 256 random bits.
-            refresh: The sign-in.
+            refresh: The sign-in. If it can't be renewed, the refresh token is of no use.
         """
         value, seconds = self._conceal(sign_in, _Record(refresh)), self._lifetime(refresh)
         if not await _persist(lambda: self.store.take(_sign_in_key(sign_in), value, seconds)):
             raise SignInEndedError  # the id has been used
         try:
-            await self._list(refresh.user.subject, _sign_in_key(sign_in))
+            await self._list(refresh, _sign_in_key(sign_in))
         except BaseException:
             with suppress(StoreUnavailableError):  # then it expires: nobody has a token of it
                 await self.store.remove(_sign_in_key(sign_in))
@@ -216,6 +223,16 @@ class StoredSignIns:
         """Return what a refresh token contains; None if it is not one of the proxy's."""
         payload = self._keys.reveal(_REFRESH, text) if len(text) <= _MAX_TOKEN else None
         return _token_of(value_of(payload))
+
+    def reference(self, sign_in: str) -> str:
+        """Return a reference to a sign-in, for an access token whose claims are in the store."""
+        return self._keys.conceal(_CLAIMS, sign_in.encode())
+
+    async def referred(self, reference: str) -> Refresh | None:
+        """Return the sign-in of an access token; None if it has ended, or its key has been removed."""
+        sign_in = self._keys.reveal(_CLAIMS, reference)
+        current = None if sign_in is None else await self._stored(sign_in.decode())
+        return None if current is None else current.record.refresh
 
     async def find(self, sign_in: str) -> Refresh | None:
         """Return a sign-in; None if it has ended."""
@@ -256,7 +273,7 @@ class StoredSignIns:
 
     async def sign_out(self, subject: str) -> None:
         """End all sign-ins of a user."""
-        for name in self._index_keys(subject):
+        for name in (*self._index_keys(subject), *self._index_keys(subject, _USERS_OF_TOKENS)):
             for _ in range(_MAX_CONFLICTS):
                 value = await self.store.get(name)
                 if value is None:
@@ -277,7 +294,13 @@ class StoredSignIns:
         issue: Callable[[Refresh, SignIn, str], Awaitable[tuple[Refresh, str]]],
     ) -> str:
         """Renew a sign-in whose lease this caller has."""
-        refresh, sign_in = await self._ask_upstream(held)
+        try:
+            refresh, sign_in = await self._ask_upstream(held)
+        except UpstreamRefusedError:
+            answer = await self._answer_of_others(held, request)
+            if answer is None:
+                raise
+            return answer
         number = held.record.number + 1
         next_token = self._token(token._replace(number=number))
         try:
@@ -299,6 +322,23 @@ class StoredSignIns:
             held = current
         return answer
 
+    async def _answer_of_others(self, held: _Read, request: str) -> str | None:
+        """End a sign-in that the provider has refused to renew, and return None.
+
+        If this caller has lost the lease, another one may have renewed the sign-in with the same token of the provider,
+        which is good for one use. Then the sign-in goes on, and the answer of the other caller is returned.
+        """
+        if await self._discard(held):
+            return None
+        current = await self._find(held.sign_in)
+        if current is None:
+            return None
+        record = current.record
+        if record.number == held.record.number:  # the other caller has not finished
+            raise SignInBusyError
+        is_same = record.number == held.record.number + 1 and record.request == request
+        return record.answer if is_same else None
+
     async def _ask_upstream(self, held: _Read) -> tuple[Refresh, SignIn]:
         """Renew a sign-in at the provider; return it, and what the provider says."""
         refresh = held.record.refresh
@@ -306,7 +346,6 @@ class StoredSignIns:
             async with asyncio.timeout(_UPSTREAM_SECONDS):
                 renewed = await self._upstream.refresh(refresh.upstream_token, refresh.user.subject)
         except UpstreamRefusedError:
-            await self._discard(held)
             raise
         except TimeoutError as error:
             await self._release(held, refresh)
@@ -366,10 +405,12 @@ class StoredSignIns:
         seconds = self._lifetime(record.refresh)
         return await _persist(lambda: self.store.replace(key, held.value, value, seconds))
 
-    async def _discard(self, held: _Read) -> None:
-        """End a sign-in whose lease this caller has, unless another caller has renewed it in the meantime."""
+    async def _discard(self, held: _Read) -> bool:
+        """End a sign-in whose lease this caller has; return False if another caller has changed it in the meantime."""
         with suppress(StoreUnavailableError):  # the provider refuses it the next time, too
-            await self.store.replace(_sign_in_key(held.sign_in), held.value, self._keys.conceal(_ENDED, b""), 1.0)
+            ended = self._keys.conceal(_ENDED, b"")
+            return await self.store.replace(_sign_in_key(held.sign_in), held.value, ended, 1.0)
+        return True
 
     async def _complete(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of *work*, which continues if the caller is cancelled: the provider has been asked."""
@@ -384,37 +425,44 @@ class StoredSignIns:
             task.exception()  # which nobody retrieves if the caller does not wait any more
 
     async def _find(self, sign_in: str) -> _Read | None:
+        """Return a sign-in that can be renewed."""
+        current = await self._stored(sign_in)
+        if current is None or self._clock() - current.record.refresh.signed_in >= self._seconds:
+            return None
+        return current
+
+    async def _stored(self, sign_in: str) -> _Read | None:
         value = await self.store.get(_sign_in_key(sign_in))
         payload = None if value is None else self._keys.reveal(_purpose(sign_in), value)
         record = _record_of(value_of(payload))
         if payload is not None and record is None:
             log_unreadable()
-        if value is None or record is None:
-            return None
-        if self._clock() - record.refresh.signed_in >= self._seconds:
-            return None
-        return _Read(sign_in, value, record)
+        return None if value is None or record is None else _Read(sign_in, value, record)
 
-    async def _list(self, subject: str, key: str) -> None:
-        """Add a sign-in to those of a user, and end the oldest ones if there are too many."""
-        name = self._index_keys(subject)[0]
+    async def _list(self, refresh: Refresh, key: str) -> None:
+        """Add a sign-in to those of a user, and end the oldest ones if there are too many.
+
+        Those that can't be renewed have a list of their own, so that they don't end any that can.
+        """
+        subject, lifetime = refresh.user.subject, max(self._seconds, _ACCESS_SECONDS)
+        name = self._index_keys(subject, _USERS if refresh.upstream_token else _USERS_OF_TOKENS)[0]
         for _ in range(_MAX_CONFLICTS):
             value = await self.store.get(name)
             keys, extra = ([], {}) if value is None else self._listed(subject, value)
             listed = self._conceal_list(subject, [*keys, key][-MAX_PER_USER:], extra)
             if value is None:
-                is_written = await self.store.take(name, listed, self._seconds)
+                is_written = await self.store.take(name, listed, lifetime)
             else:
-                is_written = await self.store.replace(name, value, listed, self._seconds)
+                is_written = await self.store.replace(name, value, listed, lifetime)
             if is_written:
                 for oldest in [*keys, key][:-MAX_PER_USER]:
                     await self.store.remove(oldest)
                 return
         raise StoreUnavailableError(store=SIGN_INS.store)
 
-    def _index_keys(self, subject: str) -> list[str]:
-        """Return the keys of the list of a user's sign-ins, one for each key of the server."""
-        digests = [hmac.digest(key, subject.encode(), hashlib.sha256) for key in self._keys.derive("oauth users")]
+    def _index_keys(self, subject: str, purpose: str = _USERS) -> list[str]:
+        """Return the keys of a list of a user's sign-ins, one for each key of the server."""
+        digests = [hmac.digest(key, subject.encode(), hashlib.sha256) for key in self._keys.derive(purpose)]
         return [digest.hex() for digest in digests]
 
     def _conceal_list(self, subject: str, keys: list[str], extra: Extra) -> str:
@@ -446,8 +494,10 @@ class StoredSignIns:
         return self._keys.conceal(_REFRESH, to_record(members, token.extra))
 
     def _lifetime(self, refresh: Refresh) -> float:
-        """Return the seconds until a sign-in ends that is not renewed any more."""
-        return max(1.0, min(IDLE_SECONDS, refresh.signed_in + self._seconds - self._clock()))
+        """Return the seconds until a sign-in ends that is not renewed any more, or its last access token does."""
+        if not refresh.upstream_token:
+            return _ACCESS_SECONDS
+        return max(_ACCESS_SECONDS, min(IDLE_SECONDS, refresh.signed_in + self._seconds - self._clock()))
 
 
 def _token_of(value: Value) -> StoredToken | None:
@@ -493,6 +543,11 @@ async def _persist(write: Callable[[], Awaitable[bool]]) -> bool:
         except StoreUnavailableError:
             await asyncio.sleep(pause)
     return await write()
+
+
+def new_id() -> str:
+    """Return the id of a new sign-in, which has 256 random bits."""
+    return base64url(os.urandom(32))
 
 
 def _key(kind: str, text: str) -> str:

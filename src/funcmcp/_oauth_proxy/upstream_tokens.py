@@ -24,7 +24,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from funcmcp._auth.access import distinct
 from funcmcp._auth.principal import UpstreamTokenError
-from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError
+from funcmcp._oauth_proxy.failures import PROVIDER_AWAY, PROVIDER_REFUSED, PROVIDER_REFUSES_SERVER
+from funcmcp._oauth_proxy.upstream import (
+    UpstreamMisconfiguredError,
+    UpstreamRefusedError,
+    UpstreamUnavailableError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -116,7 +121,9 @@ class Exchange:
             )
         except UpstreamRefusedError as error:
             self._log_failure("exchange", error)
-            text = error.advice or "The identity provider gives no token for the other service. Sign in again."
+            text = error.advice
+            if text is None or text == PROVIDER_REFUSED.user:
+                text = "The identity provider gives no token for the other service. Sign in again."
             raise UpstreamTokenError("sign_in", text) from error
         except UpstreamUnavailableError as error:
             self._log_failure("exchange", error)
@@ -141,6 +148,6 @@ class Exchange:
 
 
 def _unavailable(error: UpstreamUnavailableError) -> UpstreamTokenError:
-    if error.advice is not None:
-        return UpstreamTokenError("configuration", error.advice)
-    return UpstreamTokenError("unavailable", "The identity provider can't be reached. Try again later.")
+    if isinstance(error, UpstreamMisconfiguredError):
+        return UpstreamTokenError("configuration", error.advice or PROVIDER_REFUSES_SERVER.user)
+    return UpstreamTokenError("unavailable", error.advice or PROVIDER_AWAY.user)

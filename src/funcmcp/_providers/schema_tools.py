@@ -64,6 +64,8 @@ def tool_from_schema(
     options = checked_options(options, ToolOptions)
     if options.get("task") is not None:
         raise RegistrationError(f"{name}: a tool of tool_from_schema has no task=.")
+    if options.get("grant") is not None and services is None:
+        raise RegistrationError(f"{name}: grant= of tool_from_schema needs services=mcp.services.")
     feature_name(function, name, "tool")
     check_common_options(name, options)
     fault = _fault_of(name, input_schema)

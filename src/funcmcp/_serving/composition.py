@@ -8,7 +8,8 @@ steps:
 - `start`: the process is about to serve. The bus to the other instances starts, the log gets warnings about the
   configuration (`begin`), and the author's lifespans are entered. ASGI servers call it in the lifespan; without a
   lifespan the first request does.
-- `on_listening`: the address is known. The log gets a warning if other machines can reach a server with a random key.
+- `on_listening`: the address is known. The log gets a warning if other machines can reach a server with a random key,
+  and the identity provider of an `OAuthProxy` is looked at beside serving.
 - `drain`: the process is about to stop. Streams that would stay open end.
 - `aclose`: services with app scope and the bus are closed, and the lifespans are left.
 """
@@ -22,6 +23,7 @@ from functools import partial
 from threading import Lock
 from time import time
 from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from funcmcp._adapters.asgi.application import HTTPRuntime, http_runtime_of
@@ -40,6 +42,7 @@ from funcmcp._server.run import require_asyncio
 from funcmcp._serving.environment import is_on_azure, may_be_one_of_several, task_concurrency, task_queues
 from funcmcp._serving.health import store_checks
 from funcmcp._serving.warnings import (
+    check_provider,
     check_proxy,
     check_uploads,
     warn_of_idle_tasks,
@@ -62,12 +65,17 @@ from funcmcp._transports.http.status import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from contextlib import AbstractContextManager
     from typing import Any, Literal, TypeAlias
 
     from funcmcp._adapters.asgi.application import ASGIApplication, Receive, Scope, Send
     from funcmcp._adapters.prometheus import MetricsPort
+    from funcmcp._auth.authenticator import Authenticator
+    from funcmcp._auth.grants import Grant
     from funcmcp._auth.policy import Auth
+    from funcmcp._auth.protected_resource import ProtectedResource
     from funcmcp._authoring.calling.services import Services
+    from funcmcp._grants.tool_grants import ToolGrants
     from funcmcp._oauth_proxy.proxy import OAuthProxy
     from funcmcp._server.calls.upstream_call import Around
     from funcmcp._server.catalog.features import ResourceTemplate, Tool
@@ -78,7 +86,7 @@ if TYPE_CHECKING:
     from funcmcp._serving.health import Check, UpstreamServer
     from funcmcp._serving.request_log import Write
     from funcmcp._state.caller_values import CallerValues
-    from funcmcp._state.key_values import StateStore
+    from funcmcp._state.key_values import SignInStore, StateStore
     from funcmcp._state.seal import KeyRing
     from funcmcp._state.sessions.memory import MemorySessions
     from funcmcp._state.tasks.store import TaskStore
@@ -120,6 +128,7 @@ class ServerRuntime(HTTPRuntime):
         http_options: The options of HTTP.
         metadata: The metadata for clients that need a token; None without.
         proxy: The authorization server of the server itself; None without.
+        grants: The grants of the callers at other services; None without.
         exchange: Answers every HTTP request.
         mounted: The servers whose features it serves, too.
         above: The server that mounts this one, and whose store of state it uses unless it has one; None for none.
@@ -142,14 +151,17 @@ class ServerRuntime(HTTPRuntime):
     metrics_port: MetricsPort | None = None
     metrics_path: str | None = None
     above: ServerRuntime | None = None
+    grants: ToolGrants | None = None
     upload_features: tuple[Tool | None, ResourceTemplate] | None = None
     _routes: CustomRoutes | None = None
     _websocket: WebSocket | None = None
     _entering: asyncio.Task[None] | None = None
     _values: CallerValues | None = None
+    _grant_values: CallerValues | None = None
     on_provider: tuple[Callable[[], None], ...] = ()
     _fixed_routes: str | None = None
     _has_warned_of_key = False
+    _checking: asyncio.Task[None] | None = None
     _logs_requests = False
     _seals_nonces = False
     _shows_tracebacks = False
@@ -174,9 +186,9 @@ class ServerRuntime(HTTPRuntime):
         self.state = None if state == "memory" else _checked_state(state)
         services.open_values = self.server.open_values = self.open_values
         services.runtime = self
-        http = _with_environment(http)
-        self.http_options, self.path, self._sse = http, http.path, http.sse
         self.metadata = None if auth is None else auth.resource
+        http = _completed(http, self.metadata)
+        self.http_options, self.path, self._sse = http, http.path, http.sse
         self.proxy = None if auth is None else _proxy_in(auth)
         self._auth = auth
         self._authentication = self._make_authentication()
@@ -195,6 +207,8 @@ class ServerRuntime(HTTPRuntime):
         super().__init__(self._make_exchange(), options.limits)
         self._entered: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         services.lifespans.listeners.append(self._use_lifespans)
+        if auth is not None and auth.grants:
+            self._open_grants(auth)
         self.has_websocket = http.websocket is not None
 
     def _make_server(
@@ -218,6 +232,75 @@ class ServerRuntime(HTTPRuntime):
             task_queues=task_queues(os.environ),
         )
 
+    def _open_grants(self, auth: Auth) -> None:
+        """Make the grants of the callers, and add the pages on which users connect accounts."""
+        from funcmcp._grants.tool_grants import ToolGrants  # noqa: PLC0415 - few servers have grants
+
+        self.services.uses_state = self.services.uses_state or self.proxy is None or self.proxy.store is None
+        self.grants = ToolGrants(
+            auth,
+            None if self.proxy is None else self.proxy.visits,
+            server_name=lambda: self.server.options.info.title or self.name,
+            open_values=self._open_grant_values,
+        )
+        for route in self.grants.routes:
+            self.add_route(route)
+
+    def _open_grant_values(self) -> CallerValues:
+        """Return the values of the callers' grants: in the store of the proxy, or else in the state of the server."""
+        store = None if self.proxy is None else self.proxy.store
+        if store is None:
+            return self.open_values()
+        with self._opening:
+            if self._grant_values is None:
+                self._grant_values = self._new_values(store)
+            return self._grant_values
+
+    def _new_values(self, store: SignInStore) -> CallerValues:
+        """Return the values of callers in a store."""
+        from funcmcp._state.caller_values import CallerValues  # noqa: PLC0415 - few servers have state
+
+        return CallerValues(
+            store,
+            self.server.keys,
+            self.name,
+            owner_bytes=self.limits.share_of("state_bytes"),
+            owner_values=self.limits.state_values_per_principal,
+        )
+
+    def _needed_grants(self) -> list[tuple[str, Grant]]:
+        """Return what the tools of this server and of the mounted ones need, with their names."""
+        needed = list(self.services.needed_grants)
+        for mounted in self.mounted:
+            needed += mounted._needed_grants()  # noqa: SLF001 - of the same class
+        return needed
+
+    def check_grants(self, *, has_callers: bool = True) -> None:
+        """Log what an operator registers at the services of grants.
+
+        Args:
+            has_callers: Whether the transport knows its callers.
+
+        Raises:
+            RuntimeError: A tool needs a grant that its callers can't give.
+        """
+        needed = self._needed_grants()
+        if needed and not has_callers:
+            raise RuntimeError(
+                f"The tool {needed[0][0]!r} has grant=, which needs a user who has signed in, and stdio has no "
+                'sign-in. Serve it over HTTP: mcp.run("http").'
+            )
+        if needed and self.grants is None:
+            tool, grant = needed[0]
+            raise RuntimeError(
+                f"The tool {tool!r} needs a grant of {grant.provider!r}. Write MCPServer(auth=Auth(..., grants=["
+                f"GrantProvider({grant.provider!r}, ...)])); see docs/guides/grants.md."
+            )
+        if self.grants is not None:
+            self.grants.check(needed)
+            for name, uri in self.grants.redirect_uris.items():
+                logger.info("%s has grants of %s. Redirect URI to register there: %s.", self.name, name, uri)
+
     def _open_uploads(self, options: Uploads | None) -> None:
         """Make the store of uploads, and add the tool that returns addresses, and the files as resources."""
         if options is None:
@@ -230,9 +313,15 @@ class ServerRuntime(HTTPRuntime):
         self.server.catalog.add(template)
         self.upload_features = None, template
         if options.tool_name is not None:
-            url = options.url or self._url_of_auth()
             keys = self.server.keys
-            tool = upload_tool(options.tool_name, store, self.services, keys=keys, endpoint=lambda: self.path, url=url)
+            tool = upload_tool(
+                options.tool_name,
+                store,
+                self.services,
+                keys=keys,
+                endpoint=lambda: self.path,
+                url=lambda: options.url or self._url_of_auth(),
+            )
             self.server.catalog.add(tool)
             self.upload_features = tool, template
 
@@ -374,11 +463,43 @@ class ServerRuntime(HTTPRuntime):
         """
         if sessions is None:
             self._store = NoSessions()
-        http = _with_environment(http)
+        http = _completed(http, self.metadata)
         self.http_options, self.path, self._sse = http, http.path, http.sse
         self._make_endpoints()
         self.exchange = self._make_exchange()
         self.has_websocket = http.websocket is not None
+
+    @property
+    def auth(self) -> Auth | None:
+        """How callers are authenticated; None lets everybody call everything."""
+        return self._auth
+
+    def accepting(self, authenticator: Authenticator) -> AbstractContextManager[None]:
+        """Accept the principals of another authenticator, too, inside a ``with`` block; raise ValueError without auth.
+
+        For tests, which sign in users of their own.
+        """
+        if self._authentication is None:
+            raise ValueError(f"{self.name} has no auth, so it does not know its callers.")
+        return self._authentication.accepting(authenticator)
+
+    def change_auth(self, auth: Auth) -> None:
+        """Change how callers are authenticated before the server begins. What they may do remains as it is."""
+        self.metadata, self.proxy, self._auth = auth.resource, _proxy_in(auth), auth
+        self._authentication = self._make_authentication()
+        routes, self._routes = self._routes, None
+        if routes is not None:
+            from funcmcp._transports.http.endpoints.custom_routes import CustomRoutes  # noqa: PLC0415 - few servers have them
+
+            self._routes = CustomRoutes(self.server, self.http_options, self._authentication)
+            of_grants = set() if self.grants is None else {route.path for route in self.grants.routes}
+            for route in routes.routes:
+                if route.path not in of_grants:
+                    self._routes.add(route)
+        self._make_endpoints()
+        self.exchange = self._make_exchange()
+        if auth.grants:  # their pages are at the URL of the proxy, and find out who is at a browser by it
+            self._open_grants(auth)
 
     def begin(self) -> None:
         """Start the bus, and log warnings about the configuration."""
@@ -396,6 +517,8 @@ class ServerRuntime(HTTPRuntime):
             warn_of_idle_tasks(self.name, self.server.tasks)
         if self.proxy is not None:
             check_proxy(self.name, self.proxy)
+        if self.above is None:
+            self.check_grants()
         self._check_what_other_processes_find()
         self.warn_of_state_with_random_key()
         if may_be_one_of_several():
@@ -449,10 +572,24 @@ class ServerRuntime(HTTPRuntime):
         self._entered.add(loop)
 
     def on_listening(self, address: str) -> None:
-        """Warn of a random key if other machines can reach the server."""
+        """Warn of a random key if other machines can reach the server, and look at the identity provider."""
+        self._check_sign_in()
         is_network_address = address_of(address) is not None  # and not the path of a Unix socket
         if is_network_address and not is_loopback(address):
             self._warn_of_random_key("other machines can reach it")
+
+    def _check_sign_in(self) -> None:
+        """Begin to look whether the identity provider can be used, once. Serving does not wait for it."""
+        if self.proxy is not None and self._checking is None:
+            self._checking = asyncio.create_task(check_provider(self.name, self.proxy))
+
+    async def _end_check(self) -> None:
+        """Cancel what looks at the identity provider, if it runs in this event loop."""
+        checking = self._checking
+        if checking is not None and checking.get_loop() is asyncio.get_running_loop():
+            self._checking = None
+            checking.cancel()
+            await asyncio.wait({checking})
 
     def show_tracebacks(self) -> None:
         """Allow the page to show the tracebacks of failures, if there is a page and no proxy is declared."""
@@ -471,6 +608,7 @@ class ServerRuntime(HTTPRuntime):
             self.begin()
             if self.services.has_app_scope or self.services.lifespans or not isinstance(self.server.bus, LocalBus):
                 warn_of_missing_lifespan(self.name)
+        self._check_sign_in()
         if address is not None:
             self.on_listening(address)
 
@@ -503,6 +641,7 @@ class ServerRuntime(HTTPRuntime):
             if self.metrics_port is not None:
                 await asyncio.to_thread(self.metrics_port.close)
             await self.server.bus.aclose()
+            await self._end_check()
             if self.proxy is not None:
                 await self.proxy.aclose()
             for state in self._states():
@@ -513,18 +652,10 @@ class ServerRuntime(HTTPRuntime):
 
     def open_values(self) -> CallerValues:
         """Return the values of callers, and make them unless that has happened. From any thread."""
-        from funcmcp._state.caller_values import CallerValues  # noqa: PLC0415 - few servers have state
-
         store = self.open_state()
         with self._opening:
             if self._values is None:
-                self._values = CallerValues(
-                    store,
-                    self.server.keys,
-                    self.name,
-                    owner_bytes=self.limits.share_of("state_bytes"),
-                    owner_values=self.limits.state_values_per_principal,
-                )
+                self._values = self._new_values(store)
             return self._values
 
     @property
@@ -782,10 +913,19 @@ class ServerRuntime(HTTPRuntime):
             )
 
 
-def _with_environment(http: HTTPOptions) -> HTTPOptions:
-    """Return the options with the number of proxies in the environment, if it is there."""
+def _completed(http: HTTPOptions, metadata: ProtectedResource | None) -> HTTPOptions:
+    """Return the options with the number of proxies in the environment, and with the host of the server's own URL.
+
+    The operator has written that host into the code as the name of the server, so that no page of another site can
+    have it. A loopback name is allowed on loopback addresses only, whoever names it.
+    """
     proxies = proxies_of_environment()
-    return http if proxies is None else replace(http, proxies=proxies)
+    if proxies is not None:
+        http = replace(http, proxies=proxies)
+    parts = urlsplit("" if metadata is None else metadata.resource)
+    if not parts.hostname or is_loopback(parts.hostname):
+        return http
+    return replace(http, allowed_hosts=[*http.allowed_hosts, parts.netloc.lower()])
 
 
 def _proxy_in(auth: Auth) -> OAuthProxy | None:

@@ -16,6 +16,22 @@ TASK_QUEUES_VARIABLE = "FUNCMCP_TASK_QUEUES"
 """The environment variable with the queues whose tasks a process runs, separated by commas."""
 
 
+_PLATFORM_VARIABLES = (
+    "WEBSITE_INSTANCE_ID",  # Azure Functions and App Service
+    "FUNCTIONS_CUSTOMHANDLER_PORT",  # a custom handler of Azure Functions
+    "CONTAINER_APP_NAME",  # Azure Container Apps
+    "KUBERNETES_SERVICE_HOST",
+    "K_SERVICE",  # Cloud Run and Knative
+    "DYNO",  # Heroku
+    "FLY_APP_NAME",
+    "RENDER",
+    "RAILWAY_ENVIRONMENT",
+    "VERCEL",
+    "AWS_EXECUTION_ENV",
+    "ECS_CONTAINER_METADATA_URI_V4",
+)
+
+
 def task_concurrency(environment: Mapping[str, str]) -> int | None:
     """Return how many tasks this process runs at once, if the environment says so."""
     text = environment.get(TASK_CONCURRENCY_VARIABLE)
@@ -45,6 +61,11 @@ def task_queues(environment: Mapping[str, str]) -> frozenset[str] | None:
 def is_on_azure() -> bool:
     """Return whether Azure runs this process, which may start it on further instances at any time."""
     return any(os.environ.get(variable) for variable in ("WEBSITE_INSTANCE_ID", "CONTAINER_APP_NAME"))
+
+
+def platform_variable(environment: Mapping[str, str]) -> str | None:
+    """Return an environment variable that only a platform sets on which servers run for others; None without one."""
+    return next((variable for variable in _PLATFORM_VARIABLES if environment.get(variable)), None)
 
 
 def may_be_one_of_several() -> bool:

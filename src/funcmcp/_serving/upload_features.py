@@ -53,7 +53,13 @@ class UploadURL:
 
 
 def upload_tool(
-    name: str, store: UploadStore, services: Services, *, keys: KeyRing, endpoint: Callable[[], str], url: str | None
+    name: str,
+    store: UploadStore,
+    services: Services,
+    *,
+    keys: KeyRing,
+    endpoint: Callable[[], str],
+    url: Callable[[], str | None],
 ) -> Tool:
     """Return the tool.
 
@@ -63,14 +69,14 @@ def upload_tool(
         services: The server's services.
         keys: Seal the upload URLs.
         endpoint: Returns the path of the endpoint.
-        url: The URL of the endpoint as clients reach it; None for that of the request.
+        url: Returns the URL of the endpoint as clients reach it; None for that of the request.
     """
 
     def create_upload(context: Context) -> UploadURL:
         request = context._context  # noqa: SLF001 - the tool is a part of the server
         upload, handle = store.new(address_mark(request.caller), owner_of(request.principal))
         expires = time.time() + store.options.ttl
-        upload_url = f"{_url_of(context, endpoint(), url)}{FOLDER}/to/{ticket_for(upload, keys, expires)}/"
+        upload_url = f"{_url_of(context, endpoint(), url())}{FOLDER}/to/{ticket_for(upload, keys, expires)}/"
         return UploadURL(
             upload=handle, url=upload_url, max_bytes=store.options.file_bytes, expires_at=timestamp(expires)
         )

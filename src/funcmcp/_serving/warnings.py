@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from funcmcp._auth.access import PRINCIPALS_ONLY
-from funcmcp._server.log import logger
+from funcmcp._server.log import logger, quote
 from funcmcp._serving.environment import TASK_CONCURRENCY_VARIABLE, is_on_azure, may_be_one_of_several
 from funcmcp._state.keys import VARIABLE
 from funcmcp._state.sessions.signed import SignedSessions
+
+CHECK_DELAY = 1.0
+"""Seconds after the start until the identity provider is looked at, so that the first requests are answered before."""
 
 if TYPE_CHECKING:
     from funcmcp._oauth_proxy.proxy import OAuthProxy
@@ -67,13 +71,22 @@ def check_proxy(name: str, proxy: OAuthProxy) -> None:
             name,
             proxy.refresh_seconds // 60,
         )
-    if not proxy.has_shared_keys:
+    if not proxy.has_lasting_keys:
         logger.warning(
-            "%s has an OAuthProxy and a random key: registrations of clients and sign-ins end with this process. "
-            "To keep them, set %s.",
+            "%s has an OAuthProxy and a random key: registrations of clients and sign-ins end with this start of the "
+            "server. To keep them, set %s.",
             name,
             VARIABLE,
         )
+
+
+async def check_provider(name: str, proxy: OAuthProxy) -> None:
+    """Log what is wrong with the identity provider of the sign-in. No failure of the check ends the server."""
+    await asyncio.sleep(CHECK_DELAY)
+    try:
+        await proxy.check()
+    except Exception as error:  # noqa: BLE001 - an upstream of the author may raise anything
+        logger.warning("%s can't check the identity provider of its OAuthProxy: %s.", name, quote(str(error), 300))
 
 
 def warn_of_idle_tasks(server_name: str, tasks: Tasks) -> None:

@@ -38,7 +38,7 @@ from funcmcp._state.sessions.store import StoreUnavailableError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp._state.key_values import StateStore
+    from funcmcp._state.key_values import SignInStore
     from funcmcp._state.records import Extra
     from funcmcp._state.seal import KeyRing
 
@@ -76,7 +76,7 @@ class ValueCipher:
         keys: The keys of the server.
     """
 
-    def __init__(self, store: StateStore, keys: KeyRing) -> None:
+    def __init__(self, store: SignInStore, keys: KeyRing) -> None:
         self.is_plain = isinstance(store, MemoryKeyValues)
         self._keys = keys
 
@@ -144,7 +144,7 @@ class CallerValues:
 
     def __init__(
         self,
-        store: StateStore,
+        store: SignInStore,
         keys: KeyRing,
         server: str,
         *,

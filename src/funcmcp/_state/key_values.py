@@ -28,6 +28,9 @@ _MIB = 1024 * 1024
 _RECORD_BYTES = 400
 """Bytes of memory that a record takes beside its value."""
 
+_SIGN_IN_BYTES = 25 * 1024
+"""Bytes of memory for each record of sign-ins, on average at most. One with the longest claims has some 180 KB."""
+
 _FULL_SECONDS = 60
 """Seconds after which a client may try again if a store in memory is full."""
 
@@ -235,7 +238,8 @@ class MemorySignIns(MemoryKeyValues):
     """Sign-ins in the memory of one process. They end with the process.
 
     Args:
-        limit: Maximum number of records (about 2 to 6 KB each). A sign-in has two. Beyond it, sign-ins get 503.
+        limit: Maximum number of records (about 2 to 6 KB each). A sign-in has two. Beyond it, sign-ins get 503. Records
+            of users with long claims take more; all records have 25 KiB each on average at most.
         clock: A monotonic clock in seconds.
 
     Raises:
@@ -243,7 +247,7 @@ class MemorySignIns(MemoryKeyValues):
     """
 
     def __init__(self, *, limit: int = 10_000, clock: Callable[[], float] = monotonic) -> None:
-        super().__init__(limit=limit, limit_bytes=None, clock=clock)
+        super().__init__(limit=limit, limit_bytes=limit * _SIGN_IN_BYTES, clock=clock)
 
 
 @public("funcmcp.state")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 VARIABLE = "FUNCMCP_KEYS"
 COMMAND_VARIABLE = "FUNCMCP_COMMAND_KEY"
 """The environment variable with the random key of a command, while its first process loads the server. In worker
-processes the key is in FUNCMCP_KEYS."""
+processes the key is in FUNCMCP_KEYS as well, so that an equal value there is no key that an operator has set."""
 
 PLATFORM_VARIABLES = ("WEBSITE_AUTH_ENCRYPTION_KEY", "CONTAINER_ENCRYPTION_KEY")
 
@@ -46,14 +46,16 @@ def configured_keys(environment: Mapping[str, str]) -> KeyRing:
         ValueError: The value of a variable is invalid. The text has the name of the variable, never its value.
     """
     if VARIABLE in environment:
-        return KeyRing([_secret(text) for text in environment[VARIABLE].split(",")])
+        ring = KeyRing([_secret(text) for text in environment[VARIABLE].split(",")])
+        ring.lasting = environment.get(COMMAND_VARIABLE) != environment[VARIABLE]
+        return ring
     for variable in PLATFORM_VARIABLES:
         if environment.get(variable):
             secret = _platform_secret(variable, environment[variable])
             return KeyRing([hkdf(secret, salt=_SALT, info=_INFO)])
     if environment.get(COMMAND_VARIABLE):
         ring = KeyRing([_secret(environment[COMMAND_VARIABLE])])
-        ring.shared = False  # only processes that replace this one get it
+        ring.shared = ring.lasting = False  # only processes that replace this one get it
         return ring
     return KeyRing()
 
@@ -77,18 +79,23 @@ class CommandKey:
 
     def in_children(self) -> AbstractContextManager[None]:
         """Give the key to processes that start inside a ``with`` block."""
-        return self._set(VARIABLE)
+        return self._set(VARIABLE, COMMAND_VARIABLE)
 
     @contextlib.contextmanager
-    def _set(self, variable: str) -> Iterator[None]:
+    def _set(self, *variables: str) -> Iterator[None]:
         if self._key is None:
             yield
             return
-        self._environment[variable] = self._key
+        before = {variable: self._environment.get(variable) for variable in variables}
+        self._environment.update(dict.fromkeys(variables, self._key))
         try:
             yield
         finally:
-            del self._environment[variable]
+            for variable, value in before.items():
+                if value is None:
+                    del self._environment[variable]
+                else:
+                    self._environment[variable] = value
 
 
 def hkdf(secret: bytes, *, salt: bytes, info: bytes) -> bytes:

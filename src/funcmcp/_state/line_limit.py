@@ -16,7 +16,7 @@ _PERIOD = 60.0
 
 
 class LineLimit:
-    """Writes at most one line of a kind in a minute. The next line has the number of those that were left out.
+    """Writes at most one line of a kind in a minute, and the others at the level DEBUG. The next line has their number.
 
     Args:
         level: The level of the lines.
@@ -32,7 +32,7 @@ class LineLimit:
         self._left_out = 0
 
     def write(self, message: str, *arguments: object) -> None:
-        """Write a line, unless one was written in the last minute.
+        """Write a line, at the level DEBUG if one was written in the last minute.
 
         Args:
             message: The message, with a placeholder for each argument.
@@ -41,6 +41,7 @@ class LineLimit:
         now = self._clock()
         if now < self._next_at:
             self._left_out += 1
+            _logger.debug(message, *arguments)
             return
         self._next_at = now + _PERIOD
         if self._left_out:

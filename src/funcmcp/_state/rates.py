@@ -81,6 +81,12 @@ class MemoryRates:
             buckets.popitem(last=False)
         return 0.0
 
+    def wait_of(self, caller: str) -> float:
+        """Return the seconds that a caller has to wait until its next request; 0 if it need not. Nothing is counted."""
+        now = self._clock()
+        wait = max(now, self._full_at.get(caller, now)) + self._interval - now - self._span
+        return wait if wait > _ROUNDING else 0.0
+
     def __len__(self) -> int:
         return len(self._full_at)
 

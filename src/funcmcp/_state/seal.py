@@ -48,6 +48,7 @@ class KeyRing:
 
     Attributes:
         shared: Whether other processes can have the same keys.
+        lasting: Whether a later start of the server has the same keys. False for random ones.
         on_foreign: A function that is called for a token of the right form that no key of the ring has sealed.
 
     Raises:
@@ -58,13 +59,14 @@ class KeyRing:
         if any(len(key) < KEY_BYTES for key in keys):
             raise ValueError(f"A key must have at least {KEY_BYTES} bytes.")
         self.shared: bool = bool(keys)
+        self.lasting: bool = bool(keys)
         self.on_foreign: Callable[[], None] | None = None
         self._keys = tuple(keys) or (os.urandom(KEY_BYTES),)
 
     def of(self, server: str) -> KeyRing:
         """Return keys that are derived from these for one server. They differ from those of any other server."""
         ring = KeyRing([hmac.digest(key, b"funcmcp server " + server.encode(), hashlib.sha256) for key in self._keys])
-        ring.shared = self.shared
+        ring.shared, ring.lasting = self.shared, self.lasting
         return ring
 
     def seal(self, purpose: str, payload: bytes) -> str:

@@ -15,7 +15,6 @@ On-Behalf-Of flow".
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import inspect
 import logging
@@ -25,10 +24,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from funcmcp._auth.access import distinct
 from funcmcp._auth.principal import Principal, UpstreamTokenError
+from funcmcp._auth.token_errors import helper_for
 from funcmcp._auth.urls import checked
 from funcmcp._client.credentials import JWT_BEARER, TOKEN_EXCHANGE, Issuer, client_fields
 from funcmcp._client.errors import SignInError, one_line
@@ -38,6 +38,7 @@ from funcmcp._client.streamable_http import StreamableHTTP
 from funcmcp._client.target_transports import transport_for
 from funcmcp._client.targets import HTTPEndpoint
 from funcmcp._client.token_requests import RefusedError, TokenRequests, renewal_margin
+from funcmcp._grants.token_cache import Issued, TokenCache
 from funcmcp._objects.mappings import lower_names
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.objects import number_of
@@ -61,8 +62,6 @@ _logger = logging.getLogger("funcmcp")
 _DEFAULT_SECONDS: Final = 300.0
 """Seconds for which a token is used whose lifetime the authorization server does not say."""
 
-_FAILURE_SECONDS: Final = 5.0
-_MAX_TOKENS: Final = 1024
 _MAX_LENGTH: Final = 16 * 1024
 _MAX_BODY: Final = 64 * 1024 * 1024
 _ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type
@@ -169,84 +168,6 @@ def static(headers: Headers) -> UpstreamAuth:
     return _Static(headers)
 
 
-class Issued(NamedTuple):
-    """A token of an authorization server.
-
-    Attributes:
-        token: The token.
-        until: When it is requested anew, in seconds since 1970.
-    """
-
-    token: str
-    until: float
-
-
-class _Failure(NamedTuple):
-    error: UpstreamTokenError
-    until: float
-
-
-class TokenCache:
-    """Tokens by caller, each requested once at a time.
-
-    Args:
-        clock: Returns seconds since 1970.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time) -> None:
-        self._clock = clock
-        self._tokens: dict[tuple[str, ...], Issued | _Failure] = {}
-        self._running: dict[tuple[str, ...], asyncio.Task[str]] = {}
-
-    async def get(self, key: tuple[str, ...], request: Callable[[], Awaitable[Issued]]) -> str:
-        """Return the token for a key, and request it unless it is there; raise UpstreamTokenError."""
-        cached = self._tokens.get(key)
-        if cached is not None and self._clock() < cached.until:
-            if isinstance(cached, _Failure):
-                raise UpstreamTokenError(cached.error.reason, str(cached.error))
-            return cached.token
-        running = self._running.get(key)
-        if running is None or running.done() or running.get_loop() is not asyncio.get_running_loop():
-            running = self._running[key] = asyncio.create_task(self._requested(key, request))
-            running.add_done_callback(lambda task: self._end(key, task))
-        # The shield keeps the shared request running if this caller is cancelled.
-        return await asyncio.shield(running)
-
-    def holds(self, key: tuple[str, ...]) -> bool:
-        """Return whether there is a token for a key that need not be requested."""
-        cached = self._tokens.get(key)
-        return isinstance(cached, Issued) and self._clock() < cached.until
-
-    def drop(self, key: tuple[str, ...], token: str) -> None:
-        """Forget a token that an upstream has refused, unless it has been replaced already."""
-        cached = self._tokens.get(key)
-        if isinstance(cached, Issued) and cached.token == token:
-            del self._tokens[key]
-
-    async def _requested(self, key: tuple[str, ...], request: Callable[[], Awaitable[Issued]]) -> str:
-        try:
-            issued = await request()
-        except UpstreamTokenError as error:
-            self._remember(key, _Failure(error, self._clock() + _FAILURE_SECONDS))
-            raise
-        self._remember(key, issued)
-        return issued.token
-
-    def _remember(self, key: tuple[str, ...], value: Issued | _Failure) -> None:
-        if len(self._tokens) >= _MAX_TOKENS:
-            now = self._clock()
-            self._tokens = {name: cached for name, cached in self._tokens.items() if now < cached.until}
-        if len(self._tokens) >= _MAX_TOKENS:
-            del self._tokens[next(iter(self._tokens))]
-        self._tokens[key] = value
-
-    def _end(self, key: tuple[str, ...], task: asyncio.Task[str]) -> None:
-        if self._running.get(key) is task:
-            del self._running[key]
-        if not task.cancelled():
-            task.exception()  # a caller that was cancelled does not retrieve it
-
-
 @dataclass(frozen=True, slots=True)
 class TokenClient:
     """A client of an authorization server, whose token endpoint is configured.
@@ -284,17 +205,20 @@ class TokenClient:
             answer = await self.requests.post_form(self.token_url, {**sent, **fields.form}, fields.headers)
             check_token(answer)
         except SignInError as error:
-            raise self._failure(error) from None  # the cause may have a text of the authorization server
+            is_of_user = "code" in form or "refresh_token" in form
+            # Without the cause, which may have a text of the authorization server.
+            raise self._failure(error, is_of_user=is_of_user) from None
         return answer
 
-    def _failure(self, error: SignInError) -> UpstreamTokenError:
+    def _failure(self, error: SignInError, *, is_of_user: bool) -> UpstreamTokenError:
         """Write a line about a failure, and return the error for the caller."""
         code = error.error if isinstance(error, RefusedError) else ""
         reason = one_line(code, 80) or type(error.__cause__ or error).__name__
         self.log_limit.write("event=upstream_token_failed token_url=%s reason=%s", self.token_url, reason)
-        if code in _USER_ERRORS:
+        status = error.status if isinstance(error, RefusedError) else 0
+        if code and helper_for(status, code, is_of_user=is_of_user) == "user":
             return UpstreamTokenError(
-                "sign_in", f"The identity provider gives no token for the other server ({code}). Sign in again."
+                "sign_in", f"The identity provider gives no token for the other server ({reason}). Sign in again."
             )
         if isinstance(error, RefusedError):
             return UpstreamTokenError(
@@ -302,12 +226,6 @@ class TokenClient:
                 "The identity provider gives no token for the other server. The log of this server says why.",
             )
         return UpstreamTokenError("unavailable", "The identity provider can't be reached. Try again later.")
-
-
-_USER_ERRORS: Final = frozenset(
-    {"invalid_grant", "interaction_required", "consent_required", "login_required", "access_denied"}
-)
-"""Errors that the user can mend: by a new sign-in, or by a consent."""
 
 
 def check_token(answer: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Helpers for tests: the client of `funcmcp.client`, answers to the questions of a server, tests of stores.
+"""Helpers for tests: the client of `funcmcp.client`, answers to a server's questions, signed-in users, tests of stores.
 
 Example:
     ```python
@@ -22,6 +22,7 @@ from funcmcp._client.answers import Answers
 from funcmcp._client.cassettes import Cassette, CassetteError
 from funcmcp._client.http_messages import MemoryRequest, post, read_messages
 from funcmcp._client_api.connection import Client
+from funcmcp._objects.public_names import lazy_names
 from funcmcp._protocol.revisions import REVISIONS as _REVISIONS
 from funcmcp._protocol.revisions import released as _released
 from funcmcp.testing._cassette_server import CassetteServer
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from funcmcp._client.answers import Callback
+    from funcmcp._client.headless_browser import allow_sign_in
     from funcmcp._state.key_values import StateStore
     from funcmcp._state.tasks.store import TaskStore
+    from funcmcp.testing._signed_in import SignedIn
 
 __all__ = [
     "REVISIONS",
@@ -42,7 +45,9 @@ __all__ = [
     "CassetteServer",
     "Client",
     "MemoryRequest",
+    "SignedIn",
     "accept",
+    "allow_sign_in",
     "cancel",
     "decline",
     "post",
@@ -50,6 +55,12 @@ __all__ = [
     "state_store_tests",
     "task_store_tests",
 ]
+
+_HOMES = {"_client.headless_browser": ["allow_sign_in"], "testing._signed_in": ["SignedIn"]}
+"""The names that need extras, by module."""
+
+if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 _STATE_RULES = "funcmcp.testing._state_stores"
 _TASK_RULES = "funcmcp.testing._task_stores"

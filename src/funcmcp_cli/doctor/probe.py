@@ -106,14 +106,12 @@ def _sign_in(server: MCPServer) -> dict[str, Any] | None:
     if proxy is None:
         return None
     host = urlsplit(proxy.resource.resource).netloc
-    allowed = {name.lower() for name in runtime.http_options.allowed_hosts}
     return {
         "url": proxy.resource.resource,
         "callback": proxy.callback,
         "upstream": proxy.upstream.name,
         "on_behalf_of": getattr(proxy.upstream, "on_behalf_of", None),
         "is_of_app": host == hostname(),
-        "is_allowed": bool(allowed & {"*", host, host.partition(":")[0]}),
         "has_shared_keys": proxy.has_shared_keys,
         "unknown_scopes": _unknown_scopes(runtime.server, set(proxy.resource.scopes)),
     }

@@ -68,7 +68,6 @@ class SignIn:
         upstream: The name of the identity provider.
         on_behalf_of: The scope that a registration in Entra ID exposes for tokens of other APIs; None: there are none.
         is_of_app: Whether the host in the URL is the one that Azure or Core Tools give the app.
-        is_allowed: Whether the server allows the host in the URL.
         has_shared_keys: Whether other processes have the same keys.
         unknown_scopes: Scopes that features require and the proxy does not have, each with the names of its features.
     """
@@ -78,7 +77,6 @@ class SignIn:
     upstream: str
     on_behalf_of: str | None
     is_of_app: bool
-    is_allowed: bool
     has_shared_keys: bool
     unknown_scopes: Mapping[str, str]
 

@@ -51,14 +51,14 @@ def check_sign_in(project: Project) -> Iterator[Finding]:
     for server in project.code.servers:
         sign_in = server.sign_in
         if sign_in is not None:
-            yield _url(project, sign_in, server.path, infrastructure)
+            yield _url(project, sign_in, server.path)
             yield _redirect_uri(sign_in, infrastructure)
             yield from _scopes(sign_in, infrastructure)
             yield _keys(sign_in, infrastructure)
             yield from _platform(project, infrastructure)
 
 
-def _url(project: Project, sign_in: SignIn, local_path: str, infrastructure: str) -> Finding:
+def _url(project: Project, sign_in: SignIn, local_path: str) -> Finding:
     """Return whether the URL of the sign-in is the one that clients have."""
     parts = urlsplit(sign_in.url)
     routes = ["/" + str(endpoint.get("route", "")).strip("/") for _, endpoint in project.endpoints]
@@ -72,10 +72,6 @@ def _url(project: Project, sign_in: SignIn, local_path: str, infrastructure: str
         text = f"is for {sign_in.url}, which is on this machine. Use OAuthProxy(funcmcp.azure.public_url(), ...)."
         return Finding("error", "sign-in", text)
     deployed = _azd_environment(project.folder)
-    is_known = parts.netloc in infrastructure or deployed.get("MCP_HOST") == parts.netloc
-    if not (sign_in.is_allowed or is_known or parts.netloc.endswith(".azurewebsites.net")):
-        text = f"is for {parts.netloc}, which the server answers with 421. Add it to HTTPOptions(allowed_hosts=[...])."
-        return Finding("error", "sign-in", text)
     deployed_url = deployed.get("MCP_URL", sign_in.url)
     if deployed_url != sign_in.url:
         text = f"is for {sign_in.url}, but azd deployed {deployed_url}. Clients must use the URL of the OAuthProxy."

@@ -369,7 +369,7 @@ class TestMemory:
         assert await refusal(forged, bearer) == await refusal(forged, bearer)
 
     async def test_only_so_many_tokens_are_remembered(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("funcmcp._auth.tokens.bearer._CACHE_SIZE", 2)
+        monkeypatch.setattr("funcmcp._auth.tokens.presented._CACHE_SIZE", 2)
         keys = CountingKeys(public("P-256"))
         bearer = tokens(keys=keys, algorithms=["ES256"])
         first, second, third = (
@@ -476,3 +476,60 @@ class TestConfiguration:
     def test_secrets_and_public_keys_have_algorithms_of_their_own(self, kind: str, algorithm: str) -> None:
         with pytest.raises(ValueError, match="require secrets"):
             tokens(keys=StaticKeys(public(kind)), algorithms=[algorithm])
+
+
+@pytest.mark.parametrize(
+    ("rules", "token", "scopes", "subject"),
+    [
+        # Auth0, a user of an API with role-based access control
+        (
+            {"scope_claims": ["scope", "permissions"]},
+            {"azp": "app", "client_id": None, "scope": "openid", "permissions": ["orders.read"]},
+            {"openid", "orders.read"},
+            "alice",
+        ),
+        # Cognito, a program
+        (
+            {"scope_prefix": "https://api/", "clients_without_audience": ["job"], "types": ["JWT"]},
+            {"sub": "job", "aud": None, "client_id": "job", "token_use": "access", "scope": "https://api/orders.read"},
+            {"orders.read"},
+            "job",
+        ),
+        # Entra ID, a program with app roles
+        (
+            {"scope_claims": ["scp", "roles"]},
+            {"roles": ["orders.read"], "client_id": None, "azp": "job"},
+            {"orders.read"},
+            "alice",
+        ),
+        # Keycloak, realm roles
+        (
+            {"scope_claims": ["realm_access.roles"]},
+            {"realm_access": {"roles": ["orders.read"]}},
+            {"orders.read"},
+            "alice",
+        ),
+        # a program without a subject
+        ({"subject_claims": ("sub", "client_id")}, {"sub": None, "client_id": "job", "scope": "a"}, {"a"}, "job"),
+    ],
+)
+async def test_tokens_of_particular_issuers_are_read_with_rules(
+    rules: dict[str, Any], token: dict[str, Any], scopes: set[str], subject: str
+) -> None:
+    header = {"typ": None} if "types" in rules else {}
+    principal = await accepted(sign(claims(**token), header=header), tokens(**rules))
+    assert (set(principal.scopes), principal.subject) == (scopes, subject)
+
+
+@pytest.mark.parametrize(
+    ("token", "reason"),
+    [
+        ({"aud": None, "client_id": "evil"}, "another client"),
+        ({"aud": None, "client_id": None, "azp": "job"}, "another client"),
+        ({"aud": "https://other.example.com", "client_id": "job"}, "another audience"),
+        ({"aud": None, "client_id": "job", "token_use": "id"}, "ID token"),
+        ({"aud": None, "client_id": "job", "nonce": "n"}, "ID token"),
+    ],
+)
+async def test_a_token_without_an_audience_is_of_a_client_that_is_named(token: dict[str, Any], reason: str) -> None:
+    assert reason in await refusal(sign(claims(**token)), tokens(clients_without_audience=["job"]))

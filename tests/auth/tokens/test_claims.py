@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from funcmcp._auth.tokens.claims import TokenRules, check_audience, check_issuer
+from funcmcp._auth.tokens.claims import TokenRules, check_audience, check_issuer, claim_at
 from funcmcp._auth.tokens.compact import TokenError
 from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW
 
@@ -126,3 +126,134 @@ def test_one_of_the_audiences_matches_apart_from_a_slash_at_the_end(audience: An
 def test_any_other_audience_is_an_error(audience: Any, text: str) -> None:
     with pytest.raises(TokenError, match=text):
         check_audience({"aud": audience}, frozenset({AUDIENCE}))
+
+
+NESTED: dict[str, Any] = {
+    "realm_access": {"roles": ["cook"]},
+    "resource_access": {"orders.example.com": {"roles": ["admin"]}},
+    "https://example.com/roles": ["chef"],
+    "a.b": 1,
+    "a": {"b": 2},
+    "list": [{"roles": ["x"]}],
+    "text": "abc",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("realm_access.roles", ["cook"]),
+        (("realm_access", "roles"), ["cook"]),
+        (["resource_access", "orders.example.com", "roles"], ["admin"]),
+        ("resource_access.orders.example.com.roles", None),
+        ("https://example.com/roles", ["chef"]),
+        ("a.b", 1),
+        (("a", "b"), 2),
+        ("text", "abc"),
+        ("text.abc", None),
+        ("text.upper", None),
+        ("list.0.roles", None),
+        ("realm_access.__class__", None),
+        ("__class__", None),
+        ("missing", None),
+        ("missing.roles", None),
+        ("", None),
+        ("realm_access..roles", None),
+    ],
+)
+def test_a_claim_is_read_at_its_path(path: Any, value: object) -> None:
+    assert claim_at(NESTED, path) == value
+
+
+def principal_of(rules: TokenRules, **claims: Any) -> tuple[list[str], list[str], str]:
+    principal = rules.principal({**CLAIMS, **claims})
+    return sorted(principal.scopes), sorted(principal.roles), principal.subject
+
+
+@pytest.mark.parametrize(
+    ("rules", "claims", "expected"),
+    [
+        ({}, {"permissions": ["a"], "scope": "b"}, ["b"]),
+        ({"scope_claims": ["scope", "permissions"]}, {"permissions": ["a", "a"], "scope": "b"}, ["a", "b"]),
+        ({"scope_claims": ["permissions"]}, {"permissions": ["a"], "scope": "b"}, ["a"]),
+        ({"scope_claims": ["scp", "roles"]}, {"roles": ["orders.read"]}, ["orders.read"]),
+        ({"scope_claims": ["realm_access.roles"]}, NESTED, ["cook"]),
+        ({"scope_prefix": "https://api/"}, {"scope": "https://api/a https://api/b"}, ["a", "b"]),
+        ({"scope_prefix": "https://api/"}, {"scope": "a openid https://api/ https://api.evil/a"}, []),
+        ({"scope_prefix": "https://api/"}, {"scope": "https://api/https://api/a"}, ["https://api/a"]),
+        ({"scope_prefix": "https://api/"}, {"scope": "HTTPS://API/a x https://api/a"}, ["a"]),
+    ],
+)
+def test_scopes_are_read_where_the_issuer_writes_them(
+    rules: dict[str, Any], claims: dict[str, Any], expected: list[str]
+) -> None:
+    assert principal_of(TokenRules(**rules), **claims)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "claims", "expected"),
+    [
+        ("roles", {"roles": "Domain Admins"}, ["Domain Admins"]),
+        ("roles", {"roles": ["a", "", "b"]}, ["a", "b"]),
+        ("realm_access.roles", NESTED, ["cook"]),
+        (("resource_access", "orders.example.com", "roles"), NESTED, ["admin"]),
+        ("https://example.com/roles", NESTED, ["chef"]),
+        ("groups", {}, []),
+    ],
+)
+def test_roles_are_read_where_the_issuer_writes_them(path: Any, claims: dict[str, Any], expected: list[str]) -> None:
+    assert principal_of(TokenRules(roles_claim=path), **claims)[1] == expected
+
+
+@pytest.mark.parametrize("value", [5, {"a": 1}, [5], [["a"]], True])
+def test_scopes_of_another_type_are_an_error(value: object) -> None:
+    with pytest.raises(TokenError, match="neither a string nor a list"):
+        principal_of(TokenRules(scope_claims=["permissions"]), permissions=value)
+
+
+PROGRAMS = TokenRules(subject_claims=("sub", "client_id"))
+
+
+@pytest.mark.parametrize(
+    ("claims", "subject"),
+    [({}, "alice"), ({"client_id": "job"}, "alice"), ({"sub": None, "client_id": "job"}, "job")],
+)
+def test_a_token_without_a_subject_is_its_client(claims: dict[str, Any], subject: str) -> None:
+    assert principal_of(PROGRAMS, **claims)[2] == subject
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [{"sub": "", "client_id": "job"}, {"sub": 5, "client_id": "job"}, {"sub": None}, {"sub": None, "client_id": ["a"]}],
+)
+def test_a_malformed_subject_is_an_error(claims: dict[str, Any]) -> None:
+    with pytest.raises(TokenError, match="no subject"):
+        principal_of(PROGRAMS, **claims)
+
+
+@pytest.mark.parametrize(
+    ("claims", "text"),
+    [
+        ({"client_id": "job"}, None),
+        ({"client_id": "evil"}, "another client"),
+        ({"azp": "job"}, "another client"),
+        ({"client_id": ["job"]}, "another client"),
+        ({}, "another client"),
+        ({"client_id": "job", "aud": "https://other"}, "another audience"),
+        ({"client_id": "job", "aud": None}, "no audience"),
+        ({"client_id": "job", "aud": []}, "another audience"),
+        ({"client_id": "evil", "aud": AUDIENCE}, None),
+    ],
+)
+def test_only_the_clients_that_are_named_need_no_audience(claims: dict[str, Any], text: str | None) -> None:
+    if text is None:
+        check_audience(claims, frozenset({AUDIENCE}), ["job"])
+        return
+    with pytest.raises(TokenError, match=text):
+        check_audience(claims, frozenset({AUDIENCE}), ["job"])
+
+
+@pytest.mark.parametrize("name", ["scope_claims", "subject_claims", "clients_without_audience"])
+def test_one_string_is_not_a_list_of_names(name: str) -> None:
+    with pytest.raises(TypeError, match=f"TokenRules.{name} is a list of strings"):
+        TokenRules(**cast("dict[str, Any]", {name: "scope"}))

@@ -46,7 +46,6 @@ def project(folder: Path, *, bicep: str = REGISTRATION, env: str = "", **changes
         "upstream": "Microsoft",
         "on_behalf_of": None,
         "is_of_app": False,
-        "is_allowed": False,
         "has_shared_keys": True,
         "unknown_scopes": {},
     }
@@ -74,9 +73,8 @@ def test_a_good_sign_in_has_no_fault(tmp_path: Path) -> None:
     [
         ({"url": "http://localhost:7071/api/mcp"}, "error", "sign-in", "but the path of the endpoint is /mcp"),
         ({"url": "http://127.0.0.1:8000/mcp", "is_of_app": False}, "error", "sign-in", "which is on this machine"),
-        ({**ELSEWHERE, "is_of_app": False}, "error", "sign-in", "mcp.example.com, which the server answers with 421"),
         (
-            {**ELSEWHERE, "is_of_app": False, "is_allowed": True, "env": 'MCP_URL="https://a.example.com/mcp"\n'},
+            {**ELSEWHERE, "is_of_app": False, "env": 'MCP_URL="https://a.example.com/mcp"\n'},
             "warning",
             "sign-in",
             "but azd deployed https://a.example.com/mcp",
@@ -109,9 +107,8 @@ def test_a_fault_is_found_and_nothing_else(
 @pytest.mark.parametrize(
     "changes",
     [
-        {**ELSEWHERE, "is_of_app": False, "is_allowed": True},
+        {**ELSEWHERE, "is_of_app": False},
         {**ELSEWHERE, "is_of_app": False, "env": "MCP_HOST='mcp.example.com'\nMCP_URL=https://mcp.example.com/mcp\n"},
-        {**ELSEWHERE, "is_of_app": False, "bicep": f"{REGISTRATION}\n FUNCMCP_ALLOWED_HOSTS: 'mcp.example.com'"},
         {"bicep": f"{REGISTRATION}\n managedEnvironmentId: id\n FUNCMCP_KEYS: keys"},
         {"bicep": f"{REGISTRATION}\n// platformSignIn: id"},
         {"host": {"customHandler": {"http": {"defaultAuthorizationLevel": "anonymous"}}}},
@@ -149,7 +146,7 @@ def test_the_code_of_a_project_is_examined_as_it_runs_on_azure(tmp_path: Path) -
     shutil.rmtree(folder / "infra")
     shutil.copytree(create("copy", tmp_path, "http", "entra") / "infra", folder / "infra")
     found = [(finding.level, finding.subject) for finding in examine(folder) if finding.level != "ok"]
-    assert found == [("error", "sign-in"), ("error", "scope orders.read"), ("error", "keys")]
+    assert found == [("error", "scope orders.read"), ("error", "keys")]
 
 
 def test_a_route_prefix_hides_the_sign_in_from_clients(tmp_path: Path) -> None:

@@ -6,16 +6,17 @@ RFC 8725 sections 3.8 to 3.12; MCP "basic/authorization", "Token Handling".
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from funcmcp._auth.principal import Principal
 from funcmcp._auth.tokens.compact import TokenError
 from funcmcp._auth.tokens.keys import ALGORITHMS, SHARED_SECRET_ALGORITHMS
 from funcmcp._objects.public_names import public
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+ClaimPath: TypeAlias = str | Sequence[str]
+"""The name of a claim, or the path to a claim that is in another one: names with dots between them, or a tuple."""
 
 _MAX_LEEWAY = 300.0
 _MAX_TIME = 2**53  # larger integers are not exact in every JSON implementation
@@ -36,7 +37,16 @@ class TokenRules:
         leeway: Maximum difference between the clocks of the issuer and of the server, in seconds, at most 300.
         required: Required claims with their values. None: any value.
         any_of: Groups of claims. A token needs at least one claim of each group, and its value must not be empty.
-        roles_claim: The claim with the roles, a list of strings.
+        roles_claim: The claim with the roles, a list of strings or one string. A claim in another one is named by a
+            path with dots, such as ``"realm_access.roles"``, or by a tuple if a name in the path has a dot itself.
+        scope_claims: The claims with the scopes: strings with a space between scopes, or lists. Auth0 writes the rights
+            of users into ``"permissions"``, Entra ID those of programs into ``"roles"``. A path is as in `roles_claim`.
+        scope_prefix: How the issuer begins the scopes of this server, such as ``"https://orders.example.com/"`` at
+            Cognito. Scopes are read without it, and scopes that begin otherwise are left out.
+        subject_claims: The claims that may name the subject, the first one that the token has. With
+            ``("sub", "client_id")``, a program whose token has no ``sub`` is the subject itself.
+        clients_without_audience: Clients (``client_id``) whose tokens need no ``aud``, for issuers that write none,
+            such as Cognito. Tokens that have an ``aud`` are for this server only if they say so. None by default.
     """
 
     algorithms: Sequence[str] = ("RS256", "ES256")
@@ -44,10 +54,14 @@ class TokenRules:
     leeway: float = 60.0
     required: Mapping[str, object] = field(default_factory=dict)
     any_of: Sequence[Sequence[str]] = ()
-    roles_claim: str = "roles"
+    roles_claim: ClaimPath = "roles"
+    scope_claims: Sequence[ClaimPath] = ("scope", "scp")
+    scope_prefix: str = ""
+    subject_claims: Sequence[str] = ("sub",)
+    clients_without_audience: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for name in ("algorithms", "types"):
+        for name in ("algorithms", "types", "scope_claims", "subject_claims", "clients_without_audience"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"TokenRules.{name} is a list of strings, not one string.")
         if any(isinstance(group, str) for group in self.any_of):
@@ -88,24 +102,53 @@ class TokenRules:
 
     def principal(self, claims: Mapping[str, Any]) -> Principal:
         """Return the principal in the claims; raise TokenError if a claim is missing or invalid."""
-        subject = claims.get("sub")
-        if not isinstance(subject, str) or not subject:
-            raise TokenError("The token has no subject.")
         return Principal(
-            subject=subject,
+            subject=self._subject(claims),
             issuer=claims["iss"],
             client_id=_first_text(claims, "client_id", "azp", "appid") or "",
-            scopes=_words(claims, "scope") | _words(claims, "scp"),
-            roles=_words(claims, self.roles_claim),
+            scopes=self._scopes(claims),
+            roles=_roles(claim_at(claims, self.roles_claim)),
             claims=claims,
             name=_first_text(claims, "name", "preferred_username"),
         )
+
+    def _subject(self, claims: Mapping[str, Any]) -> str:
+        subject = next((claims[name] for name in self.subject_claims if claims.get(name) is not None), None)
+        if not isinstance(subject, str) or not subject:
+            raise TokenError("The token has no subject.")
+        return subject
+
+    def _scopes(self, claims: Mapping[str, Any]) -> frozenset[str]:
+        scopes = frozenset[str]().union(*(_words(claim_at(claims, path)) for path in self.scope_claims))
+        prefix = self.scope_prefix
+        return frozenset(scope.removeprefix(prefix) for scope in scopes if scope.startswith(prefix)) - {""}
 
 
 def _is_id_token(claims: Mapping[str, Any]) -> bool:
     if any(name in claims for name in _ID_TOKEN_CLAIMS):
         return True
     return any(claims.get(name) == kind for name, kind in _ID_TOKEN_MARKS.items())
+
+
+def claim_at(claims: Mapping[str, Any], path: ClaimPath) -> Any:
+    """Return the claim at a path; None if it is missing.
+
+    Args:
+        claims: The claims.
+        path: The name of a claim; the names of nested claims with dots between them; or a tuple of these names. A
+            claim whose name is the whole text comes first, because names such as ``"https://example.com/roles"`` have
+            dots themselves.
+    """
+    if isinstance(path, str):
+        if path in claims:
+            return claims[path]
+        path = path.split(".")
+    value: Any = claims
+    for name in path:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(name)
+    return value
 
 
 def check_issuer(claims: Mapping[str, Any], issuers: frozenset[str]) -> None:
@@ -115,13 +158,20 @@ def check_issuer(claims: Mapping[str, Any], issuers: frozenset[str]) -> None:
         raise TokenError("The server does not accept the issuer of the token.")
 
 
-def check_audience(claims: Mapping[str, Any], audiences: frozenset[str]) -> None:
+def check_audience(
+    claims: Mapping[str, Any], audiences: frozenset[str], clients_without_audience: Sequence[str] = ()
+) -> None:
     """Raise TokenError unless ``aud`` has one of the audiences. A slash at the end is ignored.
 
     Args:
         claims: The claims of the token.
         audiences: Audiences without a slash at the end.
+        clients_without_audience: Clients whose tokens need no ``aud``. A token that has one is checked as any other.
     """
+    if "aud" not in claims and clients_without_audience:
+        if claims.get("client_id") not in clients_without_audience:
+            raise TokenError("The token has no audience, and is of another client.")
+        return
     names = claims.get("aud")
     if isinstance(names, str):
         names = [names]
@@ -141,15 +191,22 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     return value
 
 
-def _words(claims: Mapping[str, Any], name: str) -> frozenset[str]:
+def _words(value: object) -> frozenset[str]:
     """Return the words of a claim: a text with spaces between words, or a list of words."""
-    value = claims.get(name)
-    if value is None:
-        return frozenset()
-    words = value.split(" ") if isinstance(value, str) else value
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+    return _texts(value.split(" ") if isinstance(value, str) else value)
+
+
+def _roles(value: object) -> frozenset[str]:
+    """Return the roles in a claim. A string is one role, as AD FS writes it, and may have spaces."""
+    return _texts([value] if isinstance(value, str) else value)
+
+
+def _texts(value: object) -> frozenset[str]:
+    """Return the texts of a list that are not empty; none for a missing claim."""
+    texts = [] if value is None else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise TokenError("A claim of the token is neither a string nor a list of strings.")
-    return frozenset(word for word in words if word)
+    return frozenset(text for text in texts if text)
 
 
 def _first_text(claims: Mapping[str, Any], *names: str) -> str | None:

@@ -50,15 +50,19 @@ class SignedToken:
     jwk: object = None
 
 
-def read(token: str) -> SignedToken:
+def read(token: str, longest: int = MAX_TOKEN) -> SignedToken:
     """Return the parts of a token.
 
     References to keys in the header (`jku`, `x5u`, `x5c`) are ignored: a token must not select its own key.
 
+    Args:
+        token: The token.
+        longest: Maximum number of characters of the token.
+
     Raises:
         TokenError: The text is not a signed token, is too long, or has critical extensions (``crit``).
     """
-    if len(token) > MAX_TOKEN:
+    if len(token) > longest:
         raise TokenError("The token is too long.")
     match = _SHAPE.fullmatch(token)
     if match is None:
@@ -79,6 +83,19 @@ def read(token: str) -> SignedToken:
         signature=_to_bytes(match[3]),
         jwk=header.get("jwk"),
     )
+
+
+def has_shape(token: str) -> bool:
+    """Return whether a text looks like a signed JSON Web Token: three parts, of which the first one is an object."""
+    return token.startswith("ey") and len(token) <= MAX_TOKEN and _SHAPE.fullmatch(token) is not None
+
+
+def unverified_claims(token: str) -> dict[str, Any]:
+    """Return what a text of this shape says about itself, which proves nothing; an empty dict if it is not readable."""
+    try:
+        return read_object(_to_bytes(token.split(".")[1]), "payload")
+    except TokenError:
+        return {}
 
 
 def read_object(json_text: bytes, part: str) -> dict[str, Any]:

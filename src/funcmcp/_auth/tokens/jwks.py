@@ -21,14 +21,17 @@ import logging
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from funcmcp._auth.authorities import checked_ca_file, tls_context
+from funcmcp._auth.connection_errors import reason_of
 from funcmcp._auth.tokens.compact import MissingKeyError
 from funcmcp._auth.tokens.keys import SHARED_SECRET_ALGORITHMS, UnfitKeyError, read_key, without_ambiguous
-from funcmcp._auth.urls import checked
+from funcmcp._auth.urls import checked, checked_insecure_hosts
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    import os
+    from collections.abc import Callable, Collection, Sequence
     from ssl import SSLContext
 
     from funcmcp._auth.tokens.compact import SignedToken
@@ -62,22 +65,34 @@ class JWKS:
         url: The ``jwks_uri`` of the issuer: https, or http on a loopback address.
         lifetime: Seconds for which keys are not requested again, at least 300.
         timeout: Maximum number of seconds for a request.
+        ca_file: A PEM file with certificate authorities that are trusted as well, for an issuer with a private one.
+        insecure_hosts: Hosts, with their port, whose URL may begin with ``http://``, such as ``["keycloak:8080"]``. For
+            development only: whoever can change the answers can sign tokens.
         clock: A monotonic clock.
 
     Raises:
-        ValueError: The URL or the lifetime is invalid.
+        TypeError: *insecure_hosts* is one string.
+        ValueError: The URL, the lifetime, the file or a host is invalid.
     """
 
     def __init__(
-        self, url: str, *, lifetime: float = 300.0, timeout: float = 5.0, clock: Callable[[], float] = monotonic
+        self,
+        url: str,
+        *,
+        lifetime: float = 300.0,
+        timeout: float = 5.0,
+        ca_file: str | os.PathLike[str] | None = None,
+        insecure_hosts: Collection[str] = (),
+        clock: Callable[[], float] = monotonic,
     ) -> None:
-        parts = checked("The URL of a JWKS", url)
+        parts = checked("The URL of a JWKS", url, checked_insecure_hosts("JWKS.insecure_hosts", insecure_hosts))
         if not lifetime >= _MIN_LIFETIME:
             raise ValueError(f"The lifetime of keys must be at least {_MIN_LIFETIME:.0f} seconds.")
         self._url = url
         self._name = f"{parts.scheme}://{parts.netloc}{parts.path}"
         self._lifetime = lifetime
         self._timeout = timeout
+        self._ca_file = checked_ca_file("JWKS.ca_file", ca_file)
         self._clock = clock
         self._keys: tuple[VerificationKey, ...] = ()
         self._fetched = 0.0
@@ -122,7 +137,7 @@ class JWKS:
         try:
             self._keys = _read(await self._get())
         except Exception as error:  # noqa: BLE001 - the current keys stay valid after any failure
-            reason = str(error) if isinstance(error, _InvalidResponseError) else type(error).__name__
+            reason = str(error) if isinstance(error, _InvalidResponseError) else reason_of(error)
             _logger.warning("event=jwks_fetch_failed url=%s reason=%s", self._name, reason)
         else:
             self._fetched = self._clock()
@@ -132,7 +147,7 @@ class JWKS:
         import httpx2  # noqa: PLC0415 - slow to load, and StaticKeys don't need it
 
         if self._tls is None:  # loading the certificate authorities takes longer than a request
-            self._tls = httpx2.create_ssl_context()
+            self._tls = tls_context(self._ca_file)
         # A compressed response could become very large, so none is accepted.
         headers = {"accept": "application/json", "accept-encoding": "identity"}
         body = bytearray()

@@ -78,11 +78,13 @@ class VerificationKey:
         key_id: The name of the key. None: the key matches any name.
         algorithms: Algorithms whose signatures the key may verify.
         key: The key itself.
+        issuer: The only issuer that signs with the key, if its publisher has several (a member of Microsoft's keys).
     """
 
     key_id: str | None
     algorithms: frozenset[str]
     key: Key = field(repr=False)
+    issuer: str | None = None
 
     def fits(self, token: SignedToken) -> bool:
         """Return whether the name and the algorithms of the key match a token."""
@@ -108,7 +110,8 @@ def read_key(jwk: Mapping[str, Any]) -> VerificationKey:
         key = import_key(dict(jwk))
     except (JoseError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise UnfitKeyError("The key is invalid.") from error
-    return VerificationKey(jwk.get("kid"), algorithms, key)
+    issuer = jwk.get("issuer")
+    return VerificationKey(jwk.get("kid"), algorithms, key, issuer if isinstance(issuer, str) else None)
 
 
 def _check_purpose(jwk: Mapping[str, Any]) -> None:

@@ -11,7 +11,6 @@ The texts of arguments come from the model, so the person sees hidden characters
 
 from __future__ import annotations
 
-import asyncio
 from datetime import date, datetime
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from funcmcp._auth.owner import owner_of
 from funcmcp._authoring.calling.arguments import is_spread
 from funcmcp._authoring.calling.function_call import Always, CallKind, FeatureFunction, FunctionCall, special_type
+from funcmcp._authoring.calling.question_time import pausing_time_limit
 from funcmcp._authoring.calling.uploaded_file import UploadedFile
 from funcmcp._authoring.results.result_writer import jsonable
 from funcmcp._authoring.schemas.python_values import fields_of
 from funcmcp._authoring.signatures.signature import EMPTY
 from funcmcp._protocol.codec import encode
 from funcmcp._protocol.errors import CannotAskError, MissingClientCapability, ToolError
-from funcmcp._server.calls.feature import CallEnd, TimeLimit
-from funcmcp._server.calls.rounds import CONFIRMATION, LIFETIME
+from funcmcp._server.calls.rounds import CONFIRMATION
 from funcmcp._server.catalog.features import Confirmed
 from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.log import logger, quote
@@ -149,14 +148,8 @@ class PersonsConfirmation:
 
 async def _answer_to(question: dict[str, Any], context: RequestContext) -> dict[str, Any]:
     """Ask the person, and return the answer. The time limit of the call begins afterwards."""
-    limit, now = context.time_limit, asyncio.get_running_loop().time
-    if limit is not None:
-        context.move_end(CallEnd(now() + max(LIFETIME, limit.seconds), TimeLimit(LIFETIME, "the question of confirm=")))
-    try:
+    with pausing_time_limit(context, "the question of confirm="):
         return (await context.ask({CONFIRMATION: question}))[CONFIRMATION]
-    finally:
-        if limit is not None:
-            context.move_end(CallEnd(now() + limit.seconds, limit))
 
 
 def _action_of(answer: Mapping[str, Any]) -> str:

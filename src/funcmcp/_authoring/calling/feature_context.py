@@ -193,6 +193,48 @@ class Context:
             raise UpstreamTokenError("missing", _NO_SIGN_IN)
         return await principal.upstream_tokens(scopes, audience)
 
+    async def grant_token(self, provider: str, scopes: Sequence[str] = (), *, refused: str | None = None) -> str:
+        """Return an access token of the user of the call at a service of ``Auth(grants=[...])``.
+
+        The user is asked to connect an account if that has not happened, or if the account lacks a scope. In 2026-07-28
+        a question ends the run, and the tool runs again from its start. With ``@mcp.tool(grant=...)`` the user is asked
+        before the tool runs. The token is for this server: send it to the service only, and never return it.
+
+        Args:
+            provider: The name of the `funcmcp.auth.GrantProvider`.
+            scopes: The scopes that the token must have, all of them.
+            refused: A token that the service has just refused (401). It is renewed, or the user is asked again.
+
+        Raises:
+            UpstreamTokenError: There is no token. Its ``reason`` says who can do something about it, and its text is
+                for the caller.
+            LookupError: The server has no such provider.
+            RuntimeError: The server has no grants.
+        """
+        from funcmcp._auth.grants import Grant  # noqa: PLC0415 - few tools have grants
+        from funcmcp._authoring.calling.grants import grants_of  # noqa: PLC0415 - as above
+
+        return await grants_of(self._services).token(self._context, Grant(provider, scopes), refused)
+
+    async def end_grant(self, provider: str) -> bool:
+        """Forget the account of the user of the call at a service, and revoke its tokens there.
+
+        Args:
+            provider: The name of the `funcmcp.auth.GrantProvider`.
+
+        Returns:
+            Whether the service has revoked them. False if there was no account, if the service has no revocation
+            endpoint, or if it could not be reached. The account is forgotten in each case.
+
+        Raises:
+            UpstreamTokenError: The caller is not a user, or the store of the server can't be reached.
+            LookupError: The server has no such provider.
+            RuntimeError: The server has no grants.
+        """
+        from funcmcp._authoring.calling.grants import grants_of  # noqa: PLC0415 - few tools have grants
+
+        return await grants_of(self._services).end(self.principal, provider)
+
     @property
     def session_id(self) -> str | None:
         """The session's id. None if the call has no session."""

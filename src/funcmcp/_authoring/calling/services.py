@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import TypeAlias
 
+    from funcmcp._auth.grants import Grant
     from funcmcp._state.caller_values import CallerValues
     from funcmcp._state.uploads import UploadStore
 
@@ -92,6 +93,7 @@ class Services:
         self.open_values: Callable[[], CallerValues] | None = None
         self.uploads: UploadStore | None = None
         self.uses_state: bool = False
+        self.needed_grants: list[tuple[str, Grant]] = []  # with the names of the tools
         self.runtime: Any = None  # the `ServerRuntime`, for providers of a layer above it
 
     def register_factory(

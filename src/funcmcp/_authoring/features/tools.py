@@ -23,9 +23,10 @@ from funcmcp._server.catalog.registry import RegistrationError
 from funcmcp._server.limits import MIN_RESULT_CHARACTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Unpack
 
+    from funcmcp._auth.grants import Grant
     from funcmcp._authoring.calling.confirmation import ConfirmText, Otherwise, PersonsConfirmation
     from funcmcp._authoring.calling.services import Services
     from funcmcp._authoring.calling.tool_call import ToolCall
@@ -63,6 +64,8 @@ class ToolOptions(FeatureOptions, total=False):
             a function of some of the arguments that returns it, or None if the call needs no question.
         confirm_otherwise: What happens to the calls of clients that can't ask a person: ``"refuse"``, the default, or
             ``"run"`` without a question.
+        grant: What the tool needs at another service for the user of a call: a `funcmcp.auth.Grant`, or a list of them.
+            The user is asked for it before the tool runs. The tool gets the token by `Context.grant_token`.
     """
 
     input_schema: dict[str, Any]
@@ -78,6 +81,7 @@ class ToolOptions(FeatureOptions, total=False):
     result_characters: int | None
     confirm: ConfirmText | None
     confirm_otherwise: Otherwise
+    grant: Grant | Sequence[Grant] | None
 
 
 MYPY = False
@@ -142,6 +146,9 @@ def make_tool(
         from funcmcp._authoring.calling.confirmation import confirmed  # noqa: PLC0415 - few servers have confirm=
 
         handler = confirmed(call, confirmation)
+        members["interactive"] = True
+    if options.get("grant") is not None:
+        handler = _with_grants(name, handler, call, options, services)
         members["interactive"] = True
     return Tool(
         name=name,
@@ -266,6 +273,17 @@ def _confirmation(call: ToolCall, options: ToolOptions, services: Services) -> P
     from funcmcp._authoring.calling.confirmation import PersonsConfirmation  # noqa: PLC0415 - few servers have confirm=
 
     return PersonsConfirmation(call, text, options.get("confirm_otherwise", "refuse"), services)
+
+
+def _with_grants(
+    name: str, handler: ToolHandler, call: ToolCall, options: ToolOptions, services: Services
+) -> ToolHandler:
+    """Return the handler of a tool with grants."""
+    from funcmcp._authoring.calling.grants import checked_grants, granted  # noqa: PLC0415 - few servers have grants
+
+    grants = checked_grants(name, options["grant"])
+    services.needed_grants += [(name, grant) for grant in grants]
+    return granted(handler, call.read, grants, services)
 
 
 def _definition(call: ToolCall, options: ToolOptions, schemas: HandwrittenSchemas) -> dict[str, Any]:

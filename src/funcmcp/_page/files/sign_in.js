@@ -4,6 +4,7 @@
 
 const REDIRECT = location.origin + location.pathname;
 const MAX_ISSUERS = 100;
+const MAX_HOLDER = 100;
 const RESOURCE_METADATA = "/.well-known/oauth-protected-resource";
 
 let lastChallenge = {};
@@ -196,11 +197,24 @@ function refusalOf(error) {
   return sentence;
 }
 
+/** Returns the name in a token that is a JWT, or else its subject, for people; "" for another token. */
+function holderOf(token) {
+  try {
+    const payload = atob(token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/"));
+    const claims = parse(new TextDecoder().decode(Uint8Array.from(payload, (character) => character.charCodeAt(0))));
+    const holder = [get(claims, "name"), get(claims, "sub")].find((claim) => typeof claim === "string" && claim !== "");
+    return brief(holder ?? "", MAX_HOLDER);
+  } catch {
+    return "";
+  }
+}
+
 function signedInCard() {
+  const holder = credentials.token ? holderOf(credentials.token) : "";
   const kind = credentials.token ? `with a token of ${credentials.issuer}` : `with the header ${credentials.header}`;
   const scopes = credentials.scope ? ` Scopes: ${credentials.scope}.` : "";
   const button = element("button", { type: "button", click: () => { useCredentials(null); location.reload(); } }, "Sign out");
-  return element("section", { class: "card" }, element("p", {}, `You are signed in ${kind}.${scopes}`), button);
+  return element("section", { class: "card" }, element("p", {}, `You are signed in ${holder && `as ${holder}, `}${kind}.${scopes}`), button);
 }
 
 function oauthCard() {

@@ -167,8 +167,9 @@ class HTTPOptions:
         websocket: The path of an endpoint for WebSocket, such as ``"/ws"``. None opens no such endpoint. It needs
             ``pip install "funcmcp[websocket]"``.
         allowed_hosts: Names, with or without a port, that the Host header may have. A server on a loopback address
-            also accepts loopback names, and on Azure the app's own name. ``"*"`` accepts every name. The environment
-            variable ``FUNCMCP_ALLOWED_HOSTS`` adds names, separated by commas.
+            also accepts loopback names, and on Azure the app's own name. With `auth`, it accepts the host in the URL of
+            its `OAuthProxy` or `ProtectedResource`. ``"*"`` accepts every name. The environment variable
+            ``FUNCMCP_ALLOWED_HOSTS`` adds names, separated by commas.
         allowed_origins: Origins, such as ``"https://app.example.com"``, whose pages may call the server. The server's
             own origin and loopback origins are always allowed. ``"*"`` allows every origin.
         require_origin: Reject requests without an Origin header with 403. Clients that are not browsers send none.

@@ -9,6 +9,7 @@ import pytest
 
 from funcmcp import MCPServer, ProtocolOptions, RegistrationError, ToolError, content
 from funcmcp._auth.api_key import APIKeys
+from funcmcp.auth import Grant
 from funcmcp.azure import Bindings, Input, Output, trigger_app
 from funcmcp.providers import EntryPointsProvider
 from tests.azure.triggers import Triggers
@@ -78,6 +79,12 @@ def with_confirmation() -> MCPServer:
     return mcp
 
 
+def with_grant() -> MCPServer:
+    mcp = MCPServer("m")
+    mcp.tool("star", grant=Grant("github"))(nothing)
+    return mcp
+
+
 def with_a_result_that_is_no_object() -> MCPServer:
     mcp = MCPServer("m")
     mcp.tool("count", output_schema={"type": "integer"})(lambda: 3)
@@ -121,6 +128,7 @@ def nested(levels: int) -> dict[str, Any]:
         (with_two_alike, "for the same"),
         (with_required_task, 'report runs only as a task.* write task="optional"'),
         (with_confirmation, "delete has confirm=, and Azure's MCP triggers can't ask a person"),
+        (with_grant, "star has grant=, and behind Azure's MCP triggers no user signs in"),
         (with_a_result_that_is_no_object, "output schema of count"),
         (with_meta(nested(33)), "32 levels"),
         (with_meta({"a": [{"B": 1, "b": 2}]}), "upper and lower case"),

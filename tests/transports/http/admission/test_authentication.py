@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer
-from funcmcp._auth.authenticator import Challenge
+from funcmcp._auth.authenticator import Challenge, UnavailableError
 from funcmcp._auth.policy import Auth
 from funcmcp._auth.principal import Principal
 from funcmcp._auth.tokens.bearer import BearerTokens
@@ -59,6 +59,18 @@ async def test_a_faulty_authenticator_is_500_with_an_error_id_and_lets_nobody_in
     assert said["code"] == -32603
     assert "secret" not in said["message"]
     assert said["message"].split()[-1].rstrip(".") in caplog.text
+
+
+async def test_credentials_that_can_not_be_checked_now_are_503_and_not_401() -> None:
+    async def away(_headers: Mapping[str, str]) -> Any:
+        raise UnavailableError("The keys of the issuer are not available.", 7)
+
+    mcp = MCPServer("Orders", auth=Auth(away, lists="open"))
+    response = await post(runtime_of(mcp).exchange, "/mcp", b"{}", {})
+    assert response.status == 503
+    assert ("retry-after", "7") in response.headers
+    assert isinstance(response.body, bytes)
+    assert json.loads(response.body)["error"]["message"] == "The keys of the issuer are not available."
 
 
 class RevokingTokens(BearerTokens):

@@ -149,3 +149,32 @@ async def test_a_change_of_access_counts_for_the_next_request(access: dict[str, 
     shop.mcp.remove_tool("add")
     shop.add_tool()
     assert await shop.status(header) == 200
+
+
+async def test_another_authenticator_counts_inside_its_block_only() -> None:
+    """The blocks of two tests overlap, and the tokens of the server count all the time."""
+    shop, own = Shop(), sign(claims())
+
+    async def by_word(headers: Mapping[str, str]) -> Principal | Challenge | None:
+        if headers["authorization"] == "Bearer word":
+            return Principal("tester")
+        return Challenge("invalid_token", "not a word")
+
+    async def by_nothing(_headers: Mapping[str, str]) -> None:
+        return None
+
+    runtime = runtime_of(shop.mcp)
+    assert [await shop.status(header_of(token)) for token in (own, own, "word")] == [200, 200, 401]
+    first, second = runtime.accepting(by_nothing), runtime.accepting(by_word)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert [await shop.status(header_of(token)) for token in ("word", own, "other")] == [200, 200, 401]
+    second.__exit__(None, None, None)
+    assert [await shop.status(header_of(token)) for token in ("word", own)] == [401, 200]
+    assert shop.callers == ["alice", "alice", "tester", "alice", "alice"]
+
+
+def test_a_server_without_auth_accepts_no_other_authenticator() -> None:
+    with pytest.raises(ValueError, match="Shop has no auth"):
+        runtime_of(MCPServer("Shop")).accepting(BearerTokens(ISSUER, AUDIENCE, keys=StaticKeys(public())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 from urllib.parse import urlencode
@@ -10,11 +11,12 @@ import httpx2
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer, ServerInfo
+from funcmcp._serving import warnings
 from funcmcp._serving.composition import runtime_of
 from funcmcp._transports.http.endpoints import health
-from funcmcp.auth import APIKeys, Auth, first_of
+from funcmcp.auth import APIKeys, Auth, Program, ProtectedResource, first_of
 from funcmcp.state import KeyRing, MemoryRates, MemorySignIns, StoreUnavailableError
-from tests.oauth_proxy.stage import ISSUER, URL, Stage, challenge_of
+from tests.oauth_proxy.stage import ISSUER, URL, ScriptedUpstream, Stage, challenge_of
 
 HOST = "orders.example.com"
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -235,9 +237,185 @@ def test_a_single_process_with_a_random_key_is_warned(caplog: pytest.LogCaptureF
     stage = Stage()
     stage.proxy = stage.instance(KeyRing())
     runtime_of(server(stage)).begin()
-    assert "registrations of clients and sign-ins end with this process" in caplog.text
+    assert "registrations of clients and sign-ins end with this start" in caplog.text
 
 
 def test_keys_of_the_environment_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUNCMCP_KEYS", "a" * 43)
     assert Stage().instance(None).has_shared_keys  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_lasting", [True, False])
+def test_workers_with_the_key_of_a_command_are_warned_as_well(
+    is_lasting: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("FUNCMCP_KEYS", "a" * 43)
+    monkeypatch.setenv("FUNCMCP_COMMAND_KEY", ("b" if is_lasting else "a") * 43)
+    stage = Stage()
+    stage.proxy = stage.instance(None)  # type: ignore[arg-type]
+    runtime_of(server(stage)).begin()
+    assert ("sign-ins end with this start" in caplog.text) != is_lasting
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "status"),
+    [
+        (URL, "orders.example.com", 401),
+        (URL, "ORDERS.example.com", 401),
+        (URL, "orders.example.com:8000", 401),
+        (URL, "evil.example.com", 421),
+        (URL, "orders.example.com.evil.example", 421),
+        (URL, "x.orders.example.com", 421),
+        ("https://orders.example.com:8443/mcp", "orders.example.com:8443", 401),
+        ("https://orders.example.com:8443/mcp", "orders.example.com", 421),
+        ("http://localhost:8000/mcp", "localhost:8000", 421),
+        ("http://127.0.0.1:8000/mcp", "127.0.0.1:8000", 421),
+    ],
+)
+async def test_the_host_of_the_sign_in_is_allowed_by_itself_and_no_other(url: str, host: str, status: int) -> None:
+    """The connection comes to an address of the network, on which loopback names are not allowed."""
+    stage = Stage()
+    stage.proxy = stage.instance(url=url)
+    mcp = MCPServer("orders", auth=Auth(stage.proxy), sessions=None)
+    transport = httpx2.ASGITransport(app=mcp)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://192.0.2.7") as http:
+        answer = await http.post("/mcp", json=LIST, headers={"host": host})
+    assert answer.status_code == status
+
+
+async def test_the_host_of_the_metadata_is_allowed_with_other_tokens_too() -> None:
+    resource = ProtectedResource(resource=URL, authorization_servers=["https://login.example.com"])
+    mcp = MCPServer("orders", auth=Auth(APIKeys({"a": "a-key-of-the-tests"}), resource=resource), sessions=None)
+    async with client(mcp) as http:
+        assert (await http.post("/mcp", json=LIST)).status_code == 401
+
+
+class CheckedUpstream(ScriptedUpstream):
+    """An identity provider that is looked at when the server begins.
+
+    Attributes:
+        checks: How often.
+        answers: The check waits for it.
+        failure: What the check raises.
+        is_cancelled: Whether a check was cancelled.
+    """
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        super().__init__()
+        self.checks = 0
+        self.answers = asyncio.Event()
+        self.failure = failure
+        self.is_cancelled = False
+
+    async def check(self) -> None:
+        self.checks += 1
+        try:
+            await self.answers.wait()
+        except asyncio.CancelledError:
+            self.is_cancelled = True
+            raise
+        if self.failure is not None:
+            raise self.failure
+
+
+async def turns() -> None:
+    """Let other tasks run."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_the_first_requests_are_answered_before_the_check() -> None:
+    upstream = CheckedUpstream()
+    runtime = runtime_of(server(Stage(upstream=upstream)))
+    runtime.on_listening("127.0.0.1")
+    await turns()
+    assert upstream.checks == 0
+    await runtime.aclose()
+
+
+async def test_the_provider_is_looked_at_beside_serving_once_and_not_after_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(warnings, "CHECK_DELAY", 0)
+    upstream = CheckedUpstream()
+    runtime = runtime_of(server(Stage(upstream=upstream)))
+    await runtime.start()
+    await asyncio.sleep(0)
+    assert upstream.checks == 0  # on stdio nobody signs in
+    for _ in range(3):
+        runtime.on_listening("127.0.0.1")
+    await turns()
+    assert upstream.checks == 1
+    async with client(server(Stage(upstream=upstream))) as http:
+        assert (await http.post("/mcp", json=LIST)).status_code == 401  # without waiting for the check
+    await runtime.aclose()
+    assert upstream.is_cancelled
+
+
+async def test_without_a_lifespan_the_first_request_begins_the_check(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(warnings, "CHECK_DELAY", 0)
+    upstream = CheckedUpstream(ValueError("broken\r\nforged"))
+    upstream.answers.set()
+    async with client(server(Stage(upstream=upstream))) as http:
+        for _ in range(2):
+            await http.post("/mcp", json=LIST)
+    await turns()
+    assert upstream.checks == 1
+    [line] = [message for message in caplog.messages if "can't check" in message]
+    assert line.isprintable()
+
+
+async def test_a_check_of_another_event_loop_is_left_alone() -> None:
+    runtime = runtime_of(server(Stage(upstream=CheckedUpstream())))
+
+    async def listen() -> None:
+        runtime.on_listening("127.0.0.1")
+
+    await asyncio.to_thread(asyncio.run, listen())
+    await runtime.aclose()
+
+
+async def test_each_401_has_its_reason_at_debug(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "funcmcp")
+    async with client(server(stage)) as http:
+        for token in ("damaged", "a.b.c", "x" * 20):
+            await http.post("/mcp", json=LIST, headers={"authorization": f"Bearer {token}"})
+    lines = [record for record in caplog.records if "is refused with 401" in record.getMessage()]
+    assert [line.levelname for line in lines] == ["WARNING", "DEBUG", "DEBUG"]
+    assert "damaged" not in caplog.text
+
+
+async def test_a_program_calls_the_endpoint_with_its_token() -> None:
+    stage = Stage(programs={"reports": Program(secret="the-secret-of-reports", scopes=["orders.read"])})
+    async with client(server(stage)) as http:
+        auth = ("reports", "the-secret-of-reports")
+        tokens = (await http.post("/oauth/token", data={"grant_type": "client_credentials"}, auth=auth)).json()
+        headers = {"authorization": f"Bearer {tokens['access_token']}"}
+        listed = await http.post("/mcp", json=LIST, headers=headers)
+        assert listed.status_code == 200
+        assert (await http.get("/oauth/userinfo", headers=headers)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("POST", "/oauth/token", "authorization"),
+        ("POST", "/oauth/revoke", "authorization"),
+        ("GET", "/oauth/userinfo", "authorization"),
+        ("POST", "/oauth/token", "content-type"),
+        ("POST", "/oauth/consent", "origin"),
+    ],
+)
+async def test_a_header_that_came_twice_is_not_read(stage: Stage, method: str, path: str, name: str) -> None:
+    """Two programs that read the request could each use a different one."""
+    async with client(server(stage)) as http:
+        headers = [*FORM.items(), (name, "Basic YTpi"), (name, "Basic Yzpk")]
+        answer = await http.request(method, path, headers=headers, content=b"grant_type=x&client_id=y")
+        assert answer.status_code == 400
+        if path != "/oauth/consent":
+            assert answer.json() == {
+                "error": "invalid_request",
+                "error_description": f"The header {name} came more than once.",
+            }

@@ -139,6 +139,11 @@ def register(served: TriggerServer, app: FunctionApp, bindings: Mapping[str, Seq
     """
     server, lifetime = served.server, WorkerLifetime(_Behind(served))
     check_features(server, NEWEST_OF_AZURE)
+    if served.services.needed_grants:
+        raise RegistrationError(
+            f"{served.services.needed_grants[0][0]} has grant=, and behind Azure's MCP triggers no user signs in: "
+            "serve the server with funcmcp.azure.http_app."
+        )
     if served.routes:
         raise RegistrationError(
             f"Azure's MCP triggers can't serve the custom route {served.routes[0].path}. Write it as an HTTP function "

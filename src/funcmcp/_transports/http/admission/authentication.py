@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from funcmcp._auth.authenticator import Challenge, ProvableHeaders
+from funcmcp._auth.authenticator import Challenge, ProvableHeaders, UnavailableError
 from funcmcp._auth.owner import owner_of
 from funcmcp._auth.principal import Principal
 from funcmcp._auth.protected_resource import insufficient_scope, unauthorized
@@ -22,7 +23,7 @@ from funcmcp._protocol.replies import error_reply
 from funcmcp._server.authorization import DECISION_TIMEOUT
 from funcmcp._server.calls.route import RoutedRequest
 from funcmcp._server.limits import LimitReachedError
-from funcmcp._server.log import quote
+from funcmcp._server.log import logger, quote
 from funcmcp._server.run import Waiting, begin, is_failure
 from funcmcp._state.line_limit import LineLimit
 from funcmcp._state.sessions.store import StoreUnavailableError
@@ -112,6 +113,21 @@ class Authentication:
         self._proofs = proofs
         self._refused = LineLimit()
 
+    @contextmanager
+    def accepting(self, authenticator: Authenticator) -> Iterator[None]:
+        """Accept the principals of another authenticator, too, inside a ``with`` block. Blocks may overlap."""
+        if not isinstance(self._authenticator, _WithTests):
+            self._authenticator, self._recall = _WithTests(self._authenticator), None
+        accepting = self._authenticator
+        accepting.accepted.append(authenticator)
+        try:
+            yield
+        finally:
+            accepting.accepted.remove(authenticator)
+            if not accepting.accepted:
+                self._authenticator = accepting.otherwise
+                self._recall = _recall_of(accepting.otherwise)
+
     def is_recalled(self, request: HttpRequest) -> bool:
         """Set the principal of a request whose credentials were checked before; return False to authenticate it.
 
@@ -142,6 +158,8 @@ class Authentication:
             identity = Challenge("invalid_request", str(error))
         except LimitReachedError as error:
             return limit_reached(error)
+        except UnavailableError as error:
+            return refuse(503, INTERNAL_ERROR, str(error), headers=(("retry-after", str(error.retry_after)),))
         except StoreUnavailableError as error:
             wait = () if error.retry_after is None else (("retry-after", str(error.retry_after)),)
             return refuse(503, INTERNAL_ERROR, str(error), headers=wait)
@@ -229,6 +247,8 @@ class Authentication:
 
     def _refuse(self, refusal: Refusal, request_id: RequestId | None, request: HttpRequest) -> HttpResponse:
         body = error_reply(refusal.error(), request_id).body
+        if refusal.reason != "unauthorized":
+            logger.debug("A request of %s is refused with 403: %s.", address_for_log(request), refusal.reason)
         if refusal.reason == "denied":
             return HttpResponse(403, JSON_HEADERS, body)
         if refusal.reason == "unauthorized":
@@ -241,13 +261,35 @@ class Authentication:
         return HttpResponse(status, (*JSON_HEADERS, ("www-authenticate", challenge)), body)
 
     def _log_refusal(self, request: HttpRequest, reason: str) -> None:
-        """Log that a request is refused with 401, once in a minute: without credentials anyone can cause it.
+        """Log that a request is refused with 401, once in a minute and else at DEBUG: anyone can cause it.
 
         A request within the process has no transport of the network. Its sender gets the refusal itself.
         """
         if request.network_transport is None:
             return
         self._refused.write("A request of %s is refused with 401: %s", address_for_log(request), quote(reason))
+
+
+class _WithTests:
+    """An authenticator that accepts the principals of some others first.
+
+    Args:
+        otherwise: The authenticator.
+
+    Attributes:
+        accepted: The others. Their challenges have no effect.
+    """
+
+    def __init__(self, otherwise: Authenticator) -> None:
+        self.otherwise = otherwise
+        self.accepted: list[Authenticator] = []
+
+    async def __call__(self, headers: Mapping[str, str]) -> Identity:
+        for authenticator in self.accepted:
+            identity = await authenticator(headers)
+            if isinstance(identity, Principal):
+                return identity
+        return await self.otherwise(headers)
 
 
 def _recall_of(authenticator: Authenticator) -> Callable[[bytes], Principal | None] | None:

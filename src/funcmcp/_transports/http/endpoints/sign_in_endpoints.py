@@ -15,6 +15,7 @@ from funcmcp._protocol.codec import decode
 from funcmcp._server.limits import LimitReachedError
 from funcmcp._server.run import is_failure
 from funcmcp._transports.http.admission.admission import Admission, HeaderCheck
+from funcmcp._transports.http.admission.authentication import RepeatedFieldError, credentials
 from funcmcp._transports.http.admission.body import answer_body
 from funcmcp._transports.http.admission.caller import rated_caller_of
 from funcmcp._transports.http.messages import HttpResponse
@@ -73,6 +74,8 @@ class SignInEndpoints:
     async def _answer(self, request: HttpRequest, body: bytes) -> HttpResponse:
         try:
             answer = await self._proxy.answer(self._web_request(request, body))
+        except RepeatedFieldError as error:
+            answer = self._proxy.refusal(self._web_request(request, b""), 400, str(error))
         except BaseException as error:
             if not is_failure(error):
                 raise
@@ -91,7 +94,7 @@ class SignInEndpoints:
             method=request.method,
             path=request.path,
             query=request.query_string,
-            headers=request.headers,
+            headers=credentials(request),
             body=body,
             caller=rated_caller_of(request),
             server=self._server.options.info.title or self._server.options.name,
