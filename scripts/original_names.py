@@ -3,7 +3,7 @@
     .venv/bin/python scripts/original_names.py PYTHON ...
 
 Each PYTHON is that of an environment in which `fastmcp` or `mcp` is installed, the newest one last. The file has the
-names of all of them, so that servers for old versions are known, too. `tests/cli/migrate/test_original_names.py`
+names of all of them, so that servers for old versions are known, too. `tests/cli/migrate/test_compat_names.py`
 compares the file with the packages that are installed. Only the standard library is used, because the other
 environments run this file as well.
 """

@@ -150,6 +150,7 @@ EXCEPTIONS = {
     "src/funcmcp_cli/diff/differences.py": "tests/cli/diff/test_schemas and test_compare",
     "src/funcmcp_cli/diff/snapshots.py": "tests/cli/diff/test_command",
     "src/funcmcp_cli/migrate/notes.py": "tests/cli/migrate/test_command",
+    "src/funcmcp_cli/migrate/python_values.py": "tests/cli/migrate/test_server_notes",
     "src/funcmcp_cli/migrate/sentences.py": "tests/cli/migrate/test_compat_names",
     "src/funcmcp_cli/show.py": "tests/cli/test_inspect",
     "src/funcmcp_cli/function_app.py": "tests/cli/test_host",

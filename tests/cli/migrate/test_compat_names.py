@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +26,11 @@ from funcmcp_cli.migrate.compat_names import (
     override_verdict,
     probed_methods,
 )
+from tests.patience import PATIENCE
+from tests.requirements import require
 
+ROOT = Path(__file__).parents[3]
+FASTMCP = ROOT / ".servers" / "differential" / "bin" / "python"
 CLASSES = original_names()["classes"]
 BY_HAND = "by hand"
 """Words of the text about a name that nothing is known to use for."""
@@ -189,3 +197,23 @@ def test_attributes_that_can_not_be_set() -> None:
     assert can_be_set("FastMCP", "auth").level == "missing"
     assert can_be_set("FastMCP", "colour") == SAME
     assert can_be_set("FastMCP", "_tool_manager") == SAME
+
+
+def names_of(python: str) -> dict[str, Any]:
+    script = ROOT / "scripts" / "original_names.py"
+    read = subprocess.run([python, script, "--read"], stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
+    names: dict[str, Any] = json.loads(read.stdout)
+    return names
+
+
+@pytest.mark.parametrize("python", [sys.executable, str(FASTMCP)], ids=["sdk", "fastmcp"])
+def test_the_file_has_the_names_of_the_installed_packages(python: str) -> None:
+    """Run scripts/original_names.py with environments for the versions in its file, and the new one, if this fails."""
+    require("FastMCP in .servers/differential", Path(python).exists())
+    names, listed = names_of(python), original_names()
+    for package, versions in names["versions"].items():
+        assert set(versions) <= set(listed["versions"][package])
+    for module, homes in names["modules"].items():
+        assert homes.keys() <= listed["modules"].get(module, {}).keys(), module
+    for cls, members in names["classes"].items():
+        assert members.keys() <= listed["classes"].get(cls, {}).keys(), cls
