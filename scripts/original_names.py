@@ -11,6 +11,7 @@ environments run this file as well.
 from __future__ import annotations
 
 import contextlib
+import dis
 import importlib
 import inspect
 import io
@@ -53,6 +54,8 @@ CLASSES = {
     "ResourceResult": ["fastmcp.resources:ResourceResult"],
 }
 """Classes whose members are listed, with the places where they are."""
+WITH_PRIVATE_PARTS = {"Context", "FastMCP", "MCPServer"}
+"""Classes whose private members are listed, too, because authors use them."""
 
 
 def names_of_environment() -> dict[str, Any]:
@@ -60,7 +63,7 @@ def names_of_environment() -> dict[str, Any]:
     warnings.simplefilter("ignore")
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         modules = {name: names for package in PACKAGES for name, names in _modules_of(package).items()}
-        classes = {name: _members(places) for name, places in CLASSES.items()}
+        classes = {name: _members(name, places) for name, places in CLASSES.items()}
     versions = {}
     for package in ("fastmcp", "mcp"):
         with contextlib.suppress(PackageNotFoundError):
@@ -117,20 +120,35 @@ def _attribute(module: ModuleType, name: str) -> Any:
         return None
 
 
-def _members(places: list[str]) -> dict[str, list[str] | None]:
-    """Return the public members of a class: the parameters of methods, and None for attributes."""
+def _members(listed_name: str, places: list[str]) -> dict[str, list[str] | None]:
+    """Return the members of a class: the parameters of methods, and None for attributes."""
     members: dict[str, list[str] | None] = {}
+    has_private_parts = listed_name in WITH_PRIVATE_PARTS
     for place in places:
         module, _, name = place.partition(":")
         cls = getattr(_imported(module), name, None)
         if not isinstance(cls, type):
             continue
         for owner in reversed(cls.__mro__):
-            if owner.__module__.partition(".")[0] in PACKAGES:
-                for member in [*vars(owner), *vars(owner).get("__annotations__", ())]:
-                    if not member.startswith("_") or member == "__init__":
-                        members[member] = _merged(members.get(member), _parameters(getattr(cls, member, None)))
+            if owner.__module__.partition(".")[0] not in PACKAGES:
+                continue
+            for member in [*vars(owner), *vars(owner).get("__annotations__", ()), *_set_by_methods(owner)]:
+                is_private = member.startswith("_") and not member.startswith(("__", "_abc_", f"_{owner.__name__}__"))
+                if not member.startswith("_") or member == "__init__" or (is_private and has_private_parts):
+                    members[member] = _merged(members.get(member), _parameters(getattr(cls, member, None)))
     return members
+
+
+def _set_by_methods(cls: type) -> set[str]:
+    """Return the attributes that the methods of a class set."""
+    names: set[str] = set()
+    for method in filter(inspect.isfunction, vars(cls).values()):
+        previous: Any = None
+        for instruction in dis.get_instructions(method):
+            if instruction.opname == "STORE_ATTR" and previous == "self":
+                names.add(instruction.argval)
+            previous = instruction.argval
+    return names
 
 
 def _parameters(member: Any) -> list[str] | None:

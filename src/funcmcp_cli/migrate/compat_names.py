@@ -184,9 +184,11 @@ def member_verdict(cls: str, member: str) -> Verdict | None:
     if hasattr(compat_class, member) or member in _instance_attributes(compat_class):
         text = _text_of(sentences.DIFFERENCES, original, member)
         return Verdict("differs", text) if text else SAME
-    if member not in original_names()["classes"].get(original, {}) and not _is_private(member):
+    if member not in original_names()["classes"][original]:
         return None
     advice = _advice_of(compat_class, member) or _text_of(sentences.WHAT_TO_USE, original, member)
+    if not advice and member in (original_names()["classes"][original].get("__init__") or ()):
+        advice = f"it can't be read afterwards; keep what is passed as {member}= in a variable"
     kind = "private part" if _is_private(member) else "attribute"
     return Verdict("missing", advice or f"{original} of funcmcp.compat has no such {kind}; rewrite it by hand")
 

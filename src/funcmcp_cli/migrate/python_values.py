@@ -23,6 +23,9 @@ _PACKAGES = ("mcp.server.fastmcp", "mcp.server.mcpserver", "fastmcp", _COMPAT)
 _MAX_DEPTH = 50
 """Attributes, calls and bases that are followed from one expression."""
 
+_LISTED_TOOL = "FastMCP.get_tool"
+"""The class of the tools that a server lists; see `compat_names.class_of`."""
+
 _RESULTS = {
     "create_proxy": "FastMCP",
     "get_context": "Context",
@@ -33,8 +36,8 @@ _RESULTS = {
     "FastMCP.from_fastapi": "FastMCP",
     "FastMCP.from_openapi": "FastMCP",
     "FastMCP.get_context": "Context",
-    "FastMCP.get_tool": "FastMCP.get_tool",
-    "MCPServer.get_tool": "FastMCP.get_tool",
+    "FastMCP.get_tool": _LISTED_TOOL,
+    "MCPServer.get_tool": _LISTED_TOOL,
     "Context.fastmcp": "FastMCP",
     "Context.mcp_server": "FastMCP",
     "Context.session": "ServerSession",
@@ -89,10 +92,17 @@ class Own:
     is_class: bool
 
 
+@dataclass(frozen=True)
+class Element:
+    """The variable of a loop."""
+
+    iterable: ast.expr
+
+
 Binding: TypeAlias = (
-    "ast.expr | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | Imported | Annotated | Own | None"
+    "ast.expr | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | Imported | Annotated | Own | Element | None"
 )
-"""What is bound to a name. None is anything that has no value here, such as the variable of a loop."""
+"""What is bound to a name. None is anything that has no value here, such as the variable of a ``with`` statement."""
 
 
 @dataclass(eq=False)
@@ -320,6 +330,8 @@ class Scope:
             return self.module.imported(binding)
         if isinstance(binding, Annotated):
             return self.value_of_annotation(binding.annotation)
+        if isinstance(binding, Element):
+            return self.value_of_element(binding.iterable)
         if isinstance(binding, Own):
             return _value_of_class(binding.definition, "class" if binding.is_class else "object")
         if isinstance(binding, ast.ClassDef):
@@ -365,6 +377,34 @@ class Scope:
         if isinstance(value.definition, ProjectFunction):
             return value.definition.returned()
         return _result(value.name, value.package)
+
+    def value_of_element(self, node: ast.expr, depth: int = 0) -> Value | None:
+        """Return the value of the elements of what a loop runs over: tools of a server, or by an annotation.
+
+        Args:
+            node: What the loop runs over.
+            depth: How many variables lead to it.
+        """
+        if isinstance(node, ast.Name):
+            return self._value_of_named_elements(node.id, depth)
+        if not isinstance(node, ast.Await) or not isinstance(node.value, ast.Call):
+            return None
+        method = self.value_of(node.value.func)
+        if method is None or method.name not in {"FastMCP.list_tools", "MCPServer.list_tools"}:
+            return None
+        return Value("object", _LISTED_TOOL, method.package)
+
+    def _value_of_named_elements(self, name: str, depth: int) -> Value | None:
+        if name not in self.bindings:
+            return None if self.parent is None else self.parent.value_of_element(ast.Name(name), depth)
+        bindings = self.bindings[name]
+        if len(bindings) != 1 or depth > _MAX_DEPTH:
+            return None
+        binding = bindings[0]
+        if isinstance(binding, Annotated):
+            annotation = binding.annotation
+            return self.value_of_annotation(annotation.slice) if isinstance(annotation, ast.Subscript) else None
+        return self.value_of_element(binding, depth + 1) if isinstance(binding, ast.expr) else None
 
     def _value_of_super(self) -> Value | None:
         """Return an object of the base of the class whose method this scope is."""
@@ -508,7 +548,10 @@ def _bound_by(node: ast.stmt, module: ProjectModule) -> Iterator[tuple[str, Bind
         for target in node.targets:
             yield from _bound_to(target, node.value)
     elif isinstance(node, ast.For | ast.AsyncFor):
-        yield from _bound_to(node.target, None)
+        if isinstance(node.target, ast.Name):
+            yield node.target.id, Element(node.iter)
+        else:
+            yield from _bound_to(node.target, None)
     elif isinstance(node, ast.With | ast.AsyncWith):
         for variables in filter(None, [item.optional_vars for item in node.items]):
             yield from _bound_to(variables, None)

@@ -141,8 +141,6 @@ class _Reader:
             if verdict.level == "missing":
                 self.add(node, "missing", subject, verdict.text, package=owner.package)
         elif owner.kind in {"object", "class"} and owner.name and not _defines(owner, node.attr):
-            if node.attr.startswith("_") and (owner.name not in _SERVERS or owner.definition is not None):
-                return
             is_stored = isinstance(node.ctx, ast.Store) and owner.kind == "object"
             found = can_be_set(owner.name, node.attr) if is_stored else member_verdict(owner.name, node.attr)
             self.add_verdict(node, subject, found, owner.package)
