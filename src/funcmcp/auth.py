@@ -117,6 +117,7 @@ _HOMES = {
     "_oauth_proxy.proxy": ["OAuthProxy"],
     "_oauth_proxy.upstream": [
         "AuthorizationRequest",
+        "ClaimsRequest",
         "IssuedToken",
         "ClaimsRequest",
         "SignIn",

@@ -15,6 +15,7 @@ ALLOWED = {
     "funcmcp/_state/uploads.py": "writes files of callers, one part at a time for each request",
     "funcmcp/_adapters/asgi/openapi_tools.py": "runs the event loop that reads a document while a server is made",
     "funcmcp/_providers/skills.py": "looks for skills that have changed, at most once in a second",
+    "funcmcp/_oauth_proxy/upstream.py": "imports httpx2, once for each process",
     "funcmcp/_client/token_file.py": "reads the key of the file from the keyring, once for each file",
     "funcmcp/_client/sign_in.py": "opens a browser, once for each sign-in",
     "funcmcp/testing/_state_stores.py": "runs event loops of their own in a test",

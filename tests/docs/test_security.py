@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "guides" / "security.md").read_text(encoding="utf-8")
-THREATS = 69
+THREATS = 70
 _TEST = re.compile(r"`(tests/[\w/]+\.py)::([\w:]+)`")
 _THREAT = re.compile(r"^#### (\d+)\. (.+)\n((?:(?!#).*\n)*)", re.MULTILINE)
 

@@ -124,7 +124,7 @@ async def test_a_user_signs_in_with_each_row_at_a_script_of_its_form(provider: s
     with_keys(upstream, http)._clock = Clock()
     assert await upstream.authorization_url(REQUEST)
     signed_in = await upstream.exchange("code", redirect_uri=REQUEST.redirect_uri, verifier="verifier", nonce="nonce")
-    user = signed_in.user if "userinfo_endpoint" not in document else await signed_in.more.request()
+    user = signed_in.user if "userinfo_endpoint" not in document else await signed_in.claims_request.send()
     assert (user.name, user.email, user.roles) == ("Ada", email, roles)
     assert user.claims.items() >= claims.items()
     renewed = await upstream.refresh(signed_in.refresh_token, user.subject)

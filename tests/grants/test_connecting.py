@@ -371,10 +371,12 @@ async def test_other_paths_are_none_of_a_service(desk: Desk, path: str) -> None:
 # Failures of the identity provider and of the store
 
 
-async def test_an_identity_provider_that_is_away_is_a_page(desk: Desk) -> None:
+async def test_an_identity_provider_that_is_away_is_a_page(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     url, browser = await desk.link(), desk.browser()
     desk.stage.upstream.down = DOWN
-    assert (await browser.press(url)).status_code == 503
+    page = await browser.press(url)
+    assert (page.status_code, "Try again later." in page.text) == (503, True)
+    assert "kind=UpstreamUnavailableError reason=no route to host" in caplog.text
     desk.stage.upstream.down = None
     redirect = await browser.press(url)
     query = desk.stage.upstream.sign_in(redirect.headers["location"])

@@ -196,6 +196,16 @@ async def test_a_service_that_is_away_is_an_error_that_says_so(desk: Desk) -> No
     assert len(desk.authorizations) == 1
 
 
+async def test_a_service_that_does_not_accept_the_server_ends_no_account(desk: Desk) -> None:
+    await desk.call(browser=desk.browser())
+    desk.clock.now += 3600
+    desk.service.answers = [(401, {"error": "invalid_client"})]
+    assert "does not accept this server. The log of the server says why" in await desk.call()
+    desk.clock.now += 10
+    assert await desk.call() == "starred mcp"
+    assert len(desk.authorizations) == 1
+
+
 async def test_a_token_that_the_service_refuses_is_renewed(desk: Desk) -> None:
     await desk.call(browser=desk.browser())
     for refused in ("token-1", "token-1", "another"):
@@ -229,6 +239,21 @@ async def test_a_grant_ends_here_if_the_service_can_not_end_it(desk: Desk, answe
     desk.service.answers = [answer]
     assert await desk.call("disconnect") == "false"
     assert "Open https" in await desk.call(capabilities={})
+
+
+@pytest.mark.parametrize(("status", "expected"), [(204, "true"), (404, "false")])
+async def test_the_authorization_of_an_app_at_github_is_deleted(
+    monkeypatch: pytest.MonkeyPatch, status: int, expected: str
+) -> None:
+    url = "https://api.example.com/applications/{client_id}/grant"
+    desk = Desk(monkeypatch, revoke=url)
+    await desk.call(browser=desk.browser())
+    desk.service.answers = [(status, {})]
+    assert await desk.call("disconnect") == expected
+    method, requested, headers, _ = desk.service.requests[-1]
+    assert (method, requested) == ("DELETE", "https://api.example.com/applications/the-client/grant")
+    assert headers == {"authorization": "Basic dGhlLWNsaWVudDp0aGUtc2VjcmV0"}
+    assert desk.service.bodies[-1] == {"access_token": "token-1"}
 
 
 async def revoked(token: str) -> bool:

@@ -116,6 +116,14 @@ async def test_a_token_that_a_header_can_not_contain_is_not_sent(api: API, token
     assert api.requests == []
 
 
+async def test_more_than_a_hundred_requests_at_once_are_an_outage(api: API) -> None:
+    http = UpstreamHTTP()
+    http._running = 100
+    with pytest.raises(UpstreamUnavailableError, match="too many requests"):
+        await http.call_api(api.url, "at")
+    assert api.requests == []
+
+
 def test_what_authors_of_upstreams_need_is_public() -> None:
     names: list[Any] = [
         auth.AuthorizationRequest,

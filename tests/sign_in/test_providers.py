@@ -14,7 +14,7 @@ from tests.sign_in.people import CLIENT_ID, oidc_provider
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.slow("npm's oidc-provider starts.")
+pytestmark = pytest.mark.slow("An identity provider of npm starts for the module.")
 
 SECRET = "a secret with more than 32 characters"
 REQUEST = AuthorizationRequest(BACK, "state", challenge_of(VERIFIER), "nonce")

@@ -23,10 +23,10 @@ MakeAssertion: TypeAlias = Callable[[], str | Awaitable[str]]
 Revoke: TypeAlias = Callable[[str], bool | Awaitable[bool]]
 """A function that revokes an access token, and returns whether that has happened. It may be async."""
 
-AuthMethod: TypeAlias = Literal["client_secret_basic", "client_secret_post"]
+AuthMethod: TypeAlias = Literal["client_secret_basic", "client_secret_post", "client_secret_jwt"]
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_METHODS: Final = ("client_secret_basic", "client_secret_post")
+_METHODS: Final = ("client_secret_basic", "client_secret_post", "client_secret_jwt")
 _RESERVED: Final = frozenset(
     {
         "client_id", "code_challenge", "code_challenge_method", "redirect_uri", "request", "request_uri",
@@ -47,6 +47,7 @@ KNOWN_PROVIDERS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "title": "GitHub",
             "authorize": "https://github.com/login/oauth/authorize",
             "token": "https://github.com/login/oauth/access_token",
+            "revoke": "https://api.github.com/applications/{client_id}/grant",
             "token_endpoint_auth_method": "client_secret_post",
             "includes": {  # GitHub leaves out of its answer what another scope includes
                 "repo": ("repo:status", "repo_deployment", "public_repo", "repo:invite", "security_events"),
@@ -132,9 +133,10 @@ class GrantProvider:
         client_secret: Its secret; None for a public client.
         authorize: The authorization endpoint.
         token: The token endpoint.
-        revoke: The revocation endpoint (RFC 7009), which is called when a grant ends. For services that have another
-            form of it, such as GitHub, a function that revokes the access token that it gets, and returns whether that
-            has happened; it may be async. None: the grant is only deleted here.
+        revoke: The revocation endpoint (RFC 7009), which is called when a grant ends. A URL with ``{client_id}`` is
+            GitHub's form of it, such as ``"https://ghe.example.com/api/v3/applications/{client_id}/grant"``. For other
+            forms, a function that revokes the access token that it gets, and returns whether that has happened; it may
+            be async. None: the grant is only deleted here.
         title: The name for people; by default the name.
         scopes: Scopes to request with every grant, such as ``["offline_access"]``.
         parameters: More parameters of the authorization request, such as ``{"audience": "api.example.com"}``.

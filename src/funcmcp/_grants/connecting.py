@@ -38,8 +38,10 @@ from funcmcp._auth.principal import UpstreamTokenError
 from funcmcp._authoring.calling.question_time import pausing_time_limit
 from funcmcp._authoring.calling.questions import Elicit, ElicitURL
 from funcmcp._grants.accounts import FLOW_SECONDS
+from funcmcp._oauth_proxy.failures import PROVIDER_AWAY
 from funcmcp._oauth_proxy.page import html_page, shown_name
 from funcmcp._oauth_proxy.settings import user_mark
+from funcmcp._oauth_proxy.sign_in_log import escaped
 from funcmcp._oauth_proxy.upstream import UpstreamError
 from funcmcp._oauth_proxy.web import redirect
 from funcmcp._protocol.errors import CannotAskError, MCPError
@@ -302,8 +304,9 @@ class Connector:
         try:
             return _response(await self._visits.begin(self._service.key, state))
         except UpstreamError as error:
-            _logger.warning("event=grant_visit_failed service=%s kind=%s", self._service.key, type(error).__name__)
-            return self._page(503, "The identity provider can't be reached", "Try again later.")
+            kind, reason = type(error).__name__, escaped(str(error))
+            _logger.warning("event=grant_visit_failed service=%s kind=%s reason=%s", self._service.key, kind, reason)
+            return self._page(503, "You can't sign in now", error.advice or PROVIDER_AWAY.user)
 
     async def _visited(self, request: WebRequest, state: str, subject: str) -> WebAnswer:
         """Answer the return from the identity provider."""

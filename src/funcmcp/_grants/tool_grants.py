@@ -16,14 +16,21 @@ import json
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from funcmcp._auth.basic import basic_of
 from funcmcp._auth.principal import UpstreamTokenError
 from funcmcp._grants.accounts import NEVER_SECONDS, Accounts, Tokens
 from funcmcp._grants.connecting import MAX_SCOPE_CHARACTERS, MAX_SCOPES, Connector, Service
+from funcmcp._oauth_proxy.client_requests import ClientAuthentication
 from funcmcp._oauth_proxy.settings import user_mark
-from funcmcp._oauth_proxy.upstream import UpstreamError, UpstreamHTTP, UpstreamRefusedError, UpstreamUnavailableError
+from funcmcp._oauth_proxy.upstream import (
+    UpstreamError,
+    UpstreamHTTP,
+    UpstreamMisconfiguredError,
+    UpstreamRefusedError,
+    UpstreamUnavailableError,
+)
 from funcmcp._protocol.objects import number_of
 from funcmcp._state.caller_values import ValueOwner
 from funcmcp._state.line_limit import LineLimit
@@ -43,14 +50,14 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("funcmcp")
 
 _OWNER: Final = "grants "
-_ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _DEFAULT_SECONDS: Final = 300.0
 """Seconds for which a token is used that can be renewed and whose lifetime the service does not say."""
 
 _RENEW_SECONDS: Final = 60.0
-_POST: Final = "client_secret_post"
 _MAX_TOKEN: Final = 8 * 1024
-_OK: Final = 200
+_SUCCESSES: Final = frozenset({200, 204})
+_DEFAULT_METHODS: Final = ("client_secret_basic",)
+_CLIENT_ID: Final = "{client_id}"
 
 
 class ProviderClient:
@@ -64,6 +71,14 @@ class ProviderClient:
     def __init__(self, provider: GrantProvider, http: UpstreamHTTP | None = None) -> None:
         self._provider = provider
         self._http = http or UpstreamHTTP()
+        self._authentication = ClientAuthentication(
+            "GrantProvider",
+            provider.client_id,
+            provider.client_secret,
+            method=None if provider.client_secret is None else provider.token_endpoint_auth_method,
+            assertion=None if provider.credential is None else self._assertion,
+            clock=provider.clock,
+        )
         self._log = LineLimit()
 
     async def tokens(self, form: Mapping[str, str], now: float) -> Tokens:
@@ -71,20 +86,20 @@ class ProviderClient:
         title = self._provider.title
         secrets = [form.get(name, "") for name in ("code", "code_verifier", "refresh_token")]
         try:
-            headers, fields = await self._authentication()
+            headers, fields = await self._authentication.fields(_DEFAULT_METHODS, self._provider.token)
             answer = await self._http.post(self._provider.token, {**form, **fields}, headers)
             return _tokens_in(answer, now)
         except UpstreamRefusedError as error:
             self._log_failure("tokens", error, secrets)
             raise UpstreamTokenError("sign_in", f"{title} gives no token. Connect the account anew.") from None
-        except UpstreamUnavailableError as error:
-            self._log_failure("tokens", error, secrets)
-            text = f"{title} can't be reached, or does not answer as it should. Try again later."
-            raise UpstreamTokenError("unavailable", text) from None
-        except UpstreamError as error:
+        except UpstreamMisconfiguredError as error:
             self._log_failure("tokens", error, secrets)
             text = f"{title} does not accept this server. The log of the server says why."
             raise UpstreamTokenError("configuration", text) from None
+        except UpstreamError as error:
+            self._log_failure("tokens", error, secrets)
+            text = f"{title} can't be reached, or does not answer as it should. Try again later."
+            raise UpstreamTokenError("unavailable", text) from None
 
     async def revoke(self, access_token: str, refresh_token: str | None) -> bool:
         """See `AccountClient.revoke`."""
@@ -93,34 +108,33 @@ class ProviderClient:
             return False
         try:
             if isinstance(revoke, str):
-                return await self._revoke_at(revoke, refresh_token or access_token)
+                return await self._revoke_at(revoke, access_token, refresh_token)
             outcome = revoke(access_token)
             return (await outcome if inspect.isawaitable(outcome) else outcome) is True
         except Exception as error:  # noqa: BLE001 - also one of the author's function: the account is deleted all the same
             self._log_failure("revoke", error, (access_token, refresh_token or ""))
             return False
 
-    async def _revoke_at(self, url: str, token: str) -> bool:
-        """Revoke a token at a revocation endpoint (RFC 7009); raise UpstreamError."""
-        headers, fields = await self._authentication()
-        status, _ = await self._http.request("POST", url, headers, {"token": token, **fields})
-        if status != _OK:
+    async def _revoke_at(self, url: str, access_token: str, refresh_token: str | None) -> bool:
+        """Revoke tokens at an endpoint; raise UpstreamError."""
+        provider = self._provider
+        if _CLIENT_ID in url:  # GitHub, "Delete an app authorization"
+            url = url.replace(_CLIENT_ID, quote(provider.client_id, safe=""))
+            headers = {"authorization": basic_of(provider.client_id, provider.client_secret or "")}
+            status, _ = await self._http.request("DELETE", url, headers, None, json={"access_token": access_token})
+        else:
+            headers, fields = await self._authentication.fields(_DEFAULT_METHODS, provider.token)
+            form = {"token": refresh_token or access_token, **fields}
+            status, _ = await self._http.request("POST", url, headers, form)
+        if status not in _SUCCESSES:
             raise UpstreamError(f"status {status}")
         return True
 
-    async def _authentication(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the header fields and the form fields with which the server authenticates at the service."""
-        provider = self._provider
-        if provider.credential is not None:
-            assertion = provider.credential()
-            form = {"client_id": provider.client_id, "client_assertion_type": _ASSERTION_TYPE}
-            form["client_assertion"] = await assertion if inspect.isawaitable(assertion) else assertion
-            return {}, form
-        if provider.client_secret is None:
-            return {}, {"client_id": provider.client_id}
-        if provider.token_endpoint_auth_method == _POST:
-            return {}, {"client_id": provider.client_id, "client_secret": provider.client_secret}
-        return {"authorization": basic_of(provider.client_id, provider.client_secret)}, {}
+    async def _assertion(self, audience: str) -> str:
+        """Return a signed assertion for an audience, which authenticates one request."""
+        del audience
+        assertion = self._provider.credential() if self._provider.credential is not None else ""
+        return await assertion if inspect.isawaitable(assertion) else assertion
 
     def _log_failure(self, step: str, error: Exception, secrets: Iterable[str]) -> None:
         """Write a line about a failure, without the secrets that the service, or a function, may have repeated."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
 
 from funcmcp._auth.basic import basic_of
-from funcmcp._oauth_proxy.upstream import IssuedToken, UpstreamUnavailableError
+from funcmcp._oauth_proxy.failures import PROVIDER_ANSWER
+from funcmcp._oauth_proxy.upstream import IssuedToken, UpstreamUnavailableError, failed
 from funcmcp._protocol.codec import encode
 from funcmcp._state.seal import base64url
 
@@ -162,7 +163,7 @@ def issued_token_in(answer: Mapping[str, Any]) -> IssuedToken:
     """Return the access token in an answer; raise UpstreamUnavailableError if there is none that a request can have."""
     token, seconds = answer.get("access_token"), answer.get("expires_in")
     if not isinstance(token, str) or not token or str(answer.get("token_type", "bearer")).lower() != "bearer":
-        raise UpstreamUnavailableError("the answer has no access token of the type Bearer")
+        raise failed(UpstreamUnavailableError, PROVIDER_ANSWER, "the answer has no access token of the type Bearer")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
         return IssuedToken(token, None)
     return IssuedToken(token, min(float(seconds), _MAX_SECONDS))

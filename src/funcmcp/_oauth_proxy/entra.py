@@ -38,7 +38,7 @@ from funcmcp._auth.tokens.compact import TokenError, read, read_object
 from funcmcp._oauth_proxy.certificates import ClientCertificate
 from funcmcp._oauth_proxy.client_requests import issued_token_in
 from funcmcp._oauth_proxy.entra_errors import explanation_of
-from funcmcp._oauth_proxy.failures import TENANT, TENANTS_FAILED
+from funcmcp._oauth_proxy.failures import PROVIDER_ANSWER, PROVIDER_REFUSES_SERVER, TENANT, TENANTS_FAILED
 from funcmcp._oauth_proxy.id_tokens import IDTokens, text_claim, texts_claim
 from funcmcp._oauth_proxy.oidc import OIDC
 from funcmcp._oauth_proxy.upstream import (
@@ -76,6 +76,7 @@ _ON_BEHALF_OF: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _GRAPH: Final = "https://graph.microsoft.com"
 _READ_USER: Final = f"{_GRAPH}/User.Read"
 _MAX_PAGES: Final = 20
+_OTHER_FORM: Final = "Microsoft Graph has returned groups in another form than expected"
 _TOO_MANY_GROUPS: Final = (
     "You are in more groups than Microsoft tells this server, so that it can't decide what you may do. Report it to "
     "the operator of the server."
@@ -118,7 +119,9 @@ class ManagedIdentity:
         answer = await self._http.get(f"{endpoint}?{urlencode(query)}", headers)
         token, end = answer.get("access_token"), answer.get("expires_on")
         if not isinstance(token, str) or not str(end).isdecimal():
-            raise UpstreamUnavailableError("the managed identity has returned no token")
+            raise failed(
+                UpstreamMisconfiguredError, PROVIDER_REFUSES_SERVER, "the managed identity has returned no token"
+            )
         self._token, self._until = token, int(str(end)) - _RENEWAL_SECONDS
         return token
 
@@ -198,7 +201,7 @@ class EntraID(OIDC):
             clock=clock,
         )
         if self._tenant is None:
-            self.issuer = None
+            self.issuer: str | None = None
         self._guests = guests
         self._groups = groups
         self.on_behalf_of: str | None = on_behalf_of
@@ -296,7 +299,7 @@ class EntraID(OIDC):
         groups: list[str] = []
         for _ in range(_MAX_PAGES):
             if not isinstance(url, str) or not url.startswith(f"{_GRAPH}/v1.0/"):
-                raise UpstreamUnavailableError("Microsoft Graph has returned groups in another form than expected")
+                raise failed(UpstreamUnavailableError, PROVIDER_ANSWER, _OTHER_FORM)
             try:
                 page = await self._http.get(url, {"authorization": f"Bearer {token}"})
             except UpstreamUnavailableError as error:
@@ -414,8 +417,8 @@ def _groups_in(page: dict[str, Any]) -> list[str]:
     """Return the ids of the groups among the objects of a page; raise UpstreamUnavailableError for another form."""
     objects = page.get("value")
     if not isinstance(objects, list) or not all(isinstance(entry, dict) for entry in objects):
-        raise UpstreamUnavailableError("Microsoft Graph has returned groups in another form than expected")
+        raise failed(UpstreamUnavailableError, PROVIDER_ANSWER, _OTHER_FORM)
     groups = [entry.get("id") for entry in objects if entry.get("@odata.type") == "#microsoft.graph.group"]
     if not all(isinstance(group, str) for group in groups):
-        raise UpstreamUnavailableError("Microsoft Graph has returned a group without an id")
+        raise failed(UpstreamUnavailableError, PROVIDER_ANSWER, "Microsoft Graph has returned a group without an id")
     return [str(group) for group in groups]

@@ -35,6 +35,12 @@ PROVIDER_AWAY: Final = Failure(
     "The identity provider can't be reached. Try again later.",
     "The provider does not answer, or its answer is not usable. Look at its status and at the network of the server.",
 )
+PROVIDER_ANSWER: Final = Failure(
+    "provider_answer",
+    "The identity provider has sent an answer that can't be used. Try again later, or report it to the operator of the "
+    "server.",
+    "The provider has answered in another form than expected; the line says in which. Report it to the provider.",
+)
 PROVIDER_CERTIFICATE: Final = Failure(
     "provider_certificate",
     _REPORT_IT,

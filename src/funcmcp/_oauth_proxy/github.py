@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from funcmcp._auth.urls import checked
-from funcmcp._oauth_proxy.failures import ACCOUNT
+from funcmcp._oauth_proxy.failures import ACCOUNT, PROVIDER_ANSWER
 from funcmcp._oauth_proxy.id_tokens import text_claim
 from funcmcp._oauth_proxy.oauth2 import OAuth2
 from funcmcp._oauth_proxy.upstream import UpstreamRefusedError, UpstreamUnavailableError, User, failed
@@ -99,7 +99,7 @@ class GitHub(OAuth2):
         user, emails = await asyncio.gather(self._ask("/user", access_token), self._ask("/user/emails", access_token))
         number = user.get("id") if isinstance(user, dict) else None
         if not isinstance(user, dict) or type(number) is not int:
-            raise UpstreamUnavailableError("the user has no id")
+            raise failed(UpstreamUnavailableError, PROVIDER_ANSWER, "the user has no id")
         organizations = await self._memberships(access_token)
         if self._organizations is not None and not organizations:
             raise failed(UpstreamRefusedError, ACCOUNT, "the user is not a member of the organizations")

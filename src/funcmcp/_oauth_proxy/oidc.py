@@ -414,7 +414,7 @@ class OIDC:
             _logger.warning(
                 "event=oauth_userinfo_ignored issuer=%s reason=%s Claims that only userinfo has are missing.",
                 self._issuer,
-                error,
+                escaped(str(error)),
             )
         self._check_roles(user)
         return user
@@ -534,7 +534,7 @@ class OIDC:
         try:
             return self._endpoint(document, "userinfo_endpoint")
         except UpstreamUnavailableError as error:
-            _logger.warning("event=oauth_userinfo_ignored issuer=%s reason=%s", self._issuer, error)
+            _logger.warning("event=oauth_userinfo_ignored issuer=%s reason=%s", self._issuer, escaped(str(error)))
             return None
 
     def _keys_in(self, document: dict[str, Any]) -> JWKS:

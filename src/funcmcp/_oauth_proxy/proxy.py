@@ -402,7 +402,7 @@ class OAuthProxy:
 
         Raises:
             TypeError: The redirect URIs are one string.
-            RuntimeError: The keys are random, so that the client would be unknown after a restart.
+            RuntimeError: The keys are those of this start, so that the client would be unknown after the next one.
             ValueError: A redirect URI is not allowed, by itself or by *clients*.
 
         Example:
@@ -412,7 +412,7 @@ class OAuthProxy:
         """
         if isinstance(redirect_uris, str):
             raise TypeError("OAuthProxy.client takes a list of redirect URIs, not one string.")
-        if not self.has_shared_keys:
+        if not self.has_lasting_keys:
             raise RuntimeError("OAuthProxy.client needs keys that a restart keeps: set FUNCMCP_KEYS, or keys=.")
         client = self._settings.clients.with_secret(name, redirect_uris)
         try:
@@ -451,7 +451,7 @@ class OAuthProxy:
 
         For tests and machines of developers: it has keys of its own, so neither proxy accepts the tokens of the other.
         Sign-ins that this proxy would keep in a store are kept in memory. All applications may sign users in, and none
-        may bring identity assertions.
+        may bring identity assertions. There are no programs.
 
         Args:
             url: The URL of the endpoint.

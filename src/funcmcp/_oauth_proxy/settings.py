@@ -83,8 +83,8 @@ class ProxySettings:
         dpop: Whether clients may bind tokens to their keys, or must; None: neither.
         proofs: Checks the proofs of token requests; None if `dpop` is None.
         clock: A function that returns seconds since 1970.
-        log: Writes what fails.
         rates: How often an address may use the endpoints.
+        log: Writes what fails.
     """
 
     url: str
@@ -106,8 +106,8 @@ class ProxySettings:
     dpop: DPoP | None
     proofs: Proofs | None
     clock: Callable[[], float]
-    log: SignInLog = field(default_factory=SignInLog)
     rates: AddressRates = field(default_factory=AddressRates)
+    log: SignInLog = field(default_factory=SignInLog)
 
     @property
     def origin(self) -> str:

@@ -97,7 +97,7 @@ class UserClaims:
         short: Maximum number of bytes of JSON that stay in the access token if there is a store.
 
     Attributes:
-        configured: The names or the function, as they were passed.
+        configured: The names or the function; None for neither.
 
     Raises:
         TypeError: *claims* is one string, or has another type.
@@ -113,7 +113,7 @@ class UserClaims:
         has_store: bool,
         short: int,
     ) -> None:
-        self.configured = claims
+        self.configured: Claims | None = claims
         self._names: tuple[str, ...] = ()
         self._function: ClaimsOf | None = None
         if callable(claims):
@@ -122,6 +122,7 @@ class UserClaims:
             raise TypeError("OAuthProxy.claims is a list of names or a function of a User.")
         elif claims is not None:
             self._names = _checked_names(claims)
+            self.configured = list(self._names)
         self._log_failure = log_failure
         self._is_needed = decides or claims is not None
         self._has_store = has_store

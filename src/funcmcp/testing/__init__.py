@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from funcmcp._client.headless_browser import allow_sign_in
     from funcmcp._state.key_values import StateStore
     from funcmcp._state.tasks.store import TaskStore
+    from funcmcp.testing._grants import grant_tokens
     from funcmcp.testing._signed_in import SignedIn
 
 __all__ = [
@@ -50,14 +51,19 @@ __all__ = [
     "allow_sign_in",
     "cancel",
     "decline",
+    "grant_tokens",
     "post",
     "read_messages",
     "state_store_tests",
     "task_store_tests",
 ]
 
-_HOMES = {"_client.headless_browser": ["allow_sign_in"], "testing._signed_in": ["SignedIn"]}
-"""The names that need extras, by module."""
+_HOMES = {
+    "_client.headless_browser": ["allow_sign_in"],
+    "testing._grants": ["grant_tokens"],
+    "testing._signed_in": ["SignedIn"],
+}
+"""The names that few tests need, by module."""
 
 if not TYPE_CHECKING:  # a type checker reports a name that the module does not have
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)
