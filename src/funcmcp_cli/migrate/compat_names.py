@@ -89,7 +89,7 @@ def import_verdict(module: str, name: str) -> Verdict:
     is_type = is_types(home)
     if name in (_names_of_types() if is_type else compat.__all__) and not _is_below(home, sentences.OTHER_MEANINGS):
         return SAME
-    if is_type:
+    if is_type or (name in sentences.STAYING and home.startswith("mcp.")):
         return Verdict("differs", "keep the package mcp installed")
     return Verdict("missing", _advice_for_import(module, name))
 
@@ -252,6 +252,19 @@ def override_verdict(cls: str, member: str) -> Verdict | None:
     if verdict is None or verdict.level != "missing" or not is_public:
         return None
     return Verdict("missing", f"funcmcp.compat never calls it; {verdict.text}")
+
+
+@cache
+def uri_verdict(uri: str) -> Verdict:
+    """Return what becomes of the URI, or the template of URIs, of a resource."""
+    if ":" not in uri:
+        return Verdict("missing", sentences.WITHOUT_SCHEME)
+    try:
+        compat.FastMCP("probe").resource(uri)(_function)
+    except Exception as error:  # noqa: BLE001 - the function lacks the variables, too; only a refusal of the URI counts
+        if "not supported" in str(error):
+            return Verdict("missing", str(error).removesuffix("."))
+    return SAME
 
 
 # Keyword arguments

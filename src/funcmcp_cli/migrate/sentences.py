@@ -83,21 +83,24 @@ FUNCTIONS = {
 
 WITHOUT_SCHEME = "its URI has no scheme, so the resource is left out; write data:// or another one before it"
 
+STAYING = frozenset(
+    {"AuthSettings", "CacheHint", "MCPError", "TransportSecuritySettings", "UrlElicitationRequiredError"}
+)
+"""Names of the official SDK, beside its types, that `funcmcp.compat` understands if the package is installed."""
+
 WHAT_TO_USE = {
     "ClientSession": "use funcmcp.client.Client",
     "InitializationOptions": "leave it out: mcp.run() and the options of MCPServer describe the server",
     "NotificationOptions": "leave it out: the server notifies clients itself",
-    "MCPError": "use McpError of funcmcp.compat, or funcmcp.MCPError",
     "ServerSession": "leave it out of Context[...], and use the methods of the context",
     "SseServerTransport": "mcp.sse_app() is an ASGI application",
     "StreamableHTTPSessionManager": "mcp.streamable_http_app() is an ASGI application",
-    "TransportSecuritySettings": "keep the package mcp installed, or use http=HTTPOptions(allowed_hosts=...)",
-    "AuthSettings": "keep the package mcp installed, or use auth=funcmcp.auth.Auth(...)",
     "stdio_server": "use mcp.run()",
     "MCPMixin": "register the methods of the object with mcp.tool(object.method)",
     "mcp_tool": "register the method of the object with mcp.tool(object.method)",
     "mcp_resource": "register the method of the object with mcp.resource(uri)(object.method)",
     "mcp_prompt": "register the method of the object with mcp.prompt(object.method)",
+    "__version__": 'use importlib.metadata.version("funcmcp")',
     "tool": "use @mcp.tool of the server",
     "resource": "use @mcp.resource of the server",
     "prompt": "use @mcp.prompt of the server",

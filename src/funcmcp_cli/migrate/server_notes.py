@@ -13,6 +13,7 @@ from funcmcp_cli.migrate.compat_names import (
     option_verdict,
     original_names,
     override_verdict,
+    uri_verdict,
 )
 from funcmcp_cli.migrate.notes import Note
 from funcmcp_cli.migrate.python_values import ProjectClass, ProjectFunction, Value, children_of
@@ -30,6 +31,7 @@ _COMPONENTS = {"tool", "resource", "prompt"}
 _FRAMES = {"numpy", "pandas", "polars"}
 _FORMER_OBJECT = {"fn", "run", "name", "description", "parameters", "enable", "disable", "key", "render", "read"}
 """Attributes of what a decorator of FastMCP 2 returned."""
+_OF_ALL_MODULES = {"__doc__", "__file__", "__name__", "__path__"}
 _MAX_LINES = 20
 """Lines that a note lists beside its own."""
 
@@ -136,7 +138,7 @@ class _Reader:
         subject = _short(node)
         if owner.kind == "function" and isinstance(owner.definition, ProjectFunction):
             self.check_former_object(node, owner.definition)
-        elif owner.kind == "module" and owner.name == "fastmcp":
+        elif owner.kind == "module" and owner.name == "fastmcp" and node.attr not in _OF_ALL_MODULES:
             verdict = import_verdict("fastmcp", node.attr)
             if verdict.level == "missing":
                 self.add(node, "missing", subject, verdict.text, package=owner.package)
@@ -235,8 +237,9 @@ class _Reader:
         call = decorator if isinstance(decorator, ast.Call) else None
         for key in _differences(kind, call, function, scope_of_function, value.package):
             self.add(node, "differs", function.name, sentences.FUNCTIONS[key], package=value.package, group=True)
-        if kind == "resource" and call is not None and call.args and _has_no_scheme(call.args[0]):
-            self.add(node, "missing", function.name, sentences.WITHOUT_SCHEME, package=value.package)
+        uri = call.args[0] if kind == "resource" and call is not None and call.args else None
+        if isinstance(uri, ast.Constant) and isinstance(uri.value, str):
+            self.add_verdict(node, function.name, uri_verdict(uri.value), value.package)
 
 
 def _also(lines: list[int]) -> str:
@@ -355,8 +358,3 @@ def _root_of(name: str, scope: Scope) -> str:
 
 def _has_keyword(call: ast.Call | None, name: str) -> bool:
     return call is not None and any(keyword.arg == name for keyword in call.keywords)
-
-
-def _has_no_scheme(node: ast.expr) -> bool:
-    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-    return is_text and ":" not in str(getattr(node, "value", ""))

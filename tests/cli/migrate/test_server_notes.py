@@ -71,6 +71,7 @@ def described(notes: list[Note], first: int = 2) -> list[tuple[str, int, str]]:
         ("import pandas as pd\n@mcp.tool\nasync def add() -> pd.DataFrame: ...", ("differs", 3, "add")),
         ("@mcp.resource('data://x')\nasync def menu(): ...", ("differs", 2, "menu")),
         ("@mcp.resource('menu')\nasync def menu() -> str: ...", ("missing", 2, "menu")),
+        ("@mcp.resource('data://x{/path*}')\nasync def menu(path: str) -> str: ...", ("missing", 2, "menu")),
         ("async def add(a: int) -> str: ...\nmcp.tool(name='x')(add)", ("differs", 2, "add")),
         ("@mcp.custom_route('/health', methods=['GET'])\nasync def health(request): ...",
          ("differs", 1, "mcp.custom_route")),
@@ -98,12 +99,14 @@ def test_a_difference_is_named_at_its_line(tmp_path: Path, code: str, expected: 
         "@other.tool\nasync def add() -> str: ...",
         "@mcp.resource('data://x', mime_type='text/plain')\nasync def menu(): ...",
         "client.get_state()",
+        "class Shop:\n    @mcp_tool()\n    async def add(self) -> int: ...",
+        "import fastmcp\nfastmcp.__file__",
         "a = a.b.c.d(a)[a]",
     ],
 )
 def test_what_stays_the_same_or_is_of_others_is_not_named(tmp_path: Path, code: str) -> None:
     notes = notes_of(tmp_path, f"{code}\n")
-    assert notes == []
+    assert [note for note in notes if note.level != "moves"] == []
 
 
 def test_a_difference_of_many_functions_is_one_line(tmp_path: Path) -> None:

@@ -142,6 +142,8 @@ def test_imports_of_all_forms(tmp_path: Path, before: str, after: str) -> None:
         ),
         ("import fastmcp.server.proxy", "missing", "import fastmcp.server.proxy: import the names from funcmcp.compat"),
         ("from mcp.types import Tool", "differs", "Tool of mcp.types: keep the package mcp installed"),
+        ("from mcp.server.auth.settings import AuthSettings", "differs", "keep the package mcp installed"),
+        ("from mcp import MCPError", "differs", "MCPError of mcp: keep the package mcp installed"),
         ("from mcp import types", "differs", "types of mcp: keep the package mcp installed"),
         ("from fastmcp import settings", "missing", "settings of fastmcp: pass options to FastMCP(...)"),
         ("from mcp.server.lowlevel.server import lifespan", "missing", "lifespan of mcp.server.lowlevel.server: "),
