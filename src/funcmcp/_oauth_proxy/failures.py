@@ -59,6 +59,11 @@ PROVIDER_REFUSES_SERVER: Final = Failure(
     "The provider does not accept the server. Check client_id and client_secret. A secret may have expired: create a "
     "new one. Users stay signed in meanwhile.",
 )
+CREDENTIAL_FAILED: Final = Failure(
+    "credential_failed",
+    PROVIDER_AWAY.user,
+    "The function credential= has failed, so the server can't authenticate at the provider. The line has its error.",
+)
 PROVIDER_REFUSED: Final = Failure(
     "provider_refused",
     f"The identity provider has not confirmed the sign-in. {_AGAIN}",
@@ -167,6 +172,19 @@ NOT_ALLOWED: Final = Failure(
     "You may not use this server. Ask its operator for access.",
     "The function allow has refused the user. The line has the same mark of the user as the other lines.",
 )
+ALLOW_FAILED: Final = Failure(
+    "allow_failed",
+    "The server can't determine whether you may use it. Try again later.",
+    "The function allow has raised an error, takes more than five seconds, or returns something else than True, False "
+    "or scopes. The line with event=oauth_allow_failed has the traceback.",
+)
+SUBJECT_OF_PROGRAM: Final = Failure(
+    "subject_of_program",
+    "Your id at the identity provider is the name of a program of this server. Report it to the operator of the "
+    "server.",
+    "A user has the name of one of OAuthProxy(programs=) as id, and would be the same caller. Give the program another "
+    "name.",
+)
 TENANT: Final = Failure(
     "tenant",
     "Your organization may not use this server. Sign in with another account, or ask the operator for access.",
@@ -175,7 +193,7 @@ TENANT: Final = Failure(
 TENANTS_FAILED: Final = Failure(
     "tenants_failed",
     "The sign-in can't be checked at the moment. Try again in a minute.",
-    "The function of EntraID(tenants=) has raised an error.",
+    "The function of EntraID(tenants=) has raised an error, or takes more than five seconds.",
 )
 ACCOUNT: Final = Failure(
     "account",

@@ -31,20 +31,21 @@ class LineLimit:
         self._next_at = float("-inf")
         self._left_out = 0
 
-    def write(self, message: str, *arguments: object) -> None:
+    def write(self, message: str, *arguments: object, error: BaseException | None = None) -> None:
         """Write a line, at the level DEBUG if one was written in the last minute.
 
         Args:
             message: The message, with a placeholder for each argument.
             arguments: What the placeholders stand for. Texts of clients must be escaped.
+            error: An error whose traceback follows the line.
         """
         now = self._clock()
         if now < self._next_at:
             self._left_out += 1
-            _logger.debug(message, *arguments)
+            _logger.debug(message, *arguments, exc_info=error)
             return
         self._next_at = now + _PERIOD
         if self._left_out:
             message, arguments = message + " There were %d more since the last such line.", (*arguments, self._left_out)
             self._left_out = 0
-        _logger.log(self._level, message, *arguments)
+        _logger.log(self._level, message, *arguments, exc_info=error)
