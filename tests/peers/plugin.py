@@ -81,8 +81,8 @@ class MemoryTransport(ClientTransport):
             yield session
 
 
-def fail(reason: str, pytrace: bool = True) -> NoReturn:  # noqa: ARG001, FBT001, FBT002 - the signature of pytest's
-    """Fail with an Exception: pytest's own is a BaseException, which ends anyio's runner and the module's other tests."""
+def fail(reason: str, pytrace: bool = True) -> NoReturn:
+    """Fail with an Exception: pytest's own is a BaseException, which ends anyio's runner and all tests of the module."""
     raise AssertionError(reason)
 
 

@@ -350,6 +350,18 @@ async def test_a_flood_of_unknown_tokens_does_not_keep_out_callers_whose_tokens_
     assert all(isinstance(identity, Challenge) for identity in await asyncio.gather(*flood))
 
 
+async def test_few_large_answers_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 4096 answers can have 256 KiB."""
+    monkeypatch.setattr(introspection, "_MAX_LARGE", 3)
+    large = ACTIVE | {"groups": ["x" * 100] * 100}
+    opaque = Scripted({f"token-{number}": large for number in range(10)} | {"small": ACTIVE}, clock=Clock())
+    for token in ("small", *opaque.answers, "token-9", "small"):
+        assert isinstance(await opaque(bearing(token)), Principal)
+    assert len(opaque._verified) == 4
+    assert len(opaque._large) == 3
+    assert len(opaque.asked) == 11
+
+
 async def test_a_token_that_has_ended_is_no_longer_one_that_was_valid() -> None:
     clock = Clock()
     opaque = scripted(clock)

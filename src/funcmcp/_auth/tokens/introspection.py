@@ -30,7 +30,7 @@ from funcmcp._auth.connection_errors import reason_of
 from funcmcp._auth.principal import VerifiedToken
 from funcmcp._auth.tokens.claims import TokenRules, check_audience, check_issuer
 from funcmcp._auth.tokens.compact import MAX_TOKEN, TokenError, has_shape, unverified_claims
-from funcmcp._auth.tokens.presented import PresentedTokens, checked_names
+from funcmcp._auth.tokens.presented import PresentedTokens, checked_names, digest_of
 from funcmcp._auth.urls import checked, checked_insecure_hosts
 from funcmcp._objects.public_names import public
 from funcmcp._protocol.codec import decode
@@ -53,6 +53,10 @@ _RESERVED: Final = 50
 """Further requests for tokens that were valid before, as long as they are remembered."""
 
 _MAX_ANSWER: Final = 256 * 1024
+_LARGE: Final = 8 * 1024
+_MAX_LARGE: Final = 128
+"""Maximum number of cached answers with more than 8 KiB. With these limits, the cache takes some 64 MiB of JSON."""
+
 _LOG_SECONDS: Final = 30.0
 _OK: Final = 200
 _CLIENT_ERRORS: Final = frozenset({400, 401, 403})
@@ -193,6 +197,7 @@ class Introspection(PresentedTokens):
         self._timeout = timeout
         self._refused: dict[bytes, _Refused] = {}
         self._asking: dict[bytes, asyncio.Task[_Outcome]] = {}
+        self._large: dict[bytes, None] = {}
         self._tls: SSLContext | None = None
         self._next_log = 0.0
 
@@ -231,10 +236,13 @@ class Introspection(PresentedTokens):
     async def _ask(self, digest: bytes, token: str) -> _Outcome:
         """Return what the issuer says about a token. It raises nothing: perhaps nobody waits for it any more."""
         try:
-            answer = _object(await self._post(token))
-            return self._read(token, answer)
+            body = await self._post(token)
+            outcome = self._read(token, _object(body))
+            if len(body) > _LARGE:
+                self._limit_large(token)
+            return outcome
         except TokenError as error:
-            self._forget(token)
+            self._forget(digest_of(token))
             if len(self._refused) >= _REFUSED_SIZE:  # the oldest one leaves
                 del self._refused[next(iter(self._refused))]
             self._refused[digest] = _Refused(str(error), self._clock() + _REFUSED_SECONDS)
@@ -244,6 +252,16 @@ class Introspection(PresentedTokens):
         except Exception as error:  # noqa: BLE001 - whatever the library raises, the token is not accepted
             self._log_failure(reason_of(error), logging.WARNING)
         return UnavailableError(_AWAY)
+
+    def _limit_large(self, token: str) -> None:
+        """Remember that the answer for a token is large, and forget the oldest such answers if there are too many."""
+        digest = digest_of(token)
+        self._large.pop(digest, None)
+        self._large[digest] = None
+        while len(self._large) > _MAX_LARGE:
+            oldest = next(iter(self._large))
+            del self._large[oldest]
+            self._forget(oldest)
 
     def _read(self, token: str, answer: Mapping[str, Any]) -> tuple[Principal, float]:
         """Return the caller in an answer, and until when it holds; raise TokenError if the token is not valid here."""

@@ -147,7 +147,7 @@ class PresentedTokens(ABC):
 
     async def _verify(self, token: str) -> _Verified:
         """Return what is known about a token; raise TokenError if the token is invalid."""
-        digest = _digest_of(token)
+        digest = digest_of(token)
         verified, now = self._verified.get(digest), self._clock()
         if verified is not None and now < verified.end:
             return verified
@@ -160,11 +160,11 @@ class PresentedTokens(ABC):
 
     def _was_valid(self, token: str) -> bool:
         """Return whether a token is remembered as valid, though it has to be checked again."""
-        return _digest_of(token) in self._verified
+        return digest_of(token) in self._verified
 
-    def _forget(self, token: str) -> None:
-        """Forget that a token was valid."""
-        self._verified.pop(_digest_of(token), None)
+    def _forget(self, digest: bytes) -> None:
+        """Forget that the token with a digest (`digest_of`) was valid."""
+        self._verified.pop(digest, None)
 
     def _refusal(self, verified: _Verified, *, has_proof: bool) -> Challenge | None:
         """Return why a valid token can't be presented in this way."""
@@ -187,7 +187,7 @@ class PresentedTokens(ABC):
         return Challenge("invalid_dpop_proof", _NO_PROOFS, "DPoP")
 
 
-def _digest_of(token: str) -> bytes:
+def digest_of(token: str) -> bytes:
     """Return the digest of the value that the Authorization header usually has for a token."""
     return sha256(_PREFIX + token.encode("utf-8", "surrogatepass")).digest()
 
