@@ -270,6 +270,10 @@ async def test_the_metadata_name_the_grant() -> None:
     for stage, named in ((program_stage(), True), (Stage(), False)):
         metadata = (await stage.send("GET", "/.well-known/oauth-authorization-server")).json
         assert ("client_credentials" in metadata["grant_types_supported"]) is named
+        await stage.with_client()
+        answer = await stage.token(grant_type="password", client_id=stage.client_id)
+        assert answer.json["error"] == "unsupported_grant_type"
+        assert ("client_credentials" in answer.json["error_description"]) is named
     assert Auth(program_stage().proxy).resource is not None
 
 
@@ -285,6 +289,7 @@ async def test_the_metadata_name_the_grant() -> None:
         ({"keys": StaticKeys(public("oct")), "scopes": ["a"]}, ValueError, "public keys"),
         ({"secret": [SECRET, ""], "scopes": ["a"]}, ValueError, "at least 16 characters"),
         ({"secret": SECRET, "scopes": []}, ValueError, "at least one scope"),
+        ({"secret": None, "scopes": ["a"]}, TypeError, "Set the environment variable"),
         ({"secret": SECRET, "scopes": "a"}, TypeError, "Program.scopes is a list"),
         ({"secret": SECRET, "scopes": ["a"], "roles": "a"}, TypeError, "Program.roles is a list"),
     ],
@@ -302,6 +307,7 @@ GOOD = Program(secret=SECRET, scopes=["orders.read"])
     [
         ({}, ValueError, "at least one program"),
         ({"reports": SECRET}, TypeError, "must be a Program; got str"),
+        ([GOOD], TypeError, "is a dict with a Program for each name"),
         ({"": GOOD}, ValueError, "not the name of a program"),
         ({"1.abc": GOOD}, ValueError, "not the name of a program"),
         ({"https://x.example.com": GOOD}, ValueError, "not the name of a program"),
@@ -313,9 +319,7 @@ GOOD = Program(secret=SECRET, scopes=["orders.read"])
         ({"a": Program(secret=[SECRET, SECRET], scopes=["orders.read"])}, ValueError, "different from all others"),
     ],
 )
-def test_programs_that_do_not_fit_the_server_are_a_mistake(
-    programs: dict[str, Any], error: type[Exception], text: str
-) -> None:
+def test_programs_that_do_not_fit_the_server_are_a_mistake(programs: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         Stage(programs=programs)
 

@@ -226,7 +226,7 @@ async def test_no_token_of_another_tenant_or_user_signs_in(claims: dict[str, Any
 
 
 async def test_a_function_for_tenants_that_hangs_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entra, "_TENANT_SECONDS", 0.01)
+    monkeypatch.setattr(entra, "_TENANTS_SECONDS", 0.01)
 
     async def hang(_: str) -> bool:
         return await asyncio.Event().wait()

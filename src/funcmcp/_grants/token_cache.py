@@ -61,6 +61,17 @@ class TokenCache:
         # The shield keeps the shared request running if this caller is cancelled.
         return await asyncio.shield(running)
 
+    async def finish(self, seconds: float) -> None:
+        """Wait for requests whose callers have gone, so that what they bring is stored.
+
+        Args:
+            seconds: Maximum number of seconds.
+        """
+        loop = asyncio.get_running_loop()
+        running = {task for task in self._running.values() if task.get_loop() is loop}
+        if running:
+            await asyncio.wait(running, timeout=seconds)
+
     def drop(self, key: tuple[str, ...], token: str) -> None:
         """Forget a token that an upstream has refused, unless it has been replaced already."""
         cached = self._tokens.get(key)

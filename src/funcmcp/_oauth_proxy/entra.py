@@ -58,9 +58,10 @@ from funcmcp._objects.public_names import public
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from funcmcp._auth.client_options import MakeAssertion
     from funcmcp._auth.tokens.compact import SignedToken
     from funcmcp._auth.tokens.keys import KeySource, VerificationKey
-    from funcmcp._oauth_proxy.oidc import MakeAssertion, Provider
+    from funcmcp._oauth_proxy.oidc import Provider
 
     Credential = ClientCertificate | MakeAssertion
     AllowTenant = Callable[[str], bool | Awaitable[bool]]
@@ -77,9 +78,7 @@ _ON_BEHALF_OF: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _GRAPH: Final = "https://graph.microsoft.com"
 _READ_USER: Final = f"{_GRAPH}/User.Read"
 _MAX_PAGES: Final = 20
-_TENANT_SECONDS: Final = 5.0
-"""Seconds that the function *tenants* may take."""
-
+_TENANTS_SECONDS: Final = 5.0
 _OTHER_FORM: Final = "Microsoft Graph has returned groups in another form than expected"
 _TOO_MANY_GROUPS: Final = (
     "You are in more groups than Microsoft tells this server, so that it can't decide what you may do. Report it to "
@@ -245,7 +244,7 @@ class EntraID(OIDC):
             allowed: object = tenant in self._tenants
         else:
             try:
-                async with asyncio.timeout(_TENANT_SECONDS):
+                async with asyncio.timeout(_TENANTS_SECONDS):
                     allowed = self._tenants(tenant)
                     allowed = await allowed if inspect.isawaitable(allowed) else allowed
             except Exception as error:
@@ -384,7 +383,9 @@ def _issuer_of(tenant: str) -> str:
 
 
 def _checked_tenant(tenant: str, tenants: Sequence[str] | AllowTenant | None) -> str | None:
-    """Return the id of the only tenant, None for several; raise ValueError if it does not fit *tenants*."""
+    """Return the id of the only tenant, None for several; raise TypeError or ValueError if the two do not fit."""
+    if not isinstance(tenant, str):
+        raise TypeError('EntraID.tenant is one string; for several: EntraID("organizations", ..., tenants=[...]).')
     if tenant == _ORGANIZATIONS:
         if not tenants:
             raise ValueError(

@@ -9,7 +9,6 @@ no line has a code, a token, a secret or the name of a user.
 from __future__ import annotations
 
 import logging
-import traceback
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -28,8 +27,6 @@ _MAX_KINDS: Final = 100
 _MAX_REASON: Final = 600
 _MAX_MARK: Final = 60
 _PERIOD: Final = 60.0
-_MAX_CAUSES: Final = 5
-_MAX_FRAMES: Final = 50
 
 
 class SignInLog:
@@ -99,29 +96,6 @@ class SignInLog:
             else:
                 key = (str(level),)
         return self._limits.setdefault(key, LineLimit(level, self._clock))
-
-
-def log_failed_function(event: str, option: str, error: Exception) -> None:
-    """Write a record about a function of the author that has failed, with its traceback.
-
-    The texts of the exceptions are escaped, because they may have what a user calls itself.
-
-    Args:
-        event: The event.
-        option: The option of `OAuthProxy` with the function.
-        error: The exception.
-    """
-    parts: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(parts) < _MAX_CAUSES:
-        frames = "".join(traceback.format_tb(cause.__traceback__, -_MAX_FRAMES))
-        parts.insert(0, f"Traceback (most recent call last):\n{frames}{type(cause).__name__}: {escaped(str(cause))}")
-        cause = cause.__cause__ or cause.__context__
-    exc_info = (type(error), error, error.__traceback__)
-    text = "event=%s: the function of OAuthProxy(%s=) has failed."
-    record = _logger.makeRecord(_logger.name, logging.ERROR, __file__, 0, text, (event, option), exc_info)
-    record.exc_text = "\n\n".join(parts)
-    _logger.handle(record)
 
 
 def escaped(text: str) -> str:

@@ -17,17 +17,16 @@ and 10.
 
 from __future__ import annotations
 
-import asyncio
 import hmac
-import inspect
 import re
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from funcmcp._auth.tokens.proofs import ProofError, is_key_of
 from funcmcp._oauth_proxy.client_authentication import LockedError, SecretRefusedError, key_of_client, program_of
 from funcmcp._oauth_proxy.failures import (
-    ALLOW_SLOW,
     CLAIMS_TOO_LONG,
     CLIENT_SECRET,
     CLIENT_UNKNOWN,
@@ -47,8 +46,8 @@ from funcmcp._oauth_proxy.failures import (
     Failure,
 )
 from funcmcp._oauth_proxy.flows import ANY_KEY, CODE_SECONDS, challenge_of, of_code, sign_in_id
-from funcmcp._oauth_proxy.identity_assertions import GRANT_TYPE
-from funcmcp._oauth_proxy.programs import GRANT_TYPE as PROGRAM_GRANT_TYPE
+from funcmcp._oauth_proxy.identity_assertions import ASSERTION_GRANT
+from funcmcp._oauth_proxy.programs import PROGRAM_GRANT
 from funcmcp._oauth_proxy.refresh_tokens import Refresh, of_refresh_token, to_refresh_token
 from funcmcp._oauth_proxy.settings import IGNORED_SCOPES, log_event, user_mark
 from funcmcp._oauth_proxy.stored_sign_ins import SignInBusyError, SignInEndedError, new_id
@@ -74,13 +73,10 @@ if TYPE_CHECKING:
     from funcmcp._oauth_proxy.flows import Flow
     from funcmcp._oauth_proxy.identity_assertions import AssertionGrants
     from funcmcp._oauth_proxy.programs import Program
-    from funcmcp._oauth_proxy.settings import Allow, ProxySettings
+    from funcmcp._oauth_proxy.settings import ProxySettings
     from funcmcp._oauth_proxy.stored_sign_ins import StoredSignIns
     from funcmcp._oauth_proxy.upstream import IssuedToken, SignIn
     from funcmcp._oauth_proxy.web import Parameters, WebRequest
-
-_ALLOW_SECONDS: Final = 5.0
-"""Seconds that the function `OAuthProxy.allow` may take. A refresh has 30, and its request takes 20."""
 
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _NO_PROOF: Final = "The request needs a header DPoP, with a proof of the client's key."
@@ -211,11 +207,11 @@ async def _revoke_stored(settings: ProxySettings, sign_ins: StoredSignIns, reque
 
 
 async def _token(settings: ProxySettings, request: WebRequest, form: Parameters) -> WebAnswer:
-    assertions = settings.assertions if form.get("grant_type") == GRANT_TYPE else None
+    assertions = settings.assertions if form.get("grant_type") == ASSERTION_GRANT else None
     program: Program | None = None
     if assertions is not None:
         client = assertions.client_of(form, request.headers.get("authorization"))
-    elif settings.programs is not None and form.get("grant_type") == PROGRAM_GRANT_TYPE:
+    elif settings.programs is not None and form.get("grant_type") == PROGRAM_GRANT:
         client, program = await program_of(settings, request, form)
     else:
         client = await key_of_client(settings, request, form)
@@ -233,7 +229,7 @@ async def _token(settings: ProxySettings, request: WebRequest, form: Parameters)
         return await _refresh(settings, form, client, proof)
     if grant_type is None:
         raise OAuthError("invalid_request", "The grant_type is missing.")
-    raise OAuthError("unsupported_grant_type", "The grant_type must be authorization_code or refresh_token.")
+    raise OAuthError("unsupported_grant_type", f"The grant types are: {' '.join(settings.grant_types)}.")
 
 
 def _proof_of(settings: ProxySettings, request: WebRequest) -> Proof | None:
@@ -389,16 +385,24 @@ async def _refresh(settings: ProxySettings, form: Parameters, client: str, proof
     if settings.sign_ins is not None:
         return await _refresh_stored(settings, settings.sign_ins, form, client, proof)
     now = settings.clock()
-    refresh = of_refresh_token(settings.keys, form.get("refresh_token") or "", now, settings.refresh_seconds)
+    text = form.get("refresh_token") or ""
+    refresh = of_refresh_token(settings.keys, text, now, settings.refresh_seconds)
     if refresh is None:
         raise _GrantRefusedError(INVALID_GRANT, client)
     if refresh.client != client:
         raise _GrantRefusedError(OTHER_CLIENT, client)
     requested = _requested(form, refresh)
     refresh = replace(refresh, jkt=await _use(settings, proof, _account_of(refresh.user), refresh.jkt))
-    sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
+    sign_in = settings.renewals.get(text)
+    if sign_in is None:
+        sign_in = await settings.upstream.refresh(refresh.upstream_token, refresh.user.subject)
     renewed = replace(refresh, upstream_token=sign_in.refresh_token or refresh.upstream_token)
-    renewed = await _updated(settings, renewed, sign_in)
+    try:
+        renewed = await _updated(settings, renewed, sign_in)
+    except UpstreamUnavailableError:
+        settings.renewals.keep(text, sign_in)
+        raise
+    settings.renewals.forget(text)
     log_event("refreshed", client, renewed.user.subject, renewed.scopes)
     scopes = [scope for scope in renewed.scopes if not requested or scope in requested]
     refresh_token = to_refresh_token(settings.keys, renewed)
@@ -470,13 +474,11 @@ async def _allowed(settings: ProxySettings, user: User, scopes: tuple[str, ...],
     _check_subject(settings, user, client)
     if settings.allow is None:
         return scopes
-    try:
-        async with asyncio.timeout(_ALLOW_SECONDS):
-            allowed = await _decided(settings.allow, user, scopes)
-    except TimeoutError as error:
-        raise failed(UpstreamUnavailableError, ALLOW_SLOW) from error
+    permitted = await settings.allow_functions.result_of(settings.allow, user, partial(_scopes_in, scopes))
+    allowed = tuple(scope for scope in scopes if scope in permitted)
     if not allowed:
-        raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject))
+        detail = f"it returned {','.join(permitted)}; requested: {','.join(scopes)}" if permitted else ""
+        raise _GrantRefusedError(NOT_ALLOWED, client, user_mark(user.subject), detail)
     return allowed
 
 
@@ -486,17 +488,19 @@ def _check_subject(settings: ProxySettings, user: User, client: str) -> None:
         raise _GrantRefusedError(SUBJECT_OF_PROGRAM, client, user_mark(user.subject))
 
 
-async def _decided(allow: Allow, user: User, scopes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of some scopes that a function allows a user; raise TypeError if it returns something else."""
-    decision = allow(user)
-    if inspect.isawaitable(decision):
-        decision = await decision
+def _scopes_in(requested: tuple[str, ...], decision: object) -> tuple[str, ...]:
+    """Return the scopes in a decision of `OAuthProxy.allow`; raise TypeError if it is not a decision.
+
+    They may have scopes that were not requested.
+    """
     if isinstance(decision, bool):
-        return scopes if decision else ()
-    if isinstance(decision, str) or not hasattr(decision, "__iter__"):
+        return requested if decision else ()
+    if isinstance(decision, str) or not isinstance(decision, Iterable):
         raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
-    permitted = set(decision)
-    return tuple(scope for scope in scopes if scope in permitted)
+    scopes = tuple(decision)
+    if not all(isinstance(scope, str) for scope in scopes):
+        raise TypeError("OAuthProxy.allow returns True, False or a list of scopes. A scope is a string.")
+    return scopes
 
 
 def _tokens(

@@ -88,7 +88,9 @@ class _UserGrants(UpstreamAuth):
         self._scopes = distinct(scopes)
         self._lists = lists
         self._services: Services | None = None
-        self._accounts = Accounts(service.title, f"upstream {service.title}", client, self._open_values, clock)
+        self._accounts = Accounts(
+            service.title, service.name, f"upstream {service.name}", client, self._open_values, clock
+        )
         self._connector = Connector(
             service, client, self._accounts, server_name=self._server_name, visits=None, clock=clock
         )
@@ -203,6 +205,7 @@ def ask_user(  # noqa: PLR0913 - an authorization server, and this server as its
     checked("authorization_url", authorization_url)
     service = Service(
         title=name,
+        name=name,
         key=f"upstream-{name}",
         base=public_url.rstrip("/"),
         path=f"/upstreams/{name}",
