@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -67,7 +67,7 @@ from funcmcp._protocol.codec import encode
 from funcmcp._state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from funcmcp._auth.tokens.proofs import Proof
     from funcmcp._oauth_proxy.flows import Flow
@@ -495,7 +495,8 @@ def _scopes_in(requested: tuple[str, ...], decision: object) -> tuple[str, ...]:
     """
     if isinstance(decision, bool):
         return requested if decision else ()
-    if isinstance(decision, str) or not isinstance(decision, Iterable):
+    # An object may say of each scope whether it is allowed, so that its names are not the allowed ones.
+    if isinstance(decision, str | Mapping) or not isinstance(decision, Iterable):
         raise TypeError(f"OAuthProxy.allow returns True, False or a list of scopes, not {type(decision).__name__}.")
     scopes = tuple(decision)
     if not all(isinstance(scope, str) for scope in scopes):
